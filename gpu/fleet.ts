@@ -12,7 +12,6 @@ import { openBenchmarks } from './benchmarks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
-import { backendsFolder } from './engines/gguf/backend-search.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -329,20 +328,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     launcher.close()
   }
 
-  const stopFollowing = followCards({
-    memory,
-    backends,
-    models,
-    find,
-    log,
-    clock,
-    folder: backendsFolder(options.dataDir, environment),
-    placeAnew: model => stateOf(model.id, true),
-    placed() {
-      residency.tick()
-      residency.refresh()
-    },
-  })
+  const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })
   // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
   void applyConfiguration()
 

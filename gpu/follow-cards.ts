@@ -3,10 +3,11 @@ import type { Model } from '../core/models/model.ts'
 import { optionalNames, optionalText } from '../core/optional-file.ts'
 import type { Clock } from './clock.ts'
 import { buildsAt } from './engines/gguf/backend-packages.ts'
+import { backendsFolder } from './engines/gguf/backend-search.ts'
 import type { openCardBackends } from './placement/card-backend.ts'
 import type { Memory } from './placement/memory.ts'
 import { presetOf } from './presets/presets.ts'
-import type { ModelState } from './residency/model-state.ts'
+import type { Residency } from './residency/residency.ts'
 
 /** What changes when a driver, a card or a backend is installed or removed. Reads a few names and starts no process. */
 const cardFacts = (folder: string): string =>
@@ -27,29 +28,32 @@ const everyMs = 5_000
  * Returns the function that ends it.
  */
 export function followCards(options: {
-  /** The folder of the backends. */
-  folder: string
-  memory: Pick<Memory, 'measure'>
+  dataDir: string
+  environment: Readonly<Record<string, string | undefined>>
+  memory: Pick<Memory, 'measure' | 'devices'>
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>
   models: () => readonly Model[]
-  find: (modelId: string) => Pick<ModelState, 'residents' | 'placement'> | undefined
-  placeAnew: (model: Model) => Promise<unknown>
-  /** Called after the models were placed anew. */
-  placed: () => void
+  residency: Pick<Residency, 'find' | 'tick' | 'refresh'>
+  /** Places a model anew. */
+  stateOf: (modelId: string, anew: true) => Promise<unknown>
   log: Log
   clock: Pick<Clock, 'after'>
   /** Tests pass their own. */
   facts?: () => string
 }): () => void {
-  const { memory, backends, models, find, placeAnew, placed, log, clock } = options
-  const { facts = () => cardFacts(options.folder) } = options
-  let known = facts()
+  const { memory, backends, models, residency, stateOf, log, clock } = options
+  const folder = backendsFolder(options.dataDir, options.environment)
+  // A card may be found long after its driver, which may hang at first.
+  const ids = () => memory.devices().map(({ id, name }) => `${id} ${name}`)
+  const { facts = () => cardFacts(folder) } = options
+  const allFacts = () => `${facts()} ${ids().join()}`
+  let known = allFacts()
   let before = known
   let cancel = clock.after(everyMs, () => void look())
   let closed = false
 
   async function look(): Promise<void> {
-    const now = facts()
+    const now = allFacts()
     // An installation takes a while: it is over when two looks see the same.
     if (now !== known && now === before) {
       known = now
@@ -62,15 +66,16 @@ export function followCards(options: {
   async function changed(): Promise<void> {
     await memory.measure()
     for (const model of models()) {
-      const { residents = [], placement } = find(model.id) ?? {}
+      const { residents = [], placement } = residency.find(model.id) ?? {}
       const mayMove = model.enabled && presetOf(model).needsBackend && model.devices !== 'cpu'
       if (!mayMove || residents.length === 0 || placement?.kind !== 'cpu' || !(await backends.find(model))) continue
       log.info('A model moves from the processor to the GPUs', { model: model.id })
-      await placeAnew(model).catch((thrown: unknown) =>
+      await stateOf(model.id, true).catch((thrown: unknown) =>
         log.warn('A model cannot be moved to the GPUs', { model: model.id }, thrown),
       )
     }
-    placed()
+    residency.tick()
+    residency.refresh()
   }
 
   return () => {

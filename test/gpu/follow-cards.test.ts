@@ -19,10 +19,12 @@ const states: Record<string, object> = {
 function setUp() {
   const said: string[] = []
   let facts = 'at first'
+  const devices: string[] = []
   let next: (() => void) | undefined
   const end = followCards({
-    folder: '/nonexistent',
-    memory: { measure: async () => void said.push('measure') },
+    dataDir: '/nonexistent',
+    environment: {},
+    memory: { measure: async () => void said.push('measure'), devices: () => devices.map(id => ({ id })) as never },
     backends: {
       find: async one => ((one as Model).id === 'without' ? null : { gpu: 'cuda', folder: '', linked: '' }),
     },
@@ -36,9 +38,8 @@ function setUp() {
       model('without'),
       model('disabled', { enabled: false }),
     ],
-    find: id => states[id] as never,
-    placeAnew: async ({ id }) => void said.push(`place ${id}`),
-    placed: () => void said.push('placed'),
+    residency: { find: id => states[id] as never, tick: () => {}, refresh: () => void said.push('placed') },
+    stateOf: async id => void said.push(`place ${id}`),
     log: { info() {}, warn() {} } as never,
     clock: {
       after(_ms, run) {
@@ -50,6 +51,7 @@ function setUp() {
   })
   return {
     said,
+    devices,
     end,
     isLooking: () => next !== undefined,
     async look(now: string) {
@@ -75,6 +77,17 @@ test('a new driver or backend moves the models that run on the processor and can
   await look('removed')
   await look('removed')
   expect(said).toHaveLength(6)
+})
+
+test('a card that is found long after its driver counts too', async () => {
+  const { look, said, devices } = setUp()
+  await look('driver')
+  await look('driver')
+  expect(said.splice(0)).toContain('place moves')
+  devices.push('gpu0')
+  await look('driver')
+  await look('driver')
+  expect(said).toContain('place moves')
 })
 
 test('what comes and goes between two looks is nothing, and after the end nobody looks', async () => {
