@@ -129,8 +129,7 @@ export async function installGpuBackend(
     ? `The backend ${backend} ${detail}.`
     : `The backend ${backend} is installed, but does not work yet: ${detail}.${advice === null ? '' : ` ${advice}`}`
   terminal.result(json, { backend, folder, works, detail, advice }, result)
-  if (works && !json)
-    terminal.remark('Models move to the GPUs with their next load; a running server needs no restart.')
+  if (works && !json) terminal.remark('A running server moves its models to the GPUs by itself.')
   return works ? 'done' : 'fails'
 }
 

@@ -158,8 +158,8 @@ describe('what the guides say is not offered', () => {
         ),
       ),
     ],
-    'gpus-and-memory: GPUs of other makers': [
-      'memory and processes are read from the driver of NVIDIA',
+    'gpus-and-memory: ROCm, Metal and SYCL for the built-in engine': [
+      'Vulkan serves the cards of AMD and Intel',
       () => expect(backendNames.filter(name => /hip|rocm|metal|sycl/.test(name))).toEqual([]),
     ],
     'mcp: sampling, prompts, OAuth': [
