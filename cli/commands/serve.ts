@@ -75,7 +75,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
     dataDir: dataDir === dataDirectory() ? undefined : dataDir,
   })
   if (terminal.interactive && options.starter) {
-    if (!(await offerBackend(dataDir, terminal))) return
+    if (!(await offerBackend(dataDir, own.line('engine setup gpu'), terminal))) return
     const { offerStarter } = await import('../models/offer-starter.ts')
     if (!(await offerStarter({ dataDir, configPath: options.config, own }, terminal))) return
   }
@@ -167,11 +167,11 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
 }
 
 /** Offers the backend for GPUs. Resolves with whether to start the server; false after Ctrl-C. */
-async function offerBackend(dataDir: string, terminal: Terminal): Promise<boolean> {
+async function offerBackend(dataDir: string, command: string, terminal: Terminal): Promise<boolean> {
   const { offerGpu } = await import('../engines/offer-gpu.ts')
   let starts = false
   await interruptible(terminal, async signal => {
-    await offerGpu({ dataDir }, terminal, signal)
+    await offerGpu({ dataDir, command }, terminal, signal)
     signal.throwIfAborted()
     starts = true
   })

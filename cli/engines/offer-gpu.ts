@@ -46,18 +46,18 @@ export async function unusedCards(dataDir: string): Promise<string | null> {
 }
 
 /** Pure. */
-export const sentenceOf = ({ backend, why, advice }: BackendChoice): string =>
+export const sentenceOf = ({ backend, why, advice }: BackendChoice, command = setupCommand): string =>
   backend === null
     ? `The built-in engine does not use the GPUs. ${why}. ${advice ?? ''}`.trim()
-    : `The built-in engine does not use the GPUs: it needs ${why}. Run: ${setupCommand}`
+    : `The built-in engine does not use the GPUs: it needs ${why}. Run: ${command}`
 
 /**
  * Offers the backend for the cards of this machine to a user at a terminal, once: a "no" is stored in the data directory,
  * and later calls say it in one line, as without a terminal. `again` asks nevertheless. Does nothing where a backend is
- * installed. Rejects only with the reason of the signal.
+ * installed. `command` is how this user runs the setup. Rejects only with the reason of the signal.
  */
 export async function offerGpu(
-  { dataDir, again = false }: { dataDir: string; again?: boolean },
+  { dataDir, again = false, command = setupCommand }: { dataDir: string; again?: boolean; command?: string },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
@@ -67,7 +67,7 @@ export async function offerGpu(
   if (needed === null) return
   const declined = join(dataDir, declinedFile)
   if (needed.backend === null || !terminal.interactive || (!again && existsSync(declined)))
-    return terminal.remark(sentenceOf(needed))
+    return terminal.remark(sentenceOf(needed, command))
   const { installGpuBackend } = await import('./install-gpu-backend.ts')
   const notes = [`The built-in engine can use the GPUs with this backend: ${needed.why}.`, needed.advice ?? []].flat()
   try {
@@ -75,9 +75,9 @@ export async function offerGpu(
     if (outcome !== 'declined') return
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     writeFileSync(declined, 'The backend for GPUs was declined. Remove this file to be asked again.\n')
-    terminal.remark(`Models run on the processor. Later: ${setupCommand}`)
+    terminal.remark(`Models run on the processor. Later: ${command}`)
   } catch (thrown) {
     signal.throwIfAborted()
-    terminal.warn(`${failureOfThrown(thrown).message}\nModels run on the processor. Try again with: ${setupCommand}`)
+    terminal.warn(`${failureOfThrown(thrown).message}\nModels run on the processor. Try again with: ${command}`)
   }
 }

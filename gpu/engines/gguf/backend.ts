@@ -49,6 +49,9 @@ export interface TrialRun {
 /** Why a Vulkan backend that can be loaded does not start. The library does not say it. */
 export const noVulkanDriver = 'the Vulkan loader has found no driver that works'
 
+/** Why a CUDA backend that can be loaded does not start. The library does not say it either. */
+export const noCudaDriver = 'the NVIDIA driver does not run this build, or finds no card'
+
 /** Interprets the result of a trial process. */
 export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
@@ -104,7 +107,7 @@ function adviceFor(name: BackendName, { stderr, status, timedOut }: TrialRun): s
   if (/GLIBC(XX)?_[\d.]+' not found/.test(stderr))
     return 'The build needs a newer C++ library than this system has: that of Debian 12, Ubuntu 22.04, RHEL 10 or later. Or build llama.cpp here and set "engine: llama-server" in infer.yaml.'
   if (name === 'cuda')
-    return incompatibleCode.test(stderr)
+    return incompatibleCode.test(stderr) || stderr.includes(noCudaDriver)
       ? `The driver is too old for this build: update it to 590 or newer, or use the build for older drivers: ${setup('cuda-12')}`
       : `Use the build for older drivers, or Vulkan: ${setup('cuda-12')}`
   if (name === 'cuda-12')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { LlamaOptions } from 'node-llama-cpp'
 import { assetPath, importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
-import { noVulkanDriver } from './backend.ts'
+import { noCudaDriver, noVulkanDriver } from './backend.ts'
 import type { NodeLlamaCpp } from './model.ts'
 import type { GpuUse } from './options.ts'
 
@@ -28,6 +28,9 @@ export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string 
   }
 }
 
+/** What it means that a backend whose libraries can be loaded does not start. */
+const silentReasons: Partial<Record<GpuUse, string>> = { cuda: noCudaDriver, vulkan: noVulkanDriver }
+
 /** Starts llama.cpp with this backend on one thread. Throws Failure `worker_error`, which says why that is not possible. */
 export async function startBackend(
   gpu: Exclude<GpuUse, 'auto'>,
@@ -45,7 +48,7 @@ export async function startBackend(
       ...options(library),
     })
     .catch((cause: Error) => {
-      const why = whyNotLoaded(gpu, backends) ?? (gpu === 'vulkan' ? noVulkanDriver : cause.message)
+      const why = whyNotLoaded(gpu, backends) ?? silentReasons[gpu] ?? cause.message
       throw new Failure('worker_error', `llama.cpp cannot be started: ${why}.`, { cause })
     })
   return { library, llama }

@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../../core/assets.ts'
-import { type BackendName, reportMissing, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
+import {
+  type BackendName,
+  noCudaDriver,
+  reportMissing,
+  reportTrial,
+  type TrialRun,
+} from '../../../../gpu/engines/gguf/backend.ts'
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
 import { type BackendSearch, runTrial, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../../../gpu/sandbox/probe-wrapper.ts'
@@ -76,6 +82,13 @@ describe('the result of a trial', () => {
       'fails',
       /libvulkan.so.1/,
       /^Install the Vulkan driver of the card/,
+    ],
+    [
+      'cuda',
+      { status: '1', stderr: `Error: llama.cpp cannot be started: ${noCudaDriver}.` },
+      'fails',
+      /the NVIDIA driver does not run this build/,
+      /^The driver is too old for this build: .*--backend cuda-12$/,
     ],
     [
       'cuda',
