@@ -54,7 +54,7 @@ function setUp() {
     devices,
     end,
     isLooking: () => next !== undefined,
-    async look(now: string) {
+    look: async (now: string) => {
       facts = now
       next!()
       await new Promise(setImmediate)

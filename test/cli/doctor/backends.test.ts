@@ -82,7 +82,11 @@ test('a missing backend that no card needs is fine', () => {
 })
 
 const cards = (of: Partial<GraphicsCards>): GraphicsCards => ({
-  ...{ nvidia: [], driver: null, fault: null, bus: [], renders: false },
+  nvidia: [],
+  driver: null,
+  fault: null,
+  bus: [],
+  renders: false,
   ...of,
 })
 const onBus = (maker: BusCard['maker'], integrated = false) => ({ bus: [{ maker, integrated }], renders: true })

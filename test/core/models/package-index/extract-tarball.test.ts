@@ -38,8 +38,8 @@ test('files are written without their first folder, those that are not wanted ar
     path => path !== 'bins/other.so',
   )
   expect(thrown).toBeUndefined()
-  expect(readdirSync(target, { recursive: true }).sort()).toEqual(
-    ['bins', 'bins/large.so', 'empty', long, 'package.json'].sort(),
+  expect(new Set(readdirSync(target, { recursive: true }))).toEqual(
+    new Set(['bins', 'bins/large.so', 'empty', long, 'package.json']),
   )
   expect(readFileSync(join(target, 'bins/large.so')).equals(large)).toBe(true)
   expect(readFileSync(join(target, long), 'utf8')).toBe('long')
