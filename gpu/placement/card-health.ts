@@ -61,18 +61,23 @@ export function openCardHealth(
      * Returns the cards after a measurement. Those that were known and are missing stay, without readings.
      */
     seen(before: readonly Device[], found: Discovery): Device[] {
+      // A card that falls off may renumber the others.
+      const devices = found.devices.map(card => {
+        const same = card.uuid === null ? undefined : before.find(({ uuid }) => uuid === card.uuid)
+        return same ? { ...card, id: same.id } : card
+      })
       const lost = new Map(found.lost?.map(({ id, reason }) => [id, reason]))
-      const missing = before.filter(({ id }) => !found.devices.some(card => card.id === id))
+      const missing = before.filter(({ id }) => !devices.some(card => card.id === id))
       for (const { id } of missing)
         fail(id, { reason: lost.get(id) ?? 'nvidia-smi does not list it any more.', isFatal: true }, firstPauseMs.gone)
-      for (const { id } of found.devices) {
+      for (const { id } of devices) {
         const report = found.faulty?.find(one => one.id === id || id.startsWith(`${one.id}.`))
         if (report) fail(id, { reason: report.reason, isFatal: report.isFatal ?? false }, firstPauseMs.faulty)
         else answers(id)
       }
       const gone = missing.map(card => ({ ...card, ...noReadings, usedBytes: null }))
       const order = before.map(({ id }) => id)
-      return [...found.devices, ...gone].toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id))
+      return [...devices, ...gone].toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id))
     },
     /** Why a card is not used, as a sentence that does not name it; undefined if it is. */
     faultOf: (id: string): string | undefined => faults.get(id)?.reason,

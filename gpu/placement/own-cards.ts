@@ -43,15 +43,15 @@ export function ownCards(found: Discovery, rules: CardRules): Discovery {
 }
 
 /**
- * The cards that CUDA would show a program: numbers in the order of the bus, or beginnings of UUIDs; whatever follows an
- * entry that names none does not count.
+ * The cards that CUDA would show a program: numbers in the order of the bus, or beginnings of UUIDs; whatever follows
+ * another entry, such as -1, does not count.
  */
 function visibleCards(devices: readonly Device[], visible: string): Device[] {
   const cards = new Set(devices.filter(({ cudaId }) => cudaId === null))
   for (const entry of visible.split(',').map(text => text.trim())) {
-    const named = devices.filter(card => isVisibleAs(card, entry))
-    if (named.length === 0) break
-    for (const card of named) cards.add(card)
+    // A card that is missing now may come back, so what follows it still counts.
+    if (!/^(\d+$|gpu-|mig-)/i.test(entry)) break
+    for (const card of devices) if (isVisibleAs(card, entry)) cards.add(card)
   }
   return [...cards]
 }

@@ -163,8 +163,7 @@ const whereText = ({ devices, shares }: Chosen): string =>
 
 /** Why infer has divided it among several cards. */
 function dividedText({ placement }: ModelState, { devices }: Chosen): string {
-  const { mostDevices = placement.devices } = placement
-  if (devices.length < 2 || mostDevices <= placement.devices) return ''
+  if (devices.length < 2 || placement.mostDevices === undefined) return ''
   const fewer = devices.length === 2 ? 'one GPU' : 'fewer GPUs'
   const instead = devices.length > placement.devices ? ' beside engines that cannot be unloaded now' : ''
   return ` It is divided, because ${fewer} would have no room for it${instead}.`

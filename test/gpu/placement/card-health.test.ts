@@ -56,6 +56,16 @@ describe('a card with a fault', () => {
     expect(said.at(-1)).toBe('A GPU is used again: gpu0')
   })
 
+  test('does not give its number to another one', () => {
+    cards = both.map((one, at) => ({ ...one, uuid: `GPU-${at}` }))
+    measure(5, { devices: [{ ...card('gpu0'), uuid: 'GPU-1' }] })
+    expect(cards).toMatchObject([
+      { id: 'gpu0', uuid: 'GPU-0', usedBytes: null },
+      { id: 'gpu1', cudaId: '0', usedBytes: 5 },
+    ])
+    expect(health.faultOf('gpu1')).toBeUndefined()
+  })
+
   test('is tried later after each further fault', () => {
     const lasts = () => {
       measure(0, { devices: [card('gpu1')] })

@@ -76,6 +76,27 @@ describe('the plan for a request', () => {
       },
     ],
     [
+      'it is divided, and why',
+      [
+        {
+          id: 'x',
+          gigabytes: 31,
+          placement: {
+            devices: 2,
+            mostDevices: 2,
+            split: { each: GiB, layers: Array.from({ length: 58 }, () => GiB / 2), by: 'booked' },
+          },
+        },
+      ],
+      [gpu('gpu0', 24), gpu('gpu1', 12)],
+      {
+        status: 'load',
+        detail:
+          "A request loads 'x' on gpu0 (20.5 GiB) and gpu1 (10.5 GiB), which takes about 12 s. It is divided, because one GPU would have no room for it.",
+        devices: [{ neededBytes: 20.5 * GiB }, { neededBytes: 10.5 * GiB }],
+      },
+    ],
+    [
       'an idle one is evicted',
       [
         { id: 'x', gigabytes: 20 },
