@@ -102,7 +102,7 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
       { id: 'cpu' },
     ])
     const places = Object.fromEntries(residents.map(({ modelId, devices }) => [modelId, devices.join()]))
-    expect([places.first, places.second].toSorted()).toEqual(['gpu0', 'gpu1'])
+    expect(new Set([places.first, places.second])).toEqual(new Set(['gpu0', 'gpu1']))
     expect(places.processor).toBe('cpu')
     expect(residents.find(({ modelId }) => modelId === 'first')!.command.join(' ')).toContain('--gpu vulkan')
 

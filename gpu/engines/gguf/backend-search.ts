@@ -142,7 +142,7 @@ export function cacheKey({
 }
 
 /** What tells that a driver was installed, replaced or chosen: versions, manifests of Vulkan drivers, variables. */
-export function driverFacts(environment: BackendSearch['environment']): unknown[] {
+function driverFacts(environment: BackendSearch['environment']): unknown[] {
   const chosen = Object.entries(environment).filter(
     ([name]) => driverVariables.test(name) || name === 'CUDA_VISIBLE_DEVICES',
   )
@@ -152,7 +152,7 @@ export function driverFacts(environment: BackendSearch['environment']): unknown[
   return [
     optionalText('/sys/module/nvidia/version') ?? '',
     optionalNames('/dev/dri').toSorted(),
-    chosen.toSorted(),
+    chosen.toSorted(([a], [b]) => (a < b ? -1 : 1)),
     manifests.map(path => [path, statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0]),
   ]
 }

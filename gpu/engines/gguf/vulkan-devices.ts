@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { llamaVersion, selfCommand } from '../../../core/assets.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
 import { jsonOf } from '../../../core/json.ts'
@@ -66,8 +65,9 @@ export function openVulkanDevices(search: VulkanSearch, changed: () => void = ()
       return devices
     },
     /** Resolves when the devices are known. */
-    async settled(): Promise<void> {
-      for (refresh(); searching; ) await searching
+    settled: async (): Promise<void> => {
+      refresh()
+      await searching
     },
   }
 }
