@@ -1,17 +1,10 @@
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import { type BenchmarkRun, ModelBenchmark } from '../core/models/benchmark.ts'
-import type { EngineLoad } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
+import type { openEngineEffects } from './engine-effects.ts'
 import { openModelRecords } from './model-figures.ts'
-
-/** The engine that has answered the requests of a benchmark. */
-interface MeasuredEngine {
-  engineId: string
-  /** Where it ran. */
-  detail: string
-  bytes: number
-}
+import type { Resident } from './residency/model-state.ts'
 
 /** Keeps the newest benchmark of each model, over restarts: `benchmarks.json` in the data directory. */
 export function openBenchmarks(options: { dataDir: string; log: Log }, now: () => number = Date.now) {
@@ -25,9 +18,10 @@ export function openBenchmarks(options: { dataDir: string; log: Log }, now: () =
     keep(
       model: Model,
       runs: readonly BenchmarkRun[],
-      engine: MeasuredEngine | undefined,
-      loads: readonly EngineLoad[],
+      residents: readonly Resident[],
+      { placement, loads }: Pick<ReturnType<typeof openEngineEffects>, 'placement' | 'loads'>,
     ): ModelBenchmark {
+      const engine = residents.find(({ serves, state }) => serves.model.id === model.id && state === 'ready')
       if (!engine)
         throw new Failure(
           'conflict',
@@ -35,9 +29,9 @@ export function openBenchmarks(options: { dataDir: string; log: Log }, now: () =
         )
       const benchmark = {
         measured_at: Math.floor(now() / 1_000),
-        runs_on: engine.detail,
+        runs_on: placement(engine).detail,
         memory_bytes: Math.round(engine.bytes),
-        load_ms: loads.find(({ engineId }) => engineId === engine.engineId)?.loadMs ?? null,
+        load_ms: loads(model.id).find(({ engineId }) => engineId === engine.engineId)?.loadMs ?? null,
         runs: [...runs],
       }
       records.set(model, benchmark)

@@ -5,13 +5,14 @@ import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { DeviceSetting } from '../core/models/device-setting.ts'
-import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
+import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
 import { openBenchmarks } from './benchmarks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
+import { copyState, noActivity } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -349,9 +350,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       // Slots of engines that accept no new requests do not count.
       const takesRequests = ({ serves, state, draining }: Resident) =>
         serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
-      const own = residents().filter(takesRequests)
       const each = find(modelId)?.slots ?? slotsFor(model)
-      return { ready: slotsOf(own), planned: each * Math.max(1, model.replicas.min) }
+      return { ready: slotsOf(residents().filter(takesRequests)), planned: each * Math.max(1, model.replicas.min) }
     },
     plan,
     load({ id }) {
@@ -368,35 +368,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     loads: engines.loads,
     benchmark: benchmarks.of,
-    keepBenchmark(model, runs) {
-      const one = residents().find(({ serves, state }) => serves.model.id === model.id && state === 'ready')
-      return benchmarks.keep(model, runs, one && { ...one, ...engines.placement(one) }, engines.loads(model.id))
-    },
-    snapshot(): FleetSnapshot {
-      const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
-      return {
-        devices: memory.snapshot(),
-        leftDevices: memory.left(),
-        residents: residents().map(resident => ({
-          engineId: resident.engineId,
-          modelId: resident.serves.model.id,
-          state: resident.state,
-          pid: engines.pid(resident.engineId),
-          command: engines.command(resident.engineId),
-          devices: [...resident.devices],
-          placement: engines.placement(resident),
-          bytes: resident.bytes,
-          shares: [...resident.shares],
-          bookedBytes: resident.bookedBytes,
-          usedBytes: resident.usedBytes,
-          slots: resident.slots,
-          leases: resident.leases,
-          startedAt: epoch(resident.startedAt),
-          lastUsedAt: epoch(resident.lastUsedAt),
-        })),
-        models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
-      }
-    },
+    keepBenchmark: (model, runs) => benchmarks.keep(model, runs, residents(), engines),
+    snapshot: () => ({
+      ...copyState(residents(), { memory, engines, clock }),
+      models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
+    }),
     deviceProcesses,
     output: launcher.outputs,
     close(deadlineMs) {
@@ -408,12 +384,3 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 const nothingWaits: SlotQueue['reference'] = { next: () => undefined, begin() {}, reset() {} }
-const noActivity: ModelActivity = {
-  status: 'cold',
-  reason: null,
-  etaMs: null,
-  retryMs: null,
-  etaIsMeasured: false,
-  engineStarts: 0,
-  engineFailures: 0,
-}

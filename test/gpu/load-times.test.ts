@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { EnginePlacement } from '../../core/models/engine-placement.ts'
 import { openBenchmarks } from '../../gpu/benchmarks.ts'
 import { openLoadTimes } from '../../gpu/load-times.ts'
+import type { Resident } from '../../gpu/residency/model-state.ts'
 import { GiB, modelOf } from './_models.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -44,10 +46,13 @@ test('a benchmark survives a restart, for the settings that it was measured with
     output_tokens_per_second: 41.7,
     time_to_first_token_ms: 90.2,
   }
-  const engine = { engineId: 'wkr_1', detail: 'on GPU 0', bytes: GiB }
-  const benchmark = openBenchmarks({ dataDir, log }, () => 1_500).keep(modelOf('a'), [run], engine, [])
+  const ready = [
+    { engineId: 'wkr_1', bytes: GiB, state: 'ready', serves: { model: modelOf('a') } },
+  ] as unknown as Resident[]
+  const engines = { placement: () => ({ detail: 'on GPU 0' }) as EnginePlacement, loads: () => [] }
+  const benchmark = openBenchmarks({ dataDir, log }, () => 1_500).keep(modelOf('a'), [run], ready, engines)
   expect(benchmark).toEqual({ measured_at: 1, runs_on: 'on GPU 0', memory_bytes: GiB, load_ms: null, runs: [run] })
-  expect(() => openBenchmarks({ dataDir, log }).keep(modelOf('a'), [run], undefined, [])).toThrow('Measure again')
+  expect(() => openBenchmarks({ dataDir, log }).keep(modelOf('a'), [run], [], engines)).toThrow('Measure again')
   const again = openBenchmarks({ dataDir, log })
   expect(again.of(modelOf('a', { max_queue: 1 }))).toEqual(benchmark)
   expect(again.of(modelOf('a', { args: ['--slow'] }))).toBeNull()

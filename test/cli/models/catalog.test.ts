@@ -7,9 +7,11 @@ import { chooseBuild, machineFacts } from '../../../cli/models/catalog-fit.ts'
 import { locateBuild } from '../../../cli/models/locate.ts'
 import { openLog } from '../../../core/log.ts'
 import { readConfig } from '../../../core/models/config.ts'
+import type { EnginePlacement } from '../../../core/models/engine-placement.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
 import { openBenchmarks } from '../../../gpu/benchmarks.ts'
+import type { Resident } from '../../../gpu/residency/model-state.ts'
 import { openHub, type Repository } from '../../fixtures/hub.ts'
 import { modelPackage, openPackageIndex } from '../../fixtures/package-index.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
@@ -52,12 +54,15 @@ test('every model is listed with its fit, best first, without network access', a
 test('one model is shown with all its files and the sources of its facts', async () => {
   const { run, dataDir } = await setUp()
   writeFileSync(join(dataDir, 'infer.yaml'), 'models: [{id: qwen3-8b, source: /x.gguf}]\n')
-  const engine = { engineId: 'wkr_1', detail: 'on GPU 0', bytes: 2 ** 30 }
   const rates = { input_tokens_per_second: 900, output_tokens_per_second: 41.7, time_to_first_token_ms: 90 }
   const figures = { requests: 1, input_tokens: 512, output_tokens: 128, ...rates }
   const [configured] = readConfig(join(dataDir, 'infer.yaml'), true).models
   const log = openLog('error', () => undefined)
-  openBenchmarks({ dataDir, log }).keep(configured!, [figures], engine, [])
+  const ready = [{ engineId: 'wkr_1', bytes: 2 ** 30, state: 'ready', serves: { model: configured! } }]
+  openBenchmarks({ dataDir, log }).keep(configured!, [figures], ready as unknown as Resident[], {
+    placement: () => ({ detail: 'on GPU 0' }) as EnginePlacement,
+    loads: () => [],
+  })
   const { stdout } = await run('catalog', 'qwen3-8b')
   expect(stdout).toMatch(/chosen +gguf, Q\d\S+: /)
   expect(stdout).toMatch(/facts from +\S.*\(\d{4}-\d\d-\d\d\)/)

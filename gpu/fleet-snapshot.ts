@@ -1,0 +1,53 @@
+import type { FleetSnapshot, ModelActivity } from '../core/models/fleet.ts'
+import type { Clock } from './clock.ts'
+import type { openEngineEffects } from './engine-effects.ts'
+import type { Memory } from './placement/memory.ts'
+import type { Resident } from './residency/model-state.ts'
+
+/** What is known of a model that was not requested yet. */
+export const noActivity: ModelActivity = {
+  status: 'cold',
+  reason: null,
+  etaMs: null,
+  etaIsMeasured: false,
+  retryMs: null,
+  engineStarts: 0,
+  engineFailures: 0,
+}
+
+/** Copies the state of the devices and the engines. */
+export function copyState(
+  residents: readonly Resident[],
+  {
+    memory,
+    engines,
+    clock,
+  }: {
+    memory: Pick<Memory, 'snapshot' | 'left'>
+    engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement'>
+    clock: Pick<Clock, 'epoch' | 'now'>
+  },
+): Omit<FleetSnapshot, 'models'> {
+  const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
+  return {
+    devices: memory.snapshot(),
+    leftDevices: memory.left(),
+    residents: residents.map(resident => ({
+      engineId: resident.engineId,
+      modelId: resident.serves.model.id,
+      state: resident.state,
+      pid: engines.pid(resident.engineId),
+      command: engines.command(resident.engineId),
+      devices: [...resident.devices],
+      placement: engines.placement(resident),
+      bytes: resident.bytes,
+      shares: [...resident.shares],
+      bookedBytes: resident.bookedBytes,
+      usedBytes: resident.usedBytes,
+      slots: resident.slots,
+      leases: resident.leases,
+      startedAt: epoch(resident.startedAt),
+      lastUsedAt: epoch(resident.lastUsedAt),
+    })),
+  }
+}
