@@ -38,7 +38,7 @@ test('files are written without their first folder, those that are not wanted ar
     path => path !== 'bins/other.so',
   )
   expect(thrown).toBeUndefined()
-  expect(new Set(readdirSync(target, { recursive: true }))).toEqual(
+  expect(new Set(readdirSync(target, { recursive: true, encoding: 'utf8' }))).toEqual(
     new Set(['bins', 'bins/large.so', 'empty', long, 'package.json']),
   )
   expect(readFileSync(join(target, 'bins/large.so')).equals(large)).toBe(true)
