@@ -31,9 +31,9 @@ export function openCardSearch(search: VulkanSearch, changed?: () => void) {
 
 /** Finds the cards once. Never throws. */
 export async function findCards(search: VulkanSearch): Promise<Discovery> {
-  const { settled, cards } = openCardSearch(search)
-  await settled()
-  return cards()
+  const found = openCardSearch(search)
+  await found.settled()
+  return found.cards()
 }
 
 /** PCI addresses of NVIDIA's cards by UUID, as the driver lists them; empty for other drivers and in most containers. */
