@@ -2,20 +2,21 @@ import { z } from 'zod'
 import { array, integer, namedObject, nullableInteger, string } from '../schemas/fields.ts'
 
 const count = z.int().min(1).max(1_000_000_000)
-const rate = z.number().min(0).max(1e12)
+/** One for each field: the bundle would describe a shared one. */
+const rate = () => z.number().min(0).max(1e12)
 
 /** Figures of as many requests as there are at a time. */
 export const BenchmarkRun = namedObject('BenchmarkRun', 'Figures of requests that are sent at a time.', {
   requests: count.max(1_000).describe('How many requests were sent at a time.'),
   input_tokens: z.int().min(0).max(1_000_000_000).describe('Tokens of all prompts together.'),
   output_tokens: z.int().min(0).max(1_000_000_000).describe('Tokens of all answers together.'),
-  input_tokens_per_second: rate
+  input_tokens_per_second: rate()
     .nullable()
     .describe('Rate at which prompts were read, all together; null if requests had to wait for a slot.'),
-  output_tokens_per_second: rate
+  output_tokens_per_second: rate()
     .nullable()
     .describe('Rate at which tokens were generated, all together; null for vectors.'),
-  time_to_first_token_ms: rate.describe(
+  time_to_first_token_ms: rate().describe(
     'Median time from a request to its first token, or to its answer, milliseconds.',
   ),
 })

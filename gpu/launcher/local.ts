@@ -1,6 +1,6 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { constants } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
@@ -65,12 +65,14 @@ export async function openLocalLauncher(
     const shared = folders.make(options)
     const { endpoint, port } = await addresses.take(options.channel, launchId)
     /** `why` may name paths of this machine; callers get it without them. */
-    const fail = (why: string): never => {
+    const fail = (why: string, said = withoutLocations(why)): never => {
       forget(launchId)
       addresses.release(endpoint, port)
       folders.release(options)
-      throw new Failure('worker_error', withoutLocations(why), { engineText: why })
+      throw new Failure('worker_error', said, { engineText: why })
     }
+    const missing = (program: string): string =>
+      `The program '${program}' that runs '${modelId}' is not installed here, or not on PATH.`
     const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
     env.PATH = enginePath(data, env.PATH!, options.environments)
     const argv = options.argv.map(part =>
@@ -81,7 +83,7 @@ export async function openLocalLauncher(
         .replaceAll('{outputs}', () => shared.outputs),
     )
     if (!findProgram(argv[0] ?? '', env.PATH))
-      fail(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
+      fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]

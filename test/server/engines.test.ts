@@ -173,7 +173,7 @@ describe('an engine that exits at its start', () => {
   test('a missing program is named', async () => {
     const failed = await ask('missing')
     expect([failed.status, failed.code]).toEqual([503, 'no_capacity'])
-    expect(failed.message).toContain('/no/such/program')
+    expect(failed.message).toContain("The program 'program' that runs 'missing' is not installed here")
   })
 })
 
