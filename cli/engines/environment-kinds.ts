@@ -2,7 +2,7 @@ import { readAsset } from '../../core/assets.ts'
 
 /** An environment that `infer engine setup` makes. */
 export interface EnvironmentKind {
-  name: 'python' | 'speech'
+  name: 'python' | 'speech' | 'vllm' | 'sglang'
   /** Its list of requirements in gpu/worker. */
   requirements: string
   /** The lowest minor version of Python 3 for which the list is made. */
@@ -11,6 +11,8 @@ export interface EnvironmentKind {
   bytes: number
   /** Modules that must load before it counts as complete. */
   modules: readonly string[]
+  /** Whether its engine is the worker of infer, and not a program of the libraries. */
+  hasWorker: boolean
 }
 
 export const environmentKinds = {
@@ -20,6 +22,7 @@ export const environmentKinds = {
     pythonMinor: 11,
     bytes: 9e9,
     modules: ['torch', 'diffusers', 'transformers'],
+    hasWorker: true,
   },
   speech: {
     name: 'speech',
@@ -27,6 +30,23 @@ export const environmentKinds = {
     pythonMinor: 10,
     bytes: 1e9,
     modules: ['faster_whisper', 'piper'],
+    hasWorker: true,
+  },
+  vllm: {
+    name: 'vllm',
+    requirements: 'lock-vllm.txt',
+    pythonMinor: 11,
+    bytes: 14e9,
+    modules: ['torch', 'vllm'],
+    hasWorker: false,
+  },
+  sglang: {
+    name: 'sglang',
+    requirements: 'lock-sglang.txt',
+    pythonMinor: 11,
+    bytes: 14e9,
+    modules: ['torch', 'sglang'],
+    hasWorker: false,
   },
 } as const satisfies Record<string, EnvironmentKind>
 

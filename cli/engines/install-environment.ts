@@ -41,7 +41,7 @@ const markerFile = 'infer-setup.json'
 const reserve = 512 << 20
 
 /**
- * Makes a Python environment with the libraries of `kind` and the worker, and resolves with its folder and that of its
+ * Makes a Python environment with the libraries of `kind` and its worker, if it has one, and resolves with its folder and that of its
  * packages. A complete environment only gets the worker of this version; an interrupted one is continued, and one whose
  * Python has gone is made anew. Rejects with Failure, and with the reason of the signal.
  */
@@ -56,8 +56,11 @@ export async function installEnvironment(options: InstallOptions): Promise<{ fol
     const wanted: Marker = { requirements: sha256(list), torch: options.torch?.name ?? '' }
     if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
       await installLibraries(folder, list, options)
-    onStep('Installing the worker of infer')
-    const packages = await installWorker(folder, files, options)
+    const packages = await packagesOf(folder, options)
+    if (kind.hasWorker) {
+      onStep('Installing the worker of infer')
+      installWorker(folder, packages, files)
+    }
     onStep('Checking that the libraries load')
     const imports = kind.modules.map(name => `import ${name}`).join('; ')
     await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
@@ -138,15 +141,15 @@ async function works(folder: string, modules: readonly string[], options: Instal
   }
 }
 
-/** Copies the worker into the environment, writes its program, and returns the folder of the packages. */
-async function installWorker(
-  folder: string,
-  files: Readonly<Record<string, string>>,
-  { environment, signal }: InstallOptions,
-): Promise<string> {
-  const python = join(folder, 'bin', 'python')
+/** The folder of the packages of an environment. */
+async function packagesOf(folder: string, { environment, signal }: InstallOptions): Promise<string> {
   const where = 'import sysconfig; print(sysconfig.get_path("purelib"))'
-  const packages = (await runInstaller([python, '-c', where], { environment, signal })).trim()
+  return (await runInstaller([join(folder, 'bin', 'python'), '-c', where], { environment, signal })).trim()
+}
+
+/** Copies the worker into the environment, and writes its program. */
+function installWorker(folder: string, packages: string, files: Readonly<Record<string, string>>): void {
+  const python = join(folder, 'bin', 'python')
   rmSync(join(packages, 'infer_worker'), { recursive: true, force: true })
   for (const [path, text] of Object.entries(files))
     if (path.startsWith('infer_worker/')) write(join(packages, path), text, 0o644)
@@ -161,7 +164,6 @@ async function installWorker(
     `${head}import sys\n\nfrom infer_worker.__main__ import main\n\nsys.exit(main())\n`,
     0o755,
   )
-  return packages
 }
 
 /** Replaces a file by renaming, because an engine may be reading it. */

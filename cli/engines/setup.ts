@@ -10,6 +10,7 @@ import { isOffered } from '../models/status.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds, processorOnlyBytes, torchBuild } from './environment-kinds.ts'
@@ -27,7 +28,7 @@ interface Options extends CommonOptions {
 /** `infer engine setup`: installs the backend for GPUs, or a Python environment of the engine `python`. */
 export function define(command: Command, terminal: Terminal): void {
   command
-    .summary('install the backend for GPUs, or engines of Python libraries')
+    .summary('install the backend for GPUs, or engines that are Python programs')
     .description(
       'With gpu, installs the backend with which the built-in engine uses the GPUs. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
@@ -56,6 +57,18 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--config <path>', 'the file to add the models to; default: infer.yaml in the data directory')
     .action(options => run(environmentKinds.speech, options, speech, terminal))
+  for (const [kind, title] of servers) {
+    const own = withIndex(command.command(kind.name))
+      .summary(`install ${title}, for many requests at a time on GPUs`)
+      .description(
+        `Installs ${title} with PyTorch for CUDA, in versions with which infer was made. Takes about ${sizeText(kind.bytes)} on the disk. Models with \`engine: ${kind.name}\` use it before one that is on the PATH.`,
+      )
+      .action(options => run(kind, options, own, terminal))
+    withExamples(own, [
+      [`infer engine setup ${kind.name}`, 'install, or continue an interrupted installation'],
+      [`infer engine setup ${kind.name} --index-url https://pypi.example.com/simple`, 'from an index of your own'],
+    ])
+  }
   withExamples(python, [
     ['infer engine setup python', 'with a GPU'],
     ['infer engine setup python --cuda 12.8', 'for a driver of CUDA 12.8'],
@@ -69,8 +82,15 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer engine setup gpu', 'let the built-in engine use the GPUs'],
     ['infer engine setup speech', 'speech and transcription on any machine'],
     ['infer engine setup python', 'images and videos on a GPU'],
+    ['infer engine setup vllm', 'models from a hub for many users'],
   ])
 }
+
+/** Engines that are programs of their libraries. */
+const servers = [
+  [environmentKinds.vllm, 'vLLM'],
+  [environmentKinds.sglang, 'SGLang'],
+] as const
 
 const withIndex = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
   withCommon(command).option(
@@ -121,6 +141,8 @@ async function run(kind: EnvironmentKind, options: Options, command: Command, te
     terminal.print(`The environment is complete: ${printable(installed.folder)}`)
     if (kind.name === 'python')
       return terminal.print('Add models with `engine: python` to infer.yaml. See: infer help images-and-video')
+    if (!kind.hasWorker)
+      return terminal.print(`Add models with \`engine: ${kind.name}\` to infer.yaml. See: infer help engines`)
     for (const { id } of models)
       terminal.print(added.includes(id) ? `Added '${id}' to ${config}.` : `'${id}' is offered already.`)
     if (offered === false)

@@ -29,7 +29,7 @@ function staticShare({ bytes, gpus, memoryShare, plan }: LaunchFacts): string {
 export const sglang = definePreset({
   name: 'sglang',
   runsOn: 'gpu',
-  installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[all]'" },
+  installation: { program: 'sglang', advice: 'Install it with: infer engine setup sglang' },
   configurationFault: model =>
     generates(model) && pools(model)
       ? 'one process does either chat and completion, or embeddings and reranking. Write two models.'

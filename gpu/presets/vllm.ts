@@ -12,7 +12,7 @@ import { routesOf } from './routes.ts'
 export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
-  installation: { program: 'vllm', advice: 'Install it with: pip install vllm' },
+  installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
   slots: 256,
   command: (model, { gpus, memoryShare, slots, plan }) => [
     ['vllm', 'serve', model.source ?? model.id, ...onLoopback],

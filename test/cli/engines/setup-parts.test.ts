@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { workerFiles } from '../../../bin/bundle.ts'
-import { divideRequirements, torchBuild } from '../../../cli/engines/environment-kinds.ts'
+import { divideRequirements, environmentKinds, torchBuild } from '../../../cli/engines/environment-kinds.ts'
 import { configuredIndex } from '../../../cli/engines/install-environment.ts'
 import { failureFor } from '../../../cli/engines/run-installer.ts'
 
@@ -67,7 +67,7 @@ describe('builds of PyTorch', () => {
 
 test('every requirement has a version and a hash', () => {
   const files = workerFiles()
-  for (const name of ['lock-diffusion.txt', 'lock-speech.txt'])
+  for (const { requirements: name } of Object.values(environmentKinds))
     for (const requirement of files[name]!.trim().split(/\n(?=\S)/))
       expect(requirement).toMatch(/^[a-z0-9._-]+==[^\s;]+( ; [^\n]+)? \\\n( {4}--hash=sha256:[0-9a-f]{64}( \\)?\n?)+$/)
   expect(Object.keys(files)).toContain('infer_worker/__main__.py')

@@ -137,7 +137,6 @@ describe('what the guides say is not offered', () => {
       'infer is no registry',
       refuses(400, '/ollama/api/push', { model: 'infer/tiny-chat' }),
     ],
-    "coming-from-ollama: GPUs other than NVIDIA's": [
       'no other driver was tried',
       () => expect(backendNames.filter(name => /hip|rocm|metal|sycl/.test(name))).toEqual([]),
     ],
