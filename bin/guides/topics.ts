@@ -12,6 +12,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     group: 'Start',
     topics: [
       { topic: 'getting-started', summary: 'from a checkout to the first answers, in ten minutes' },
+      { topic: 'gpu-box', summary: 'driver, first model, vLLM, a chat page, an agent' },
       { topic: 'installation', summary: 'install, upgrade and uninstall' },
       { topic: 'web-console', summary: 'sign in and work in the browser' },
       { topic: 'models', summary: 'the catalog; add, test and remove models' },
