@@ -212,7 +212,7 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
   }),
   route('POST /api/models/**:id/benchmark', 'admin:write', {
     bucket: 'api',
-    summary: 'Store benchmark',
+    summary: 'Replace benchmark',
     description:
       'Stores figures that `infer model bench` has measured, with where the engine runs, its memory and the time of its load. They are shown until the settings of the model or the version of infer change. Only for tokens of the organization that owns the machine.',
     errorCodes: ['organization_mismatch', 'model_not_found', 'conflict'],
