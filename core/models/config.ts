@@ -201,6 +201,7 @@ export const Config = z
       .meta({
         description:
           'GPUs that infer may use, by number, id, UUID or name; `memory` limits what all engines together may use of one. An empty list leaves all of them to others. `CUDA_VISIBLE_DEVICES` of the server limits them too. Read at the start only.',
+        unit: 'GPUs',
         example: [0, { device: 1, memory: '12GB' }],
         absent: 'all that `CUDA_VISIBLE_DEVICES` of the server allows',
       }),

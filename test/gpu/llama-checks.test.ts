@@ -56,7 +56,7 @@ test('builds, then measures the built-in engine and llama-server', { timeout: 2 
     expect(values[`llama.ratio.${count}`]).toMatchObject({ ratio: expect.any(Number) })
   }
   expect(values['llama.prompt']).toMatchObject({ ratio: expect.any(Number), bare: expect.any(Number) })
-  expect(values['llama.layout.auto']!.layout).toMatch(/^4 × 4096 tokens, on the CPU/)
+  expect(values['llama.layout.auto']!.layout).toMatch(/^4 × 8192 tokens, on the CPU/)
   expect(code).toBe(0)
 })
 

@@ -63,7 +63,7 @@ test.each<[key: string, type: string, unit: string | null, value: string]>([
   ['limits.streams_per_token', 'whole number from 1', 'streams', '100'],
   ['metrics', 'one of local, token', null, 'local'],
   ['allowed_hosts', 'list of text', null, '[]'],
-  ['models[].devices', '"cpu" or whole number from 1 or list of whole number from 0 or text', 'GPUs', '1'],
+  ['models[].devices', '"auto" or "cpu" or whole number from 1 or list of whole number from 0 or text', 'GPUs', 'auto'],
   ['models[].replicas', 'keys', null, '{ min: 0, max: 1 }'],
   [
     'models[].tasks',
