@@ -82,8 +82,7 @@ export async function openLocalLauncher(
         .replaceAll('{home}', () => shared.home)
         .replaceAll('{outputs}', () => shared.outputs),
     )
-    if (!findProgram(argv[0] ?? '', env.PATH))
-      fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
+    if (!findProgram(argv[0] ?? '', env.PATH)) fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
