@@ -68,10 +68,10 @@ export interface GgufHeader {
   outputBytes: number
 }
 
-const codeNames = /cod(er|e|ing|estral)s?(?![a-z])|devstral/i
+const codeNames = /(?<![a-z])code(?![cd])|(?<!\ben|\bde)coder|devstral/i
 
 /** Whether a model's name says that it is made for writing programs: `Qwen2.5-Coder`, `CodeLlama`, `starcoder2`. */
-const namesCoder = (name: string): boolean => codeNames.test(name)
+export const namesCoder = (name: string): boolean => codeNames.test(name)
 
 /** Minimum bytes of one read: headers of models with large vocabularies have megabytes. */
 const readBytes = 256 << 10

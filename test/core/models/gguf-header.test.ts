@@ -8,7 +8,7 @@ import { tinyEmbed, tinyRerank } from '../../../bin/tiny-bert.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type GgufContents, parseGguf } from '../../../core/models/gguf-format.ts'
-import { ggufHeader, readGgufHeader } from '../../../core/models/gguf-header.ts'
+import { ggufHeader, namesCoder, readGgufHeader } from '../../../core/models/gguf-header.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'infer-gguf-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -241,4 +241,22 @@ test('a part with another file name is refused', async () => {
 test('a missing file is named', async () => {
   await expect(readGgufHeader(join(directory, 'none.gguf'))).rejects.toThrow("There is no file '")
   await expect(readGgufHeader(directory)).rejects.toThrow('is not a file')
+})
+
+test.each([
+  ['Qwen2.5 Coder 7B Instruct', true],
+  ['qwen3-coder-30b-a3b-q4_k_m.gguf', true],
+  ['CodeLlama-7B', true],
+  ['codegemma-7b', true],
+  ['starcoder2-15b', true],
+  ['opencoder-8b', true],
+  ['granite-8b-code-instruct', true],
+  ['Codestral-22B', true],
+  ['Devstral-Small', true],
+  ['multilingual-encoder', false],
+  ['decoder-only', false],
+  ['neural-codec', false],
+  ['Qwen3 8B', false],
+] as const)('the name %s says that the model is made for writing programs: %s', (name, expected) => {
+  expect(namesCoder(name)).toBe(expected)
 })
