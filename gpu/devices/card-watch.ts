@@ -25,7 +25,7 @@ export function openCardWatch(environment: Readonly<Record<string, string | unde
       else ({ buses, faulty } = answer)
     }
     if (kernel === null) kernel = buses.size > 0 ? openKernelLog() : undefined
-    const reported = kernel?.read().flatMap((line): CardReport[] => {
+    const reported = kernel?.().flatMap((line): CardReport[] => {
       const xid = xidIn(line)
       const id = xid && buses.get(xid.bus)
       return id === undefined ? [] : [{ id, reason: xid!.reason, isFatal: true }]

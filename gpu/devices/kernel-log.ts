@@ -1,10 +1,10 @@
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { constants, openSync, readSync } from 'node:fs'
 
 /**
- * Opens the kernel's log, which only root may read on most machines. Returns a function that reads the lines since the
- * last call, and a function that closes it; undefined where it cannot be read. Never waits.
+ * Opens the kernel's log, which only root may read on most machines, for as long as the process runs. Returns a function
+ * that reads the lines since the last call; undefined where it cannot be read. Never waits.
  */
-export function openKernelLog(path = '/dev/kmsg'): { read: () => string[]; close: () => void } | undefined {
+export function openKernelLog(path = '/dev/kmsg'): (() => string[]) | undefined {
   let file: number
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -27,5 +27,5 @@ export function openKernelLog(path = '/dev/kmsg'): { read: () => string[]; close
   }
   // What was reported before the server has started is not new.
   read()
-  return { read, close: () => closeSync(file) }
+  return read
 }

@@ -138,36 +138,39 @@ function replaceState(before: ModelState, after: ModelState, now: number): void 
     after.loadWaiters.push({ since: now, loaded() {}, refuse() {} })
 }
 
-export const newResident = (
+export function newResident(
   serves: ModelState,
   engineId: string,
   { devices, shares, layers }: Chosen,
   now: number,
-): Resident => ({
-  engineId,
-  serves,
-  devices,
-  layers,
-  slots: serves.slots,
-  startedAt: now,
-  launchedAt: null,
-  bytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
-  shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
-  bookedBytes: shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes,
-  usedBytes: null,
-  state: 'starting',
-  phase: 'launching',
-  leases: 0,
-  alone: false,
-  pause: null,
-  draining: null,
-  readyAt: null,
-  lastUsedAt: now,
-  hasSucceeded: false,
-  neededAt: now,
-  owed: 0,
-  keptUntil: Number.NEGATIVE_INFINITY,
-})
+): Resident {
+  const bookedBytes = shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes
+  return {
+    engineId,
+    serves,
+    devices,
+    layers,
+    slots: serves.slots,
+    startedAt: now,
+    launchedAt: null,
+    bytes: bookedBytes,
+    shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
+    bookedBytes,
+    usedBytes: null,
+    state: 'starting',
+    phase: 'launching',
+    leases: 0,
+    alone: false,
+    pause: null,
+    draining: null,
+    readyAt: null,
+    lastUsedAt: now,
+    hasSucceeded: false,
+    neededAt: now,
+    owed: 0,
+    keptUntil: Number.NEGATIVE_INFINITY,
+  }
+}
 
 export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =>
   residents.reduce((sum, { slots }) => sum + slots, 0)

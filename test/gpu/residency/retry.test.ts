@@ -138,7 +138,7 @@ function openBox({ loadMs, limitMs }: { loadMs: number; limitMs: number }) {
 }
 
 test.each([
-  ['who is refused comes when the load can begin, and is held for it', 20_000, 30_000, 2],
+  ['a refused caller comes back when the load can begin, and is held until it ends', 20_000, 30_000, 2],
   ['with a limit shorter than the load, once more when it is ready', 20_000, 5_000, 12],
   ['loads of minutes', 200_000, 30_000, 12],
 ])('six models asked once, by clients that obey Retry-After: %s', async (_rule, loadMs, limitMs, most) => {
