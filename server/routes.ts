@@ -12,6 +12,7 @@ import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
+import { gpuSetupRoutes } from './surfaces/native/gpu-setup.ts'
 import { jobRoutes } from './surfaces/native/jobs.ts'
 import { libraryRoutes } from './surfaces/native/library.ts'
 import { logRoutes } from './surfaces/native/logs.ts'
@@ -75,6 +76,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...voiceModelRoutes(owners),
     ...modelLoadRoutes(owners),
     ...modelAdministrationRoutes(owners),
+    ...gpuSetupRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
     ...generateRoutes(owners),

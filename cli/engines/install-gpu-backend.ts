@@ -1,14 +1,15 @@
 import { join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
+import type { GpuSetupPlan } from '../../core/models/gpu-setup.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { npmRegistry, packageIndex } from '../../core/models/package-index/find-package-file.ts'
 import { readLinuxSystem } from '../../gpu/devices/driver-advice.ts'
-import { findGraphicsCards } from '../../gpu/devices/graphics-cards.ts'
+import { findGraphicsCards, type GraphicsCards } from '../../gpu/devices/graphics-cards.ts'
 import { discover } from '../../gpu/devices/nvidia-smi.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
-import { chooseGpuBackend } from '../../gpu/engines/gguf/choose-backend.ts'
+import { type BackendChoice, chooseGpuBackend } from '../../gpu/engines/gguf/choose-backend.ts'
 import { type GpuBackend, type GpuPackage, gpuPackages } from '../../gpu/engines/gguf/gpu-packages.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { openPullDisplay } from '../models/pull.ts'
@@ -20,6 +21,7 @@ import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { downloadPackages, hostsOf, installPackages, missingPackages } from './install-backend.ts'
 import { installedBackends } from './installed-backends.ts'
+import { hasBackend, neededFor } from './offer-gpu.ts'
 import type { SetupGpuOptions } from './setup-gpu.ts'
 
 /** Runs the command: chooses the backend by the GPUs of this machine unless it is named. */
@@ -32,8 +34,10 @@ export async function setUpGpu(
   const wanted = options.backend ?? 'auto'
   if (options.from !== undefined && options.downloadOnly !== undefined)
     throw usageFailure('--from and --download-only exclude each other.')
-  const choice = chooseGpuBackend(await findGraphicsCards({ environment }), readLinuxSystem(), process.arch)
+  const cards = await findGraphicsCards({ environment })
+  const choice = chooseGpuBackend(cards, readLinuxSystem(), process.arch)
   const backend = wanted === 'auto' ? choice.backend : wanted
+  if (options.dryRun) return showPlan(options, { cards, choice, backend }, terminal)
   if (backend === null && options.downloadOnly !== undefined)
     throw usageFailure('Name the backend of the other machine with --backend: cuda, cuda-12 or vulkan.')
   if (backend === null)
@@ -48,6 +52,41 @@ export async function setUpGpu(
   ]
   report(await installGpuBackend({ ...options, backend, notes }, terminal, signal), terminal)
 }
+
+/** Prints what the setup would download, and changes nothing. */
+function showPlan(
+  options: SetupGpuOptions & { dataDir: string },
+  { cards, choice, backend }: { cards: GraphicsCards; choice: BackendChoice; backend: GpuBackend | null },
+  terminal: Terminal,
+): void {
+  const environment = hostEnvironment()
+  const folder = backendsFolder(options.dataDir, environment)
+  const missing = backend === null ? [] : missingPackages(folder, options.packages ?? gpuPackages[backend])
+  const source = hostsOf(missing, sourcesOf(options, environment))
+  const plan: GpuSetupPlan = {
+    needed: neededFor(cards, choice) !== null,
+    installed: hasBackend(options.dataDir, environment),
+    backend,
+    why: choice.why,
+    advice: choice.advice,
+    packages: missing.map(({ name, version, bytes, license }) => ({ name, version, bytes, license })),
+    bytes: missing.reduce((all, { bytes }) => all + bytes, 0),
+    source,
+    folder,
+  }
+  if (!options.json) {
+    for (const note of [`${choice.why}.`, choice.advice ?? []].flat()) terminal.remark(note)
+    if (missing.length > 0) showPackages(missing, source, folder, terminal)
+  }
+  const rest = missing.length === 0 ? 'Nothing is missing of it.' : 'Nothing was changed.'
+  terminal.result(options.json, plan, backend === null ? 'There is nothing to install.' : rest)
+}
+
+const sourcesOf = (options: SetupGpuOptions, environment: ReturnType<typeof hostEnvironment>) => ({
+  npmRegistry: options.npmRegistry?.replace(/\/+$/, '') ?? npmRegistry(environment),
+  packageIndex: options.indexUrl?.replace(/\/+$/, '') ?? packageIndex(environment),
+  hub: hubSettings(environment),
+})
 
 /** Installs the backends again that are outdated or incomplete; those that are complete stay. */
 export async function updateGpu(
@@ -81,12 +120,9 @@ export async function installGpuBackend(
   const folder = backendsFolder(dataDir, environment)
   const packages = options.packages ?? gpuPackages[backend]
   const missing = downloadOnly === undefined ? missingPackages(folder, packages) : packages
-  const sources = {
-    npmRegistry: options.npmRegistry?.replace(/\/+$/, '') ?? npmRegistry(environment),
-    packageIndex: options.indexUrl?.replace(/\/+$/, '') ?? packageIndex(environment),
-    hub: hubSettings(environment),
-  }
-  const tools = { signal, onEvent: json ? () => {} : openPullDisplay(terminal, false) }
+  const sources = sourcesOf(options, environment)
+  const isQuiet = json && !options.events
+  const tools = { signal, onEvent: isQuiet ? () => {} : openPullDisplay(terminal, options.events === true) }
   if (!json) for (const note of notes) terminal.remark(note)
   if (missing.length > 0) {
     const source = from === undefined ? hostsOf(missing, sources) : from

@@ -34,7 +34,8 @@ export async function neededHere(environment: Environment): Promise<BackendChoic
   return neededFor(cards, chooseGpuBackend(cards, readLinuxSystem(), process.arch))
 }
 
-const hasBackend = (dataDir: string, environment: Environment): boolean =>
+/** Whether a backend of this version is installed. */
+export const hasBackend = (dataDir: string, environment: Environment): boolean =>
   gpuBackends.some(name => findBuilds(name, backendsFolder(dataDir, environment), llamaVersion).ok)
 
 /** Says in one line why the built-in engine does not use the cards, and what to do; null where it may use them. */

@@ -13,6 +13,9 @@ export interface SetupGpuOptions extends CommonOptions {
   npmRegistry?: string
   indexUrl?: string
   yes?: boolean
+  dryRun?: boolean
+  /** Prints the progress as JSON; given by the server. */
+  events?: boolean
   /** The packages of the backend, instead of those that infer knows; for tests. */
   packages?: readonly GpuPackage[]
 }
@@ -37,7 +40,9 @@ export function defineSetupGpu(gpu: Command, terminal: Terminal): void {
       'Python package index; default: that of INFER_PYPI_INDEX, uv and pip, else PyPI',
       readUrl,
     )
+    .option('--dry-run', 'only show what would be downloaded')
     .option('-y, --yes', 'do not ask, and accept the licenses')
+    .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action(async options => {
       const dataDir = localDirectory(gpu, options.dataDir)
       const { setUpGpu } = await import('./install-gpu-backend.ts')
@@ -45,6 +50,7 @@ export function defineSetupGpu(gpu: Command, terminal: Terminal): void {
     })
   withExamples(gpu, [
     ['infer engine setup gpu', 'choose by the GPUs of this machine, and ask'],
+    ['infer engine setup gpu --dry-run', 'only show what this machine needs'],
     ['infer engine setup gpu --backend vulkan', 'the small backend, for GPUs of any maker'],
     ['infer engine setup gpu --backend cuda --download-only usb', 'on a machine with a network'],
     ['infer engine setup gpu --from usb', 'on the machine without'],

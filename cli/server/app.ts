@@ -60,8 +60,9 @@ import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { removeServerFile, writeServerFile } from '../client/find-server.ts'
 import { consoleLink } from './console-link.ts'
-import { openModelCommand } from './model-command.ts'
 import { openInspection } from './open-inspection.ts'
+import { openOwnCommand } from './own-command.ts'
+import { openServerGpuSetup } from './server-gpu-setup.ts'
 import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
@@ -233,8 +234,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
-  const runModelCommand = openModelCommand({ dataDir, configPath: path })
-  const models = openServerModels({ run: runModelCommand, log })
+  const run = openOwnCommand(dataDir)
+  const models = openServerModels({ run, config: path, log })
+  const gpuSetup = openServerGpuSetup({ run, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
@@ -251,7 +253,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     registry,
     reload,
     models,
-    modelPull: openServerPull(runModelCommand),
+    modelPull: openServerPull(run, path),
+    gpuSetup,
     fleet,
     jobs,
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
@@ -288,6 +291,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     inspection.close()
     reload.close()
     models.close()
+    gpuSetup.close()
     // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),

@@ -8,7 +8,7 @@ import { type ConfigKey, configKeys, configValues, variableValues } from '../../
 import type { Reload } from '../../core/models/reload.ts'
 import { readYaml } from '../../core/read-yaml.ts'
 import { backupFiles } from '../../core/store/sqlite/backup-files.ts'
-import { spawnSelf } from './model-command.ts'
+import { spawnSelf } from './own-command.ts'
 
 interface InspectionOptions {
   dataDir: string

@@ -11,7 +11,7 @@ import type {
   ModelPullEvent,
   NewModelSettings,
 } from '../../core/models/model-administration.ts'
-import type { CommandEvent, ModelCommand } from './model-command.ts'
+import type { CommandEvent, OwnCommand } from './own-command.ts'
 
 /** Downloads that run at the same time; more would only share the same line. */
 const maxRunning = 4
@@ -43,10 +43,13 @@ function argumentsOf({ id, tasks, context, concurrency, engine, memory, force }:
 /** Opens the administration of models: each reading and change is a command in a process of its own. */
 export function openServerModels({
   run,
+  config,
   log,
   now = Date.now,
 }: {
-  run: ModelCommand
+  run: OwnCommand
+  /** The configuration file. */
+  config: string
   log: Log
   now?: () => number
 }): ModelAdministration & { close: () => void } {
@@ -61,8 +64,8 @@ export function openServerModels({
       Object.assign(record, { file, bytes, totalBytes: total_bytes })
     }
     try {
-      const words = ['add', record.model, ...argumentsOf(settings), '--events']
-      const added = await run<{ model: { id: string } }>(words, { signal, onEvent })
+      const words = ['model', 'add', record.model, ...argumentsOf(settings), '--events']
+      const added = await run<{ model: { id: string } }>(words, { signal, config, onEvent })
       Object.assign(record, { status: 'completed', modelId: added.model.id })
     } catch (thrown) {
       if (signal.aborted) record.status = 'cancelled'
@@ -80,7 +83,7 @@ export function openServerModels({
   return {
     catalog() {
       if (!catalog || catalog.until <= now()) {
-        const entries = run<{ models: CatalogEntryView[] }>(['catalog']).then(({ models }) => models)
+        const entries = run<{ models: CatalogEntryView[] }>(['model', 'catalog']).then(({ models }) => models)
         // A failure is not remembered.
         entries.catch(() => (catalog = undefined))
         catalog = { until: now() + catalogMs, entries }
@@ -88,7 +91,8 @@ export function openServerModels({
       return catalog.entries
     },
     async propose(model, settings, signal) {
-      return run<ModelProposal>(['add', await addableName(model), ...argumentsOf(settings), '--dry-run'], { signal })
+      const words = ['model', 'add', await addableName(model), ...argumentsOf(settings), '--dry-run']
+      return run<ModelProposal>(words, { signal, config })
     },
     async add(name, settings) {
       const model = await addableName(name)
@@ -127,12 +131,10 @@ export function openServerModels({
       return found && { ...found.record }
     },
     remove: (id, { dryRun, deleteFiles }) =>
-      run<{ lines: ConfigLines; deleted: string[] }>([
-        'remove',
-        id,
-        ...(dryRun ? ['--dry-run'] : ['--yes']),
-        ...(deleteFiles ? ['--delete-files'] : []),
-      ]),
+      run<{ lines: ConfigLines; deleted: string[] }>(
+        ['model', 'remove', id, dryRun ? '--dry-run' : '--yes', ...(deleteFiles ? ['--delete-files'] : [])],
+        { config },
+      ),
     /** Stops all downloads; what has arrived is kept. */
     close(): void {
       for (const { controller } of all) controller.abort()
@@ -149,14 +151,15 @@ function progressOf({ event, file, bytes, total_bytes: total }: CommandEvent): M
 
 /** Returns the function with which the server downloads models for Ollama's clients. */
 export const openServerPull =
-  (run: ModelCommand): ModelPull =>
+  (run: OwnCommand, config: string): ModelPull =>
   async (name, { signal, onEvent }) => {
     const what = await addableName(name)
     const onCommandEvent = (event: CommandEvent) => {
       const progress = progressOf(event)
       if (progress) onEvent(progress)
     }
-    const added = await run<{ model: { id: string } }>(['add', what, '--events'], { signal, onEvent: onCommandEvent })
+    const words = ['model', 'add', what, '--events']
+    const added = await run<{ model: { id: string } }>(words, { signal, config, onEvent: onCommandEvent })
     onEvent({ status: 'writing manifest' })
     return added.model.id
   }

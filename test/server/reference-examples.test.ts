@@ -27,6 +27,8 @@ const unsent: Record<string, string> = {
     'downloads a model; test/server/surfaces/native/model-administration.test.ts does so from a stand-in for the hub',
   'DELETE /api/model-downloads/{id}': 'as for POST /api/models',
   'DELETE /api/models/{id}': 'as for POST /api/models',
+  'POST /api/gpu-setup': 'needs a GPU; test/server/surfaces/native/gpu-setup.test.ts has a stand-in',
+  'DELETE /api/gpu-setup': 'as for POST',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',
   'GET /api/session': 'needs the cookie of a page',
   'DELETE /api/session': 'needs the cookie of a page',
@@ -123,6 +125,7 @@ describe('every example of the reference is answered as documented', soon, () =>
       'POST /api/session/codes',
       'GET /api/model-catalog',
       'GET /api/model-downloads',
+      'GET /api/gpu-setup',
     ])
       await run.send(name)
     await run.send('GET /api/plan', { query: { model: 'infer/tiny-chat' } })

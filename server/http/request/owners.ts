@@ -18,6 +18,7 @@ import type { Log } from '../../../core/log.ts'
 import type { Media } from '../../../core/media/media.ts'
 import type { Config } from '../../../core/models/config.ts'
 import type { Fleet } from '../../../core/models/fleet.ts'
+import type { GpuSetup } from '../../../core/models/gpu-setup.ts'
 import type { ModelAdministration, ModelPull } from '../../../core/models/model-administration.ts'
 import type { Registry } from '../../../core/models/registry.ts'
 import type { Reload } from '../../../core/models/reload.ts'
@@ -62,6 +63,8 @@ interface AllOwners {
   models: ModelAdministration
   /** Downloads a model and offers it. */
   modelPull: ModelPull
+  /** Installs what the built-in engine needs to use the GPUs. */
+  gpuSetup: GpuSetup
   fleet: Fleet
   jobs: Jobs
   responses: Responses

@@ -12,6 +12,7 @@ import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
+import { GpuSetup } from './gpu-setup.tsx'
 
 export default function Overview() {
   const { ownerCan } = useSession()
@@ -66,6 +67,7 @@ function MachineCard() {
         }
       />
       <ConfigurationNotice />
+      <GpuSetup />
       <Queried query={status} lines={8}>
         {({ devices, engines, models }) => (
           <>

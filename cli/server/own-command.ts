@@ -50,18 +50,23 @@ function failureIn(text: string): Failure {
 }
 
 /**
- * Returns the function that runs `infer model …` of this program on the data directory as a process of its own, so that
- * its work uses neither the memory nor the event loop of the server, and a proxy for it changes no other request. It
- * resolves with the JSON that the command prints, and rejects with its failure or the reason of `signal`.
+ * Returns the function that runs a command of this program on the data directory as a process of its own, so that its
+ * work uses neither the memory nor the event loop of the server, and a proxy for it changes no other request. It resolves
+ * with the JSON that the command prints, and rejects with its failure or the reason of `signal`. `config`: the
+ * configuration file that it changes.
  */
-export const openModelCommand =
-  ({ dataDir, configPath }: { dataDir: string; configPath: string }) =>
+export const openOwnCommand =
+  (dataDir: string) =>
   async <T>(
     words: readonly string[],
-    { signal, onEvent = () => {} }: { signal?: AbortSignal; onEvent?: (event: CommandEvent) => void } = {},
+    {
+      signal,
+      config,
+      onEvent = () => {},
+    }: { signal?: AbortSignal; config?: string; onEvent?: (event: CommandEvent) => void } = {},
   ): Promise<T> => {
     signal?.throwIfAborted()
-    const child = spawnSelf(['model', ...words], dataDir, words[0] === 'catalog' ? undefined : configPath)
+    const child = spawnSelf(words, dataDir, config)
     const stop = () => void child.kill('SIGINT')
     signal?.addEventListener('abort', stop)
     let errors = ''
@@ -84,4 +89,4 @@ export const openModelCommand =
     }
     return JSON.parse(result) as T
   }
-export type ModelCommand = ReturnType<typeof openModelCommand>
+export type OwnCommand = ReturnType<typeof openOwnCommand>
