@@ -8,6 +8,7 @@ import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
+import { openAffinity } from './affinity/affinity.ts'
 import { openBenchmarks } from './benchmarks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
@@ -117,6 +118,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
   const loadTimes = openLoadTimes(options)
   const benchmarks = openBenchmarks(options)
+  const affinity = openAffinity()
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
   const residency = openResidency(
@@ -217,6 +219,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   async function applyConfiguration(): Promise<void> {
     const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
     for (const id of residency.known()) if (!offered.has(id)) residency.removeModel(id)
+    affinity.keep(new Set(offered.keys()))
     const update = ({ id }: Model) =>
       stateOf(id).catch((thrown: unknown) => {
         if (!closing) log.warn('A model cannot be offered', { model: id }, thrown)
@@ -237,9 +240,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
-  function take(modelId: string, waitedMs = 0, alone = false): Lease | undefined {
-    const resident = closing ? undefined : residency.take(modelId, alone)
+  function take(modelId: string, waitedMs = 0, alone = false, prompt?: string | Uint8Array): Lease | undefined {
+    const near = prompt === undefined ? undefined : affinity.choose(find(modelId)?.residents ?? [], prompt)
+    const resident = closing ? undefined : residency.take(modelId, alone, near?.engineId)
     if (!resident) return undefined
+    near?.given(resident.engineId)
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
     const probe = resident.pause !== null

@@ -147,7 +147,19 @@ const layers: Record<string, readonly string[]> = {
     'commands',
     '.',
   ],
-  gpu: ['sandbox', 'launcher', 'devices', 'engines', 'estimate', 'presets', 'residency', 'placement', 'requests', '.'],
+  gpu: [
+    'sandbox',
+    'launcher',
+    'devices',
+    'engines',
+    'estimate',
+    'presets',
+    'residency',
+    'affinity',
+    'placement',
+    'requests',
+    '.',
+  ],
 }
 /** The machinery of the server and each of its surfaces are folders of their own. */
 const folderOf = (path: string) => {

@@ -23,6 +23,8 @@ export interface CallOptions {
   withoutEngine?: boolean | undefined
   /** Aborted when the caller disconnects or the call is cancelled. */
   caller: AbortSource
+  /** The body that the engine gets, if it begins with what other requests begin with: the prompt of a text. */
+  prompt?: string | Uint8Array | undefined
   /** Called when it first has to wait for a slot. */
   waits?: (call: RunningCall) => void
   /** Called when it gets its first slot, so that the response headers can say how it was served. */

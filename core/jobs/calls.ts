@@ -66,7 +66,11 @@ export function openCalls(dependencies: {
    * Waits for a slot, for `waitMs`; if that is infinite, for as long as it is expected to wait less than `holdMs`.
    * Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity`, or the caller's abort reason.
    */
-  function wait(call: RunningCall, model: Model, waitMs: number): Promise<CallSlot> {
+  function wait(
+    call: RunningCall,
+    model: Model,
+    { waitMs, prompt }: Pick<CallOptions, 'waitMs' | 'prompt'>,
+  ): Promise<CallSlot> {
     const { id } = model
     const { organizationId } = call
     call.entry ??= { id: call.id, organizationId, modelId: id, class: 'interactive', rank: rankOf(0) }
@@ -87,6 +91,7 @@ export function openCalls(dependencies: {
       const exact = Number.isFinite(waitMs)
       const entry: WaitingCall = {
         job,
+        prompt,
         since,
         get deadline() {
           return exact ? since + waitMs : waiting.now() + holdMs
@@ -210,12 +215,13 @@ export function openCalls(dependencies: {
             ? noSlot(model.id)
             : suspects.runsAlone(id)
               ? undefined
-              : dispatch.takeFree(model.id)
+              : dispatch.takeFree(model.id, options.prompt)
           let entry: RunningEntry | undefined
           if (!lease) {
             if (call.entry === undefined) options.waits?.(call)
             // The wait before an attempt that failed counts.
-            const slot = await wait(call, model, Math.min(slotWaitMs(model), options.waitMs) - call.queuedMs)
+            const waitMs = Math.min(slotWaitMs(model), options.waitMs) - call.queuedMs
+            const slot = await wait(call, model, { waitMs, prompt: options.prompt })
             lease = slot.lease
             entry = slot.entry
           }

@@ -99,7 +99,7 @@ export function openDispatch(options: DispatchOptions) {
       const call = calls.find(next.job.id)
       const waitedMs = call ? calls.waitedMs(call) : undefined
       // While a suspect waits for an idle engine, nothing overtakes it: otherwise it might wait for ever.
-      const lease = fleet.take(modelId, waitedMs, suspects.runsAlone(next.job.id))
+      const lease = fleet.take(modelId, waitedMs, suspects.runsAlone(next.job.id), call?.prompt)
       if (!lease) return
       const entry = queue.take(next)
       if (call) calls.grant(call, { lease, entry })
@@ -220,7 +220,8 @@ export function openDispatch(options: DispatchOptions) {
       return lease
     },
     /** A slot for a call if no entry waits: nearly every request takes this path, without a queue entry. */
-    takeFree: (modelId: string): Lease | undefined => (queue.waits(modelId) ? undefined : fleet.take(modelId)),
+    takeFree: (modelId: string, prompt?: string | Uint8Array): Lease | undefined =>
+      queue.waits(modelId) ? undefined : fleet.take(modelId, undefined, undefined, prompt),
     /** Call it when a job has released its slot. */
     freed(modelId: string): void {
       const full = held >= slots

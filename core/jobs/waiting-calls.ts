@@ -15,6 +15,8 @@ export interface WaitingCall {
   readonly job: WaitingJob
   readonly since: number
   readonly deadline: number
+  /** The body that the engine gets, of a text. */
+  readonly prompt?: string | Uint8Array | undefined
   granted(slot: CallSlot): void
   refused(failure: Failure): void
 }

@@ -17,9 +17,10 @@ export interface Fleet {
   /**
    * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
    * Only the queue calls this, because any other caller would overtake the waiting requests. `alone`: only a slot of an
-   * idle engine, which then gives no other slot until this one is released.
+   * idle engine, which then gives no other slot until this one is released. `prompt`: the body that the engine gets; of
+   * several engines the one that has computed its beginning is preferred.
    */
-  take(modelId: string, waitedMs?: number, alone?: boolean): Lease | undefined
+  take(modelId: string, waitedMs?: number, alone?: boolean, prompt?: string | Uint8Array): Lease | undefined
   /**
    * Tells the fleet that the number of waiting requests of a model has changed. The fleet loads the model, frees memory
    * for it or starts a further engine, depending on the demand of the queue. It offers slots through `SlotQueue.serve`,

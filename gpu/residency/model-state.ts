@@ -209,12 +209,14 @@ export function pausedUntil({ residents }: ModelState, now: number): number | nu
  * The least busy resident that is ready, not draining, not paused and has a free slot: it gets the next request.
  * `alone`: only an idle one.
  */
-export function freeResident(state: ModelState, now: number, alone = false): Resident | undefined {
+export function freeResident(state: ModelState, now: number, alone = false, preferred?: string): Resident | undefined {
   let best: Resident | undefined
   for (const resident of state.residents)
     if (resident.state === 'ready' && resident.draining === null && !resident.alone && !isPaused(resident, now))
-      if (resident.leases < (alone ? 1 : resident.slots))
+      if (resident.leases < (alone ? 1 : resident.slots)) {
+        if (resident.engineId === preferred) return resident
         if (best === undefined || resident.leases < best.leases) best = resident
+      }
   return best
 }
 

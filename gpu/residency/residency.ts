@@ -39,10 +39,10 @@ export function openResidency(
     }
   }
 
-  /** Takes a free slot, or returns undefined. On the hot path: it only counts. */
-  function take(modelId: string, alone?: boolean): Resident | undefined {
+  /** Takes a free slot, of the `preferred` engine if it has one, or returns undefined. On the hot path: it only counts. */
+  function take(modelId: string, alone?: boolean, preferred?: string): Resident | undefined {
     const state = all.get(modelId)
-    const resident = state && states.freeResident(state, effects.now(), alone)
+    const resident = state && states.freeResident(state, effects.now(), alone, preferred)
     if (!resident) return undefined
     resident.leases++
     resident.keptUntil = Number.NEGATIVE_INFINITY

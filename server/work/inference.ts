@@ -138,9 +138,10 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
     if (translation?.contentType === 'application/x-ndjson') return undefined
     return (failure: Failure) => translation?.failure(failure, exchange.id) ?? errorFrame(failure, exchange.id)
   }
+  const prompt = isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined
   await runCall(
     exchange,
-    { stream, endingOf: stream ? endingOf : undefined, ...call },
+    { stream, prompt, endingOf: stream ? endingOf : undefined, ...call },
     (lease, running) =>
       stream
         ? relay(exchange, prepared, running, lease, call, owners)

@@ -19,6 +19,8 @@ export interface CallWork {
   endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
   /** Whether the answer needs no engine. */
   withoutEngine?: boolean
+  /** The body that the engine gets, of a text. */
+  prompt?: string | Uint8Array | undefined
 }
 
 /**
@@ -27,7 +29,7 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream, withoutEngine, endingOf }: CallWork,
+  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, endingOf }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
@@ -53,7 +55,8 @@ export async function runCall(
   }
   try {
     const caller = exchange.abortSource
-    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, withoutEngine, caller, waits, began }, attempt)
+    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, caller, waits, began }
+    const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
     if (ended.end.how === 'cancelled') waiting?.failed(new Failure('cancelled', 'The request was cancelled.'))
   } catch (thrown) {
