@@ -74,6 +74,7 @@ test('only cli/server/app.ts knows the server and the GPUs at once', () => {
 const layers: Record<string, readonly string[]> = {
   core: [
     '.',
+    'schedule',
     'schemas',
     'dag',
     'store',

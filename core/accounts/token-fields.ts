@@ -1,18 +1,10 @@
 import { z } from 'zod'
 import { definedMembers } from '../members.ts'
+import { isTimeZone } from '../schedule/time-zone.ts'
 import { namedTokenLimits, seconds } from '../store/audit-fields.ts'
 import { type TokenLimits, type TokenRecord, weekdays } from '../store/store.ts'
 import { statusAt } from './accounts.ts'
 import { microsOf } from './organization-view.ts'
-
-function isTimeZone(name: string): boolean {
-  try {
-    // Throws for an unknown name; an offset such as +01:00 is known, but knows no summer time.
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' && !/^[+-]/.test(name)
-  } catch {
-    return false
-  }
-}
 
 const time = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'Write it as 08:00; 24:00 is the end of the day.')
 
