@@ -12,6 +12,7 @@ import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
+import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
 import type { Adapter, Backend } from './presets/preset.ts'
@@ -38,8 +39,8 @@ export interface EngineEffectOptions {
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
   /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
   backendOf: (model: Model) => Backend | null
-  /** Where an engine of the model runs on these devices. */
-  placementOf: (state: Resident['serves'], devices: readonly string[]) => EnginePlacement
+  /** Where an engine of the model runs in its layout on these devices. */
+  placementOf: ReturnType<typeof placementsBy>
   /** The threads of an engine of the model on these devices; null if it chooses them itself. */
   threadsOf: (model: Model, devices: readonly string[], engineId?: string) => ProcessorThreads | null
   /** How long an engine may continue a cancelled request, in milliseconds. */
@@ -97,11 +98,11 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const threads = options.threadsOf(serves.model, resident.devices, engineId)
       const engine = newEngine(resident, threads)
-      const placement = options.placementOf(serves, resident.devices)
+      const placement = options.placementOf(serves.model, resident, resident.devices)
       const one: Running = { engine, placement, threads, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
-      const { reason } = serves.placement.plan?.paged ?? {}
+      const { reason } = resident.placement.plan?.paged ?? {}
       if (reason !== undefined) log.info('The context is shorter than that of the model', { ...fields, reason })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
       const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
@@ -153,7 +154,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
 
   /** Where an engine runs: known when it is started, because backends may be added later. */
   const placement = (resident: Resident): EnginePlacement =>
-    running.get(resident.engineId)?.placement ?? options.placementOf(resident.serves, resident.devices)
+    running.get(resident.engineId)?.placement ?? options.placementOf(resident.serves.model, resident, resident.devices)
 
   return {
     effects: {
@@ -196,8 +197,8 @@ function engineOptionsOf(
   threads: ProcessorThreads | null,
   { memory, environment, backendOf }: EngineEffectOptions,
 ): EngineOptions {
-  const { serves, engineId, slots } = resident
-  const { model, placement } = serves
+  const { placement, engineId, slots } = resident
+  const { model } = resident.serves
   const { split } = placement
   const bytes = split ? splitBytes(split, resident.devices.length) : (placement.estimate ?? resident.bytes)
   const shares = resident.shares.map(share => (share * bytes) / Math.max(1, resident.bytes))
@@ -210,7 +211,7 @@ function engineOptionsOf(
     memoryShare: memory.shareOfDevice({ ...resident, bytes, shares }),
     bytes,
     backend: backendOf(model),
-    plan: serves.placement.plan,
+    plan: placement.plan,
     layers: resident.layers,
   }
   const key = preset.key(model, launchKey, environment)

@@ -18,7 +18,7 @@ import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
-import { bookedBytes, excessOf, openMeasuredMemory } from './measured-memory.ts'
+import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
@@ -152,7 +152,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         })
       },
       loaded(resident, ms) {
-        const { model, placement } = resident.serves
+        const { placement } = resident
+        const { model } = resident.serves
         memory.health.engineReady(resident.devices)
         loadTimes.loaded(model, placement.bytes, ms)
         for (const state of residency.states())
@@ -198,10 +199,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const booked = !anew && known && known.residents.length > 0 && sameEngine(known.model, model)
       const excess = excessOf(measured.remembered(model))
       const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined, excess)
-      const estimate = booked ? known.placement.estimate : sized.bytes
-      const bytes = booked ? sized.bytes : bookedBytes(sized.bytes, excess, memory.largest(sized))
-      const bytesFrom = bytes > sized.bytes ? ('measured' as const) : sized.bytesFrom
-      const placement = { ...sized, bytes, bytesFrom, estimate }
+      const placement = booked
+        ? { ...sized, estimate: known.placement.estimate }
+        : withExcess(sized, excess, memory.largest)
       await loadTimes.locate(model)
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
@@ -291,10 +291,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   async function plan(model: Model): Promise<ModelPlan> {
     const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
     const state = model.enabled ? await stateOf(model.id) : await disabledState(model)
-    const planned = residency.plan(state, refusal)
+    const { layout, ...planned } = residency.plan(state, refusal)
     const live = state.residents.find(resident => resident.state !== 'stopping')
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
-    const placement = live ? engines.placement(live) : planned.status === 'refused' ? null : placementOf(state, needed)
+    const placement = live
+      ? engines.placement(live)
+      : planned.status === 'refused'
+        ? null
+        : placementOf(model, layout, needed)
     const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
     return {
       ...planned,

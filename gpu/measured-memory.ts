@@ -2,7 +2,7 @@ import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { openModelFigures } from './model-figures.ts'
 import { useMargin } from './placement/card-use.ts'
-import type { Resident } from './residency/model-state.ts'
+import { type ModelState, placementAs, type Resident } from './residency/model-state.ts'
 
 /** A booking that differs from the measurement by more than this share is reported. */
 const driftShare = 1 / 8
@@ -42,8 +42,8 @@ export function openMeasuredMemory(options: { dataDir: string; log: Log }) {
     reportDrift,
     /** Remembers the most that an engine used, in place of what earlier engines of its model used. */
     remember(resident: Resident, bytes: number): void {
-      const { engineId, serves } = resident
-      const { model, placement, retired } = serves
+      const { engineId, serves, placement } = resident
+      const { model, retired } = serves
       if (retired) return
       const before = figures.of(model)
       const isNewer = engineId > (newest.get(model.id) ?? '')
@@ -67,3 +67,21 @@ export const excessOf = (measured: MeasuredMemory | null): number =>
  */
 export const bookedBytes = (estimate: number, excess: number, limit: number): number =>
   Math.max(estimate, Math.min(limit, estimate + excess))
+
+/** The placement with what earlier engines of the model used more than was estimated. `largest`: see `bookedBytes`. */
+export function withExcess(
+  sized: ModelState['placement'],
+  excess: number,
+  largest: (placement: ModelState['placement']) => number,
+): ModelState['placement'] {
+  const booked = (placement: ModelState['placement']) => bookedBytes(placement.bytes, excess, largest(placement))
+  const { longer } = sized
+  const bytes = booked(sized)
+  return {
+    ...sized,
+    bytes,
+    bytesFrom: bytes > sized.bytes ? 'measured' : sized.bytesFrom,
+    estimate: sized.bytes,
+    longer: longer && { ...longer, layout: { ...longer.layout, bytes: booked(placementAs(sized, longer)) } },
+  }
+}

@@ -11,7 +11,7 @@ import { recogniseGguf } from '../../core/models/recognition/recognise-file.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { wantedContext } from '../../gpu/engines/gguf/sizing.ts'
-import { estimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
+import { estimate, type MemoryEstimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -99,12 +99,13 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const wrong = fault?.text ?? mistakes[0]
   if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
-  const { bytes, plan, devices = 1 } = await planMemory({ ...model, memory: undefined }, room, { header })
+  const { bytes, plan, devices = 1, longer } = await planMemory({ ...model, memory: undefined }, room, { header })
   const sizing = plan.layout ?? null
   const least = bytes ?? 0
   const memory = model.memory ?? least
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
-  if (given.context === undefined && context !== null) entry.context_length = context
+  // Where further cards make it longer, the server chooses it at each load.
+  if (given.context === undefined && context !== null && !longer) entry.context_length = context
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
   return {
     entry,
@@ -121,7 +122,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
       ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
       [
         'context',
-        contextText(header, given, context, generates(model) ? (sizing?.parallel ?? room.slots) : room.slots),
+        contextText(header, given, context, generates(model) ? (sizing?.parallel ?? room.slots) : room.slots, longer),
       ],
       [
         'memory',
@@ -196,11 +197,13 @@ function contextText(
   { context: given }: GivenSettings,
   context: number | null,
   requests: number,
+  longer?: MemoryEstimate['longer'],
 ): string {
   const { contextLength: trained } = header
   if (context === null) return trained === null ? 'unknown' : `unknown (trained for ${trained})`
   const text = `${context} tokens for each of ${requests} ${requests === 1 ? 'request' : 'requests'} at a time`
   if (trained === null || context >= trained) return text
+  if (longer) return `${text}; ${longer.layout.context} where ${longer.devices} GPUs are free (trained for ${trained})`
   const cut = context < wantedContext(header) ? 'the memory has no room for more' : '--context for more'
   return `${text} (trained for ${trained}${given === undefined ? `; ${cut}` : ''})`
 }

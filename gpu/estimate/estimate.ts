@@ -11,6 +11,7 @@ import {
   SizingRefusal,
   type SizingSettings,
   sizing,
+  wantedContext,
   writes,
 } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
@@ -81,6 +82,16 @@ export interface MemoryEstimate {
   devices?: number
   /** How its layers are divided among several cards; absent where they are not, or in equal parts. */
   split?: CardSplit
+  /** The layout on more cards that has the context people need, where that on the fewest has not. */
+  longer?: LayoutOnCards
+}
+
+/** A layout of a GGUF model and what it takes on so many cards, divided among them. */
+export interface LayoutOnCards {
+  devices: number
+  bytes: number
+  layout: Sizing
+  split: CardSplit
 }
 
 /**
@@ -104,8 +115,14 @@ export async function planMemory(
     const header = known.header ?? (await (known.readHeader ?? readGgufHeader)(source).catch(() => null))
     if (header) {
       const made = ggufNeedOn(header, model, target, await companionBytes(model), memory)
-      const { bytes, sizing: layout, devices, split } = made
-      return { bytes: memory ?? bytes, plan: layout ? { layout } : {}, devices, ...(split && { split }) }
+      const { bytes, sizing: layout, devices, split, longer } = made
+      return {
+        bytes: memory ?? bytes,
+        plan: layout ? { layout } : {},
+        devices,
+        ...(split && { split }),
+        ...(longer && { longer }),
+      }
     }
   }
   if (engineFacts(model.engine).pagesCache) {
@@ -183,7 +200,8 @@ export const filesNeed = (bytes: number, kind: PlacementTarget['kind'], backend?
 
 /**
  * Computes what a GGUF model needs on the fewest cards that hold all of its layers with a usual context, else on those that
- * hold most of them. `limit`: bytes on all cards that it may use.
+ * hold most of them; and on the fewest that hold it with the context that people need, where these are more. `limit`: bytes
+ * on all cards that it may use.
  */
 export function ggufNeedOn(
   header: ModelShape,
@@ -191,8 +209,10 @@ export function ggufNeedOn(
   target: PlacementTarget,
   beside = 0,
   limit = Number.POSITIVE_INFINITY,
-): ReturnType<typeof ggufNeed> & { devices: number } {
+): ReturnType<typeof ggufNeed> & { devices: number; longer?: LayoutOnCards } {
   const cards = target.cards ?? Array.from({ length: target.devices }, () => target.capacity)
+  const hasAll = ({ sizing }: ReturnType<typeof ggufNeed>) =>
+    sizing !== null && (sizing.gpuLayers > header.blockCount || model.gpu_layers !== undefined)
   let best: (ReturnType<typeof ggufNeed> & { devices: number }) | undefined
   for (let devices = target.devices; devices <= Math.max(target.devices, cards.length); devices++) {
     const used = cards.slice(0, devices)
@@ -206,12 +226,25 @@ export function ggufNeedOn(
       whole: target.whole ?? all / devices,
     }
     const made = { devices, ...ggufNeed(header, model, of, beside) }
+    if (best && hasAll(best)) {
+      const { bytes, sizing: layout, split } = made
+      if (layout && split && hasAll(made) && layout.context >= wantedContext(header))
+        return { ...best, longer: { devices, bytes, layout, split } }
+      continue
+    }
     const layers = ({ sizing }: typeof made) => sizing?.gpuLayers ?? -1
     if (best === undefined || layers(made) > layers(best)) best = made
-    if (made.sizing && (made.sizing.gpuLayers > header.blockCount || model.gpu_layers !== undefined)) break
+    const isLong = !choosesContext(model) || (best.sizing?.context ?? 0) >= wantedContext(header)
+    if (hasAll(best) && (isLong || limit < Number.POSITIVE_INFINITY)) break
   }
   return best!
 }
+
+/** Whether infer chooses the context of a model that generates text. */
+const choosesContext = (model: EstimatedModel): boolean =>
+  model.context_length === undefined &&
+  writes(model.tasks) &&
+  !(isServed(model) && llamaOptions(model).context !== undefined)
 
 /**
  * Computes the bytes that a GGUF model and its engine need on this target, and the layout of the model there. When it

@@ -9,6 +9,8 @@ export interface PlacementFacts {
   devices: readonly string[]
   /** Of a GGUF model: layers on GPUs, and all. */
   layout?: { gpuLayers: number; layers: number } | undefined
+  /** Tokens of one request, if it has more cards than it needs for a longer context, and on the fewest. */
+  longer?: { tokens: number; fewerTokens: number } | undefined
   /** Number of GPUs of the machine. */
   gpus: number
   /** Why the machine's GPUs cannot be used at all, as a sentence; null if they can, or there are none. */
@@ -36,7 +38,12 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
   if (cards.length > 0 && layers === null) return placed('gpu', onCards)
   if (layers !== null && layers.gpu > 0) {
     const part = `${onCards}, ${layers.gpu} of ${layers.total} layers`
-    return layers.gpu === layers.total ? placed('gpu', part) : placed('split', `${part}; ${restOf(facts)}`)
+    const longer = facts.longer
+      ? `; divided for a context of ${facts.longer.tokens} tokens, ${facts.longer.fewerTokens} on fewer GPUs`
+      : ''
+    return layers.gpu === layers.total
+      ? placed('gpu', `${part}${longer}`)
+      : placed('split', `${part}; ${restOf(facts)}`)
   }
   const onProcessor = 'on the processor'
   if (gpus > 0) {

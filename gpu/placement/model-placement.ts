@@ -4,6 +4,7 @@ import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { writes } from '../engines/gguf/sizing.ts'
 import {
+  type LayoutOnCards,
   leastBytes,
   type MemoryEstimate,
   type MemoryPlan,
@@ -16,7 +17,7 @@ import type { Backend, Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'
 import type { ModelState } from '../residency/model-state.ts'
-import { type DeviceCapacity, unfitReason } from '../residency/place.ts'
+import { type DeviceCapacity, type LongerContext, unfitReason } from '../residency/place.ts'
 import { type SandboxSupport, sandboxRefusal } from '../sandbox/level.ts'
 import type { openCardBackends } from './card-backend.ts'
 import type { Memory } from './memory.ts'
@@ -92,12 +93,14 @@ export function openModelPlacement(
       plan,
       devices = placement.devices,
       split,
+      longer,
     } = mayGrow ? await grown(model, sized, least, target) : least
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
     return {
       ...placement,
       devices,
       split,
+      longer: longer && model.replicas.max <= 1 ? longerContext(model, longer, plan) : undefined,
       bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()),
       bytesFrom,
       plan,
@@ -115,9 +118,13 @@ export function openModelPlacement(
     if (devices !== target.devices) return least
     const capacity = Math.min(target.capacity, bytes / target.devices + spare)
     const cards = target.cards?.map(bytes => Math.min(bytes, capacity))
-    return spare > 0
-      ? planMemory(sized, { ...target, capacity, cards, whole: Number.POSITIVE_INFINITY }, { readHeader })
-      : least
+    if (spare <= 0) return least
+    const more = await planMemory(
+      sized,
+      { ...target, capacity, cards, whole: Number.POSITIVE_INFINITY },
+      { readHeader },
+    )
+    return { ...more, longer: least.longer }
   }
 
   return {
@@ -129,15 +136,15 @@ export function openModelPlacement(
     async placementOf(
       model: Model,
       slots: number,
-      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split'> | undefined,
+      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer'> | undefined,
       excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
       const backend = preset.needsBackend ? await backends.find(model) : undefined
       const placement = unsized(model, preset.runsOn, backend)
       if (booked) {
-        const { bytes, bytesFrom, plan, devices, split } = booked
-        return { ...placement, bytes, bytesFrom, plan, devices, split }
+        const { bytes, bytesFrom, plan, devices, split, longer } = booked
+        return { ...placement, bytes, bytesFrom, plan, devices, split, longer }
       }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }
@@ -159,6 +166,18 @@ export function openModelPlacement(
     },
   }
 }
+
+/** The layout on more cards as it is placed. `fewest`: that on the fewest. */
+const longerContext = (
+  model: Model,
+  { layout, bytes, devices, split }: LayoutOnCards,
+  fewest: MemoryPlan,
+): LongerContext => ({
+  layout: { bytes, estimate: bytes, devices, split, plan: { layout } },
+  slots: slotsFor(model, { layout }),
+  tokens: layout.context,
+  fewerTokens: fewest.layout!.context,
+})
 
 /** Whether a model that generates text has fewer requests at a time than it would have with more memory. */
 const wantsMore = ({ tasks, concurrency }: Model, { layout }: MemoryPlan, slots: number): boolean =>

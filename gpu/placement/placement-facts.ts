@@ -1,21 +1,22 @@
 import type { Model } from '../../core/models/model.ts'
 import type { ProcessorThreads } from '../../core/models/model-plan.ts'
 import { presetOf } from '../presets/presets.ts'
-import type { ModelState, Resident } from '../residency/model-state.ts'
+import type { Resident } from '../residency/model-state.ts'
 import type { openCardBackends } from './card-backend.ts'
 import { enginePlacement } from './engine-placement.ts'
 import type { Memory } from './memory.ts'
 import { processorThreads } from './processor-threads.ts'
 
-/** Returns a function that says where an engine of a model runs on these devices, by what is known now. */
+/** Returns a function that says where an engine of a model runs in a layout on these devices, by what is known now. */
 export const placementsBy =
   (memory: Pick<Memory, 'devices' | 'fault'>, backends: Pick<ReturnType<typeof openCardBackends>, 'fault'>) =>
-  ({ model, placement: { plan } }: ModelState, devices: readonly string[]) =>
+  (model: Model, { placement, longer }: Pick<Resident, 'placement' | 'longer'>, devices: readonly string[]) =>
     enginePlacement({
       model,
       preset: presetOf(model),
       devices,
-      layout: plan?.layout,
+      layout: placement.plan?.layout,
+      longer,
       gpus: memory.devices().filter(({ kind }) => kind !== 'cpu').length,
       gpuFault: memory.fault(),
       backendFault: backends.fault(model),

@@ -55,7 +55,7 @@ export type Step =
 
 /**
  * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the
- * queue; undefined when there are none.
+ * queue; undefined when there are none. `othersWait`: see `doOthersWait`.
  */
 export function nextStep(
   state: ModelState,
@@ -64,6 +64,7 @@ export function nextStep(
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
   rules: ResidencyRules,
+  othersWait = false,
 ): Step {
   const missing = shortage(state)
   const waits = demand !== undefined || state.loadWaiters.length > 0
@@ -84,7 +85,7 @@ export function nextStep(
     }
 
   const avoid = state.avoided && now < state.avoided.until ? state.avoided.devices : []
-  const request = { ...state.placement, mayEvict: !served || missing > 0, avoid }
+  const request = { ...requestOf(state, othersWait), mayEvict: !served || missing > 0, avoid }
   const decision = placeAsClaimed(request, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
@@ -101,6 +102,27 @@ export function nextStep(
   if (now < until) return { ...wait, until: Number.isFinite(until) ? until : null, reserve }
   return { ...wait, do: 'drain', drain: drained(decision.reserve, occupants, state), reserve: decision.reserve }
 }
+
+/**
+ * Whether another model waits for an engine that it can get, to which cards are left that this one needs only for a longer
+ * context. `pending`: the models that wait for something.
+ */
+export function doOthersWait(
+  state: ModelState,
+  pending: Iterable<ModelState>,
+  demandOf: (state: ModelState) => Demand | undefined,
+): boolean {
+  if (state.placement.longer === undefined) return false
+  for (const other of pending) {
+    if (other === state || other.isUnplaceable || liveResidents(other).length > 0) continue
+    if (shortage(other) > 0 || other.loadWaiters.length > 0 || demandOf(other) !== undefined) return true
+  }
+  return false
+}
+
+/** The placement of a model, without the one for a longer context where others wait or an engine has failed with it. */
+export const requestOf = ({ placement, keepsFewest }: ModelState, othersWait: boolean): ModelState['placement'] =>
+  othersWait || keepsFewest ? { ...placement, longer: undefined } : placement
 
 /** Whether its requests would wait longer for the engines that it has than another one takes to load. */
 function needsReplica(state: ModelState, demand: Demand | undefined): boolean {

@@ -31,7 +31,9 @@ export function engineEvents(
 ) {
   function failed(resident: Resident, reason: string, now: number): void {
     const state = resident.serves
-    const before = states.isProven(resident, now, rules) ? null : state.failures
+    const isProven = states.isProven(resident, now, rules)
+    if (resident.longer && !isProven) state.keepsFewest = true
+    const before = isProven ? null : state.failures
     state.failures = addFailure(before, reason, now, rules.backoff)
     state.engineFailures++
     state.startedAgain = false
@@ -44,14 +46,21 @@ export function engineEvents(
 
   /**
    * After a load that ran out of memory, the next one begins at once with more than is free now, so that an idle engine is
-   * evicted for it; after an error of the GPU, on other devices. Once for each failure that counts.
+   * evicted for it; after an error of the GPU, on other devices. Once for each failure that counts. One that had more cards
+   * for a longer context gets the fewest, whatever the reason.
    */
   function startsAgain(resident: Resident, reason: string): boolean {
     const state = resident.serves
     const { devices } = resident
     const isFull = saysOutOfMemory(reason)
+    if (resident.longer && !state.startedAgain) {
+      state.keepsFewest = true
+      state.startedAgain = true
+      state.engineFailures++
+      return true
+    }
     if (state.startedAgain || devices.length === 0 || (!isFull && !saysGpuError(reason))) return false
-    const more = Math.max(state.placement.bytes, reconciler.freeBytes(devices, state) + moreBytes)
+    const more = Math.max(state.placement.bytes, reconciler.freeBytes(resident) + moreBytes)
     // Another program has taken the memory meanwhile: the model waits for memory elsewhere, and needs no more than before.
     const isTaken = isFull && more === state.placement.bytes
     const placement = isFull ? { ...state.placement, bytes: more } : state.placement
@@ -71,9 +80,9 @@ export function engineEvents(
   }
 
   /** The reason of a load that ran out of memory says how much was free. */
-  const withFreeMemory = (reason: string, { devices, serves }: Resident): string =>
-    saysOutOfMemory(reason) && devices.length > 0
-      ? `${reason} ${formatBytes(reconciler.freeBytes(devices, serves))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
+  const withFreeMemory = (reason: string, resident: Resident): string =>
+    saysOutOfMemory(reason) && resident.devices.length > 0
+      ? `${reason} ${formatBytes(reconciler.freeBytes(resident))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
       : reason
 
   function remove(resident: Resident): void {

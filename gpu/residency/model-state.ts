@@ -1,11 +1,10 @@
 import { Failure, retryAfter } from '../../core/failure.ts'
-import { sameEngine } from '../../core/models/change.ts'
 import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
 import type { ExpectedWait } from './expected-wait.ts'
 import type { FirstLoad } from './first-load.ts'
-import type { Chosen, PlacementRequest } from './place.ts'
+import type { Chosen, LongerContext, PlacementRequest } from './place.ts'
 
 /** A pause that the engine asked for. Then one request is sent at first, and the others once the engine accepts it. */
 export interface EnginePause {
@@ -18,6 +17,9 @@ export interface EnginePause {
 export interface Resident {
   readonly engineId: string
   readonly serves: ModelState
+  /** The layout with which it is started; `longer`: it is the one on more cards. */
+  readonly placement: ModelState['placement']
+  readonly longer?: LongerContext | undefined
   readonly devices: readonly string[]
   readonly slots: number
   /** When it was decided, and when its process was started: before that, others had to end. */
@@ -103,6 +105,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   startedAgain: false,
   /** The devices on which its last engine failed by an error of the GPU, and until when others are preferred. */
   avoided: null as { devices: readonly string[]; until: number } | null,
+  /** An engine on more cards, for a longer context, has failed: the next ones get the fewest. */
+  keepsFewest: false,
   durations: { loadMs: null, runMs: null } as ExpectedDurations,
   /** How long its first load should take; null where no other model was loaded before. */
   firstLoad: null as FirstLoad | null,
@@ -124,37 +128,32 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   engineFailures: 0,
 })
 
-/**
- * Replaces the state of a model whose configuration was changed. Callers that waited for a load now wait for the new
- * engine, which is loaded if the old one was. Failures are reset, because the change may have fixed them.
- */
-function replaceState(before: ModelState, after: ModelState, now: number): void {
-  after.loadWaiters = before.loadWaiters.splice(0)
-  after.durations = { ...before.durations }
-  after.unloaded = before.unloaded
-  after.engineStarts = before.engineStarts
-  after.engineFailures = before.engineFailures
-  if (after.loadWaiters.length === 0 && liveResidents(before).length > 0 && !before.unloaded)
-    after.loadWaiters.push({ since: now, loaded() {}, refuse() {} })
-}
+/** The placement with the layout for a longer context, if that was chosen. */
+export const placementAs = (
+  placement: ModelState['placement'],
+  longer: LongerContext | undefined,
+): ModelState['placement'] => (longer ? { ...placement, ...longer.layout } : placement)
 
 export function newResident(
   serves: ModelState,
   engineId: string,
-  { devices, shares, layers }: Chosen,
+  { devices, shares, layers, longer }: Chosen,
   now: number,
 ): Resident {
-  const bookedBytes = shares?.reduce((sum, bytes) => sum + bytes, 0) ?? serves.placement.bytes
+  const placement = placementAs(serves.placement, longer)
+  const bookedBytes = shares?.reduce((sum, bytes) => sum + bytes, 0) ?? placement.bytes
   return {
     engineId,
     serves,
+    placement,
+    longer,
     devices,
     layers,
-    slots: serves.slots,
+    slots: longer?.slots ?? serves.slots,
     startedAt: now,
     launchedAt: null,
     bytes: bookedBytes,
-    shares: shares ?? devices.map(() => serves.placement.bytes / devices.length),
+    shares: shares ?? devices.map(() => placement.bytes / devices.length),
     bookedBytes,
     usedBytes: null,
     state: 'starting',
@@ -340,50 +339,5 @@ export function activityOf(
     etaIsMeasured: expected !== null && loadIsKnown(state),
     engineStarts: state.engineStarts,
     engineFailures: state.engineFailures,
-  }
-}
-
-/**
- * The state of every model that was requested or is kept loaded, in its current configuration. `retired` is called with
- * a state that was replaced or removed.
- */
-export function openModelStates({ now, retired }: { now: () => number; retired: (state: ModelState) => void }) {
-  const all = new Map<string, ModelState>()
-
-  function retire(state: ModelState): void {
-    state.retired = true
-    retired(state)
-  }
-
-  /**
-   * Creates the state of a model, or updates it to its configuration. A change that needs another engine creates a new
-   * state, which is loaded if the old one was; engines of the old state end after their requests. `anew` does the same
-   * for an unchanged model, whose engines belong on other devices now.
-   */
-  function upsert(model: Model, placement: ModelState['placement'], slots: number, anew = false): ModelState {
-    const known = all.get(model.id)
-    if (known && !anew && sameEngine(known.model, model)) return Object.assign(known, { model, placement, slots })
-    const created = newModelState(model, placement, slots)
-    all.set(model.id, created)
-    if (known) {
-      replaceState(known, created, now())
-      retire(known)
-    }
-    return created
-  }
-
-  return {
-    upsert,
-    /** Removes a model that is no longer offered: refuses its waiting loads; its engines end after their requests. */
-    remove(modelId: string): void {
-      const state = all.get(modelId)
-      if (!state) return
-      all.delete(modelId)
-      refuseLoads(state, () => notOffered(modelId))
-      retire(state)
-    },
-    get: (modelId: string): ModelState | undefined => all.get(modelId),
-    values: (): Iterable<ModelState> => all.values(),
-    ids: (): string[] => [...all.keys()],
   }
 }

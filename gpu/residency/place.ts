@@ -60,6 +60,8 @@ export interface PlacementRequest {
   mostDevices?: number
   /** How its layers are divided among several cards, for `bytes` on `devices` of them; absent: in equal parts. */
   split?: CardSplit | undefined
+  /** Another layout, which is preferred where it fits into free memory of more cards. */
+  longer?: LongerContext | undefined
   kind: 'nvidia' | 'cpu' | 'none'
   /** Ids of the devices to which it is bound; absent where it may use any. */
   only?: readonly string[]
@@ -75,6 +77,16 @@ export interface PlacementRequest {
   avoid?: readonly string[]
 }
 
+/** A layout of a model on more cards than it needs, with the context that people need. */
+export interface LongerContext {
+  layout: Pick<PlacementRequest, 'bytes' | 'estimate' | 'devices' | 'split' | 'plan'>
+  /** Requests at a time. */
+  slots: number
+  /** Tokens of one request in this layout, and in that on the fewest cards. */
+  tokens: number
+  fewerTokens: number
+}
+
 export type PlacementDecision =
   | ({ do: 'load'; evict: readonly string[] } & Chosen)
   /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. `where`: the devices then. */
@@ -87,6 +99,8 @@ export interface Chosen {
   /** Bytes and layers on each of them; absent: equal parts. */
   shares?: readonly number[]
   layers?: readonly number[]
+  /** The layout in which it is placed there, if that is not the one on the fewest cards. */
+  longer?: LongerContext
 }
 
 /** What a model will use that waits for memory: the memory of `engines`, and on some devices free memory besides. */
@@ -107,7 +121,8 @@ interface Option {
  * Decides where a model is loaded. Pure: reads no clock, starts nothing, logs nothing, because it is called for every
  * waiting model on every change. Idle engines are evicted, those that are loaded again soonest; busy ones are waited for,
  * never killed; pinned ones stay. A model whose layers can be divided gets several cards only where fewer have no room
- * after such evictions: an eviction costs one load later, and every request of a divided model is slower.
+ * after such evictions: an eviction costs one load later, and every request of a divided model is slower. For a longer
+ * context it gets further cards only where they have free memory.
  */
 export function place(
   request: PlacementRequest,
@@ -136,6 +151,8 @@ export function place(
       do: 'refuse',
       reason: `${name} needs ${request.devices} ${several}; this server has ${candidates.length}.${faults}`,
     }
+  const longer = placeLonger(request, loaded, capacities)
+  if (longer) return longer
   const { devices, mostDevices = devices } = request
   if (request.split === undefined || mostDevices < 2) return placeEvenly(request, candidates, occupants)
   const alone = devices === 1 ? placeEvenly(request, candidates, occupants) : undefined
@@ -143,6 +160,19 @@ export function place(
   const divided = placeDivided(request, request.split, candidates, occupants)
   if (divided === undefined) return alone ?? doesNotFit(request, candidates, occupants)
   return divided.do === 'load' || alone?.do !== 'wait' ? divided : alone
+}
+
+/** Places a model on more cards than it needs, for a longer context; undefined where these have no free memory for it. */
+function placeLonger(
+  { longer, ...request }: PlacementRequest,
+  loaded: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): PlacementDecision | undefined {
+  if (!longer) return undefined
+  const { layout } = longer
+  const decision = place({ ...request, ...layout, mostDevices: layout.devices, mayEvict: false }, loaded, capacities)
+  const isFine = decision.do === 'load' && !decision.devices.some(id => request.avoid?.includes(id))
+  return isFine ? { ...decision, longer } : undefined
 }
 
 /** Places a model on `devices` of the candidates, with an equal share on each. */

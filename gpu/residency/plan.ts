@@ -2,7 +2,16 @@ import { about, busyText, loadingText } from '../../core/jobs/job-progress.ts'
 import type { Demand } from '../../core/models/fleet.ts'
 import type { ModelPlan, PlannedDevice, PlannedEviction } from '../../core/models/model-plan.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
-import { byUrgency, nextStep, occupantsOf, placeAsClaimed, type ResidencyRules, type Step } from './advance.ts'
+import {
+  byUrgency,
+  doOthersWait,
+  nextStep,
+  occupantsOf,
+  placeAsClaimed,
+  type ResidencyRules,
+  requestOf,
+  type Step,
+} from './advance.ts'
 import { expectedWait } from './expected-wait.ts'
 import {
   enginePaused,
@@ -13,6 +22,7 @@ import {
   type ModelState,
   notStarted,
   pausedUntil,
+  placementAs,
   type Resident,
   shortage,
   slotsOf,
@@ -22,7 +32,10 @@ import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
-export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'benchmark'>
+export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'benchmark'> & {
+  /** The layout with which it would be loaded. */
+  layout: Pick<Resident, 'placement' | 'longer'>
+}
 
 export interface Situation {
   now: number
@@ -48,6 +61,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
   const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))
   const order = byUrgency(new Set([...pending, state]), demandOf, now)
   const reserved: Reservation[] = []
+  const othersWait = (one: ModelState): boolean => doOthersWait(one, order, demandOf)
   const occupied = () =>
     occupantsOf(residents(), reserved, {
       now,
@@ -55,15 +69,16 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
       orderBound: rules.orderBound,
     })
   for (const other of order.slice(0, order.indexOf(state))) {
-    const step = nextStep(other, demandOf(other), now, occupied(), capacities, rules)
+    const step = nextStep(other, demandOf(other), now, occupied(), capacities, rules, othersWait(other))
     if ('reserve' in step && step.reserve) reserved.push(step.reserve)
   }
   const occupants = occupied()
-  const step = nextStep(state, demand, now, occupants, capacities, rules)
+  const step = nextStep(state, demand, now, occupants, capacities, rules, othersWait(state))
   const refused = refusal !== null && { status: 'refused' as const, detail: refusal, etaMs: null }
   const outcome = refused || outcomeOf(state, step, now, engineId => resident(engineId)?.serves.model.id)
   const waits = outcome.status === 'wait' && 'for' in step ? step.for : []
-  const chosen = outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities) : noChoice
+  const chosen =
+    outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities, othersWait(state)) : noChoice
   const describe = (engineId: string): Occupant => occupants.find(one => one.engineId === engineId)!
   const why = (one: Occupant): string => reasonOf(one, resident(one.engineId), now)
   const asked = {
@@ -81,6 +96,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
     clearingMs,
   }
   const evicts = chosen.evict.length > 0
+  const layout = { placement: placementAs(state.placement, chosen.longer), longer: chosen.longer }
   return {
     modelId: state.model.id,
     ...outcome,
@@ -90,8 +106,9 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
       return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []
     }),
     waitsFor: waits.map(describe).map(one => ({ ...identify(one, resident), why: why(one) })),
-    devices: devicesOf(state, chosen, occupants, situation),
-    figures: figuresOf(state, rules),
+    devices: devicesOf(layout.placement, chosen, occupants, situation),
+    figures: figuresOf(state, layout, rules),
+    layout,
   }
 }
 
@@ -162,7 +179,11 @@ const whereText = ({ devices, shares }: Chosen): string =>
   devices.map((id, at) => (shares ? `${id} (${formatBytes(shares[at]!)})` : id)).join(' and ')
 
 /** Why infer has divided it among several cards. */
-function dividedText({ placement }: ModelState, { devices }: Chosen): string {
+function dividedText({ placement }: ModelState, { devices, longer }: Chosen): string {
+  if (longer) {
+    const [one, has] = placement.devices === 1 ? ['one GPU', 'has'] : [`${placement.devices} GPUs`, 'have']
+    return ` It is divided for a context of ${longer.tokens} tokens: ${one} ${has} room for ${longer.fewerTokens}.`
+  }
   if (devices.length < 2 || placement.mostDevices === undefined) return ''
   const fewer = devices.length === 2 ? 'one GPU' : 'fewer GPUs'
   const instead = devices.length > placement.devices ? ' beside engines that cannot be unloaded now' : ''
@@ -177,9 +198,14 @@ interface Choice extends Chosen {
 const noChoice: Choice = { devices: [], evict: [] }
 
 /** Where the model is placed now, or where the memory is that it waits for. */
-function choiceOf(state: ModelState, occupants: readonly Occupant[], capacities: readonly DeviceCapacity[]): Choice {
+function choiceOf(
+  state: ModelState,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+  othersWait: boolean,
+): Choice {
   const mayEvict = liveResidents(state).length === 0 || shortage(state) > 0
-  const decision = placeAsClaimed({ ...state.placement, mayEvict }, state.claimed, occupants, capacities)
+  const decision = placeAsClaimed({ ...requestOf(state, othersWait), mayEvict }, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
   return decision.do === 'refuse' ? noChoice : { ...decision.where, evict: decision.reserve.engines }
 }
@@ -208,7 +234,7 @@ const counted = (requests: number): string => (requests === 1 ? '1 request' : `$
 const ago = (ms: number): string => (ms < 1_500 ? 'just now' : `${about(ms)} ago`)
 
 function devicesOf(
-  { placement }: ModelState,
+  placement: ModelState['placement'],
   chosen: Choice,
   engines: readonly Occupant[],
   { capacities, resident }: Situation,
@@ -231,8 +257,12 @@ function devicesOf(
     })
 }
 
-function figuresOf(state: ModelState, { orderBound }: ResidencyRules): ModelPlan['figures'] {
-  const { model, placement, durations, firstLoad, slots } = state
+function figuresOf(
+  state: ModelState,
+  { placement, longer }: Plan['layout'],
+  { orderBound }: ResidencyRules,
+): ModelPlan['figures'] {
+  const { model, durations, firstLoad } = state
   const bytes = Math.max(placement.bytes, ...liveResidents(state).map(one => one.bytes))
   return {
     bytes,
@@ -240,7 +270,7 @@ function figuresOf(state: ModelState, { orderBound }: ResidencyRules): ModelPlan
     loadMs: Math.round(expectedLoadMs(state)),
     loadMsFrom: durations.loadMs !== null ? 'measured' : firstLoad !== null ? 'other_models' : 'size',
     runMs: durations.runMs === null ? null : Math.round(durations.runMs),
-    slots,
+    slots: longer?.slots ?? state.slots,
     orderBound: model.order_bound ?? orderBound,
   }
 }

@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
-import { byUrgency, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
+import { byUrgency, doOthersWait, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
 import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
@@ -94,7 +94,8 @@ export function openReconciler(
     // Whoever would wait in vain is told at once.
     if (pauseEnd !== null) refuse(state, () => states.enginePaused(state.model.id, pauseEnd - now), pauseEnd - now)
     const occupants = occupied(now, reserved)
-    const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules)
+    const othersWait = doOthersWait(state, pending, demandOf)
+    const step = nextStep(state, demandOf(state), now, occupants, capacities(), rules, othersWait)
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
     state.waitsFor = 'for' in step ? step.for : []
@@ -146,8 +147,8 @@ export function openReconciler(
         clearingMs: residents.clearingMs(),
       })
     },
-    /** Free bytes on all of the devices together, as far as the model can use them. */
-    freeBytes: (devices: readonly string[], { placement }: ModelState): number =>
+    /** Free bytes on all devices of an engine together, as far as its model can use them. */
+    freeBytes: ({ devices, placement }: Resident): number =>
       freeBytes(devices, occupied(effects.now(), []), capacities(), placement.split === undefined),
     /** Whether the devices of an engine still have the memory that is booked there. */
     fits({ devices }: Resident): boolean {

@@ -43,7 +43,7 @@ export function openReferenceSchedule(queue: Pick<SlotQueue, 'reference'>) {
       loaded.freeAt = loaded.lastUsedAt = begins + slotMs
       return begins
     }
-    const decision = place({ ...placement, mayEvict: true }, engines, capacities)
+    const decision = place({ ...placement, longer: undefined, mayEvict: true }, engines, capacities)
     if (decision.do !== 'load') return Number.POSITIVE_INFINITY
     const evicted = engines.filter(({ engineId }) => decision.evict.includes(engineId))
     clock = Math.max(from, ...evicted.map(({ freeAt }) => freeAt))

@@ -18,3 +18,20 @@ export const wantedOf = (
   kind: 'nvidia',
   ...of,
 })
+
+/** The same with a layout of twice the context, which takes so many gigabytes, a half of them on each of two cards. */
+export const longerOf = (
+  id: string,
+  gigabytes: number,
+  longerGigabytes: number,
+): Omit<PlacementRequest, 'mayEvict'> => {
+  const layers = Array.from({ length: 32 }, () => ((longerGigabytes - 2) * GiB) / 32)
+  const layout = {
+    bytes: longerGigabytes * GiB,
+    devices: 2,
+    split: { each: GiB, layers, by: 'booked' as const },
+    plan: { layout: { context: 32_768 } as never },
+  }
+  const longer = { layout, slots: 1, tokens: 32_768, fewerTokens: 16_384 }
+  return wantedOf(id, gigabytes, { mostDevices: 2, split: layout.split, longer })
+}

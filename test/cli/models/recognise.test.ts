@@ -9,6 +9,7 @@ import { whisperServer } from '../../../gpu/presets/whisper-server.ts'
 import { known, safetensors } from '../../core/models/recognition/_files.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
+import { layeredGguf } from '../../gpu/_layered-gguf.ts'
 import { llama8b } from '../../gpu/_llama-8b.ts'
 import { runInProcess } from '../_in-process.ts'
 import { temporaryFolder } from '../_infer.ts'
@@ -139,6 +140,12 @@ test('what fits on GPUs after a set-up is said; vLLM: the context that fits, and
   const tiny = file('tiny.gguf', tinyChat())
   const advice = 'It runs on the processor until the GPUs are set up: infer engine setup gpu'
   expect(json(await add(tiny, ['--dry-run', '--json'])).advice).toEqual([advice])
+  // The context is not written down where a second card makes it longer: the server decides at each load.
+  const text = (await add(layeredGguf(dataDir, 17, 131_072), ['--dry-run'])).stdout.toString()
+  expect(text).toContain(
+    '16384 tokens for each of 1 request at a time; 32768 where 2 GPUs are free (trained for 131072)\n',
+  )
+  expect(text).not.toContain('context_length')
   const env = { PATH: join(dataDir, 'bin') }
   const listed = await runInProcess(['model', 'catalog', 'qwen3-8b', '--json', '--data-dir', dataDir], env)
   expect(JSON.parse(listed.stdout.toString())).toMatchObject({

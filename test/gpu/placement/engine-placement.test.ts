@@ -20,6 +20,16 @@ test.each<[string, Partial<PlacementFacts>, string, string, string?]>([
     'gpu',
     'on GPU 0 and GPU 1.2, 81 of 81 layers',
   ],
+  [
+    'two cards for a longer context',
+    {
+      devices: ['gpu0', 'gpu1'],
+      layout: { gpuLayers: 65, layers: 65 },
+      longer: { tokens: 32_768, fewerTokens: 8192 },
+    },
+    'gpu',
+    'on GPU 0 and GPU 1, 65 of 65 layers; divided for a context of 32768 tokens, 8192 on fewer GPUs',
+  ],
   ['an engine with its own layout', { devices: ['gpu1'], layout: undefined }, 'gpu', 'on GPU 1'],
   [
     'a part of the layers',

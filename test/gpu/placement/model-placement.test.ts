@@ -10,6 +10,7 @@ import { noReadings } from '../../../gpu/devices/device.ts'
 import { openModelPlacement, slotsFor } from '../../../gpu/placement/model-placement.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import { type DeviceCapacity, place } from '../../../gpu/residency/place.ts'
+import { layeredGguf } from '../_layered-gguf.ts'
 import { llama8b } from '../_llama-8b.ts'
 import { modelOf } from '../_models.ts'
 
@@ -44,21 +45,23 @@ async function placed(models: readonly Model[], gib: number | readonly number[],
   )
   const placement = await placements.placementOf(models[0]!, slots, undefined)
   const decision = place({ ...placement, mayEvict: true }, [], capacities)
+  const { longer } = decision.do === 'load' ? decision : {}
+  const { bytes, plan } = longer?.layout ?? placement
   const {
     devices = [],
-    shares = devices.map(() => placement.bytes / devices.length),
+    shares = devices.map(() => bytes / devices.length),
     layers,
   } = decision.do === 'load' ? decision : {}
-  const memoryShare = (shares[0] ?? placement.bytes) / (cards[0]! * GiB)
+  const memoryShare = (shares[0] ?? bytes) / (cards[0]! * GiB)
   const facts = {
-    slots: slotsFor(models[0]!, placement.plan),
+    slots: longer?.slots ?? slotsFor(models[0]!, plan),
     threads: 1,
     gpus: Math.max(1, devices.length),
-    bytes: placement.bytes,
+    bytes,
     memoryShare,
     layers,
   }
-  const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan: placement.plan })
+  const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan })
   return { gib: placement.bytes / GiB, command: command.join(' '), placement, decision, devices, shares }
 }
 
@@ -126,32 +129,16 @@ test('llama-server gets the layers and the context that were booked', async () =
 })
 
 describe('a model that fits on no single card is divided by itself', () => {
-  /** A GGUF file with so many gigabytes in 40 layers. */
-  function layered(gigabytes: number): string {
-    const source = join(directory, `${gigabytes}.gguf`)
-    const fields = {
-      block_count: 40,
-      context_length: 8192,
-      embedding_length: 5120,
-      feed_forward_length: 13_824,
-      vocab_size: 32_000,
-      'attention.head_count': 40,
-      'attention.head_count_kv': 8,
-    }
-    const header = Object.entries(fields).map(([key, value]) => [`llama.${key}`, ['u32', value]])
-    const weights = new Map([['token_embd.weight', 5120 * 32_000]]).set('output.weight', 5120 * 32_000)
-    for (let at = 0; at < 40; at++) weights.set(`blk.${at}.weight`, Math.floor((gigabytes * GiB) / 40 / 4))
-    const tensors = [...weights.keys()].map(name => tensor(name, [1], 0))
-    const file = writeGguf({ 'general.architecture': ['string', 'llama'], ...Object.fromEntries(header) }, tensors)
-    // The header names more numbers than the file has: after the name and the number of dimensions.
-    for (const [name, numbers] of weights) file.writeBigUInt64LE(BigInt(numbers), file.indexOf(name) + name.length + 4)
-    writeFileSync(source, file)
-    truncateSync(source, (gigabytes + 2) * GiB)
-    return source
-  }
   const servers = ['llama-server', 'gguf'] as const
   const modelOfSize = (gigabytes: number, engine: string, of: object = {}) =>
-    Model.parse({ id: 'large', engine, source: layered(gigabytes), concurrency: 1, context_length: 4096, ...of })
+    Model.parse({
+      id: 'large',
+      engine,
+      source: layeredGguf(directory, gigabytes, 8192),
+      concurrency: 1,
+      context_length: 4096,
+      ...of,
+    })
 
   test.each(servers)('%s: 30 GiB on 24 + 24 and on 24 + 12, 40 GiB on two of 24', async engine => {
     for (const [gigabytes, cards] of [
@@ -202,6 +189,34 @@ describe('a model that fits on no single card is divided by itself', () => {
   test('cards that are named are used unevenly, too', async () => {
     const { devices } = await placed([modelOfSize(29, 'llama-server', { devices: [0, 1] })], [12, 24, 24], 1)
     expect(devices).toEqual(['gpu0', 'gpu1'])
+  })
+
+  test('a model that one card holds with a short context gets a further one for the context that people need', async () => {
+    const chat = (of: object = {}) =>
+      Model.parse({ id: 'chat', engine: 'llama-server', source: layeredGguf(directory, 17, 131_072), ...of })
+    const two = await placed([chat()], [24, 24])
+    expect(two.placement).toMatchObject({ devices: 1, longer: { tokens: 32_768, fewerTokens: 16_384 } })
+    expect(two.decision).toMatchObject({ do: 'load', devices: ['gpu0', 'gpu1'], evict: [] })
+    expect(two.command).toMatch(/ -np 2 -c 65536 -ngl 41 -sm layer -ts \d+,\d+ /)
+    expect(two.shares.reduce((sum: number, share: number) => sum + share, 0)).toBeCloseTo(
+      two.placement.longer!.layout.bytes,
+      -3,
+    )
+    // One card has the context, or no number of them has; the configuration names cards, a context or memory.
+    const alone = [
+      [chat(), [48, 24]],
+      [chat(), [24, 1]],
+      [chat({ devices: 1 }), [24, 24]],
+      [chat({ context_length: 8192 }), [24, 24]],
+      [chat({ args: ['-c', '8192'] }), [24, 24]],
+      [chat({ memory: '22GiB' }), [24, 24]],
+      [chat({ replicas: { min: 0, max: 2 } }), [24, 24]],
+    ] as const
+    for (const [model, cards] of alone) {
+      const { placement, devices } = await placed([model], cards, 4)
+      expect(placement.longer).toBeUndefined()
+      expect(devices).toHaveLength(1)
+    }
   })
 
   test('vLLM gets equal parts on cards that divide its heads, and a pipeline where none do', async () => {

@@ -4,7 +4,7 @@ import { defaultRules } from '../../../gpu/residency/advance.ts'
 import { type ModelState, newModelState, newResident, type Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity, PlacementRequest } from '../../../gpu/residency/place.ts'
 import { planOf } from '../../../gpu/residency/plan.ts'
-import { GiB, modelOf, wantedOf } from '../_models.ts'
+import { GiB, longerOf, modelOf, wantedOf } from '../_models.ts'
 import { openVirtualFleet } from './_virtual-fleet.ts'
 
 const now = 100_000
@@ -95,6 +95,28 @@ describe('the plan for a request', () => {
           "A request loads 'x' on gpu0 (20.5 GiB) and gpu1 (10.5 GiB), which takes about 12 s. It is divided, because one GPU would have no room for it.",
         devices: [{ neededBytes: 20.5 * GiB }, { neededBytes: 10.5 * GiB }],
       },
+    ],
+    [
+      'it has a longer context on two cards',
+      [{ id: 'x', gigabytes: 20, placement: longerOf('x', 20, 26) }],
+      [gpu('gpu0', 24), gpu('gpu1', 24)],
+      {
+        status: 'load',
+        detail:
+          "A request loads 'x' on gpu0 (13.0 GiB) and gpu1 (13.0 GiB), which takes about 12 s. It is divided for a context of 32768 tokens: one GPU has room for 16384.",
+        devices: [{ neededBytes: 13 * GiB }, { neededBytes: 13 * GiB }],
+        figures: { bytes: 26 * GiB, slots: 1 },
+        layout: { longer: { tokens: 32_768 } },
+      },
+    ],
+    [
+      'which it does not get while another model waits',
+      [
+        { id: 'x', gigabytes: 20, placement: longerOf('x', 20, 26) },
+        { id: 'y', gigabytes: 20, demand: { interactive: 1, oldestWaitMs: 1 } },
+      ],
+      [gpu('gpu0', 24), gpu('gpu1', 24)],
+      { status: 'load', devices: [{ neededBytes: 20 * GiB }, { neededBytes: 0 }], figures: { slots: 2 } },
     ],
     [
       'an idle one is evicted',
@@ -346,7 +368,9 @@ describe('the plan for a request', () => {
       })
       const states = ['a', 'b', 'c', 'd', 'e'].map((id, at) => {
         const more = { idle_ttl: 0, ...(at === 4 && seed % 4 === 0 ? { replicas: { min: 1 } } : {}) }
-        const state = fleet.residency.upsert(modelOf(id, more), wantedOf(id, 5 + random(14)), 1 + random(3))
+        const gigabytes = 5 + random(14)
+        const placement = at < 2 && seed % 3 === 0 ? longerOf(id, gigabytes, gigabytes + 6) : wantedOf(id, gigabytes)
+        const state = fleet.residency.upsert(modelOf(id, more), placement, 1 + random(3))
         state.durations.loadMs = 2_000
         return state
       })

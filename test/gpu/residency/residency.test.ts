@@ -5,7 +5,7 @@ import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
-import { GiB, modelOf, wantedOf } from '../_models.ts'
+import { GiB, longerOf, modelOf, wantedOf } from '../_models.ts'
 
 /** Every decision, in order, in a short form. */
 let done: string[]
@@ -821,6 +821,64 @@ test('a load whose memory another program has taken waits for the other GPU, and
   residency.release(busy.resident!, 5)
   residency.exited('e1', 'stopped')
   expect(state.residents[0]).toMatchObject({ devices: ['gpu0'], bytes: 16 * GiB })
+})
+
+describe('a model that would have a longer context on two cards', () => {
+  const long = (id = 'a') => residency.upsert(modelOf(id), longerOf(id, 20, 26), 2)
+  const engineOf = ({ residents }: ModelState) => residents[0] as Resident
+  beforeEach(() => void capacities.push({ ...capacities[0]!, id: 'gpu1' }))
+
+  test('gets both where they are free, and that layout', () => {
+    const state = long()
+    ask(state)
+    expect(engineOf(state)).toMatchObject({
+      devices: ['gpu0', 'gpu1'],
+      slots: 1,
+      bytes: 26 * GiB,
+      placement: { bytes: 26 * GiB, devices: 2, plan: { layout: { context: 32_768 } } },
+    })
+    expect(engineOf(state).layers).toEqual([16, 16])
+    expect(state.placement).toMatchObject({ bytes: 20 * GiB, devices: 1 })
+  })
+
+  test('evicts nobody for it', () => {
+    warm('idle', 23.5)
+    const state = long()
+    ask(state)
+    expect(engineOf(state)).toMatchObject({ devices: ['gpu1'], bytes: 20 * GiB, slots: 2 })
+    expect(since()).toEqual(['start e2 a'])
+  })
+
+  test('leaves the other card to a model that waits', () => {
+    const kept = { replicas: { min: 1 } }
+    const states = ['a', 'b'].map(id => residency.upsert(modelOf(id, kept), longerOf(id, 23.5, 26), 2))
+    residency.refresh()
+    expect(states.map(state => engineOf(state).devices)).toEqual([['gpu0'], ['gpu1']])
+  })
+
+  test('gets one card at once after an engine on two that could not be started, and for later loads', () => {
+    const state = long()
+    const asked = ask(state)
+    residency.startFailed('e1', 'Engine exited (1): out of memory.')
+    expect(engineOf(state)).toMatchObject({ engineId: 'e2', devices: ['gpu0'], bytes: 20 * GiB })
+    residency.ready('e2')
+    expect(asked.resident?.engineId).toBe('e2')
+    residency.release(asked.resident!, 5)
+    residency.unload('a')
+    residency.exited('e2', 'unloaded')
+    ask(long())
+    expect(engineOf(state)).toMatchObject({ engineId: 'e3', devices: ['gpu0'] })
+  })
+
+  test('and after one that has ended before its first answer', () => {
+    const state = long()
+    ask(state, 30_000, false)
+    residency.ready('e1')
+    residency.exited('e1', 'Engine exited (139)')
+    ask(state)
+    pass(1_000)
+    expect(engineOf(state)).toMatchObject({ engineId: 'e2', devices: ['gpu0'] })
+  })
 })
 
 describe('an engine that fails with an error of its GPU', () => {
