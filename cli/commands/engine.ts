@@ -42,6 +42,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')
+    .option('--conversations <folder>', 'save the memory of conversations here; default: save none')
     .action(({ task, threads, backends, ...options }) =>
       runEngine(terminal, async (key, log) => {
         const { cpuDevice } = await import('../../gpu/devices/cpu.ts')

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { z } from 'zod'
 import { Failure, invalid } from '../../core/failure.ts'
@@ -10,7 +10,7 @@ import type { Log } from '../../core/log.ts'
 import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
 /** `body` is the parsed JSON value, or the FormData of a multipart form. */
-export type Handler = (body: unknown, reply: EngineReply) => void | Promise<void>
+export type Handler = (body: unknown, reply: EngineReply, headers: IncomingHttpHeaders) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
 
@@ -113,7 +113,7 @@ export async function openHttp(options: HttpOptions) {
       }
       const handler = handlerFor(request, response)
       const bytes = await readBody(request, bodyLimit, reply.signal)
-      await handler(request.method === 'GET' ? undefined : await bodyOf(request, bytes), reply)
+      await handler(request.method === 'GET' ? undefined : await bodyOf(request, bytes), reply, request.headers)
     } catch (error) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)

@@ -4,6 +4,7 @@ import { invalid } from '../../../core/failure.ts'
 import { generationTasks, isVideoTask, mediaFor, type Operation, operationOf } from '../../../core/schemas/task.ts'
 import type { EngineMessage, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 import { type Handler, parsedCall } from '../http.ts'
+import type { EngineReply } from '../reply.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { imageToVideo, speechToVideo, textToVideo, videoInterpolation } from './video-tasks.ts'
@@ -23,7 +24,7 @@ const draws: Partial<Record<Operation, Draw>> = {
 export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: string }) {
   const calls = new Set<Promise<void>>()
 
-  const handle: Handler = async (body, reply) => {
+  const handle = async (body: unknown, reply: EngineReply): Promise<void> => {
     const { task, inputs, folder } = readCall(body)
     // Before the first message, so that the call fails with an HTTP error: a retry would not install ffmpeg.
     if (isVideoTask(task)) await checkFfmpeg(ffmpeg, reply.signal)

@@ -18,6 +18,7 @@ import type { CompletionParts } from './completions.ts'
 import { maxCharactersPerToken } from './embeddings.ts'
 import { type Generated, type GeneratedPiece, type GenerateWork, tokensOf } from './generate.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf, tooLong } from './sampling.ts'
+import { savingOwner } from './saved-states.ts'
 import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf, toolCallingOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
@@ -43,7 +44,7 @@ export function openChat(parts: ChatParts): Handler {
     return prompt
   }
 
-  return async (body, reply) => {
+  return async (body, reply, headers) => {
     const request = parsed(ChatRequest, body)
     checkSupported(request)
     const stops = stopsOf(request.stop)
@@ -65,6 +66,7 @@ export function openChat(parts: ChatParts): Handler {
       // A forced tool call has no text to which stop strings apply.
       stops: calling?.forced ? [] : stops,
       signal: reply.signal,
+      owner: savingOwner(headers, body),
       choices: request.n ?? 1,
       logprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
       grammar: constraint?.grammar,

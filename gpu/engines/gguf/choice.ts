@@ -137,6 +137,7 @@ export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: Deliv
     },
     prompt,
     alone: sampling.reproducible,
+    owner: work.owner,
     pending: prompt,
     next: 0,
     get blocked() {

@@ -15,6 +15,7 @@ import {
 import { boundedText, knownTokens } from './embeddings.ts'
 import { type GeneratedPiece, type GenerateWork, type Generator, type PromptToken, tokensOf } from './generate.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
+import { savingOwner } from './saved-states.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 export interface CompletionParts {
@@ -62,7 +63,7 @@ export function openCompletions(parts: CompletionParts): Handler {
   const textOf = (tokens: readonly Token[]): string =>
     new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(tokens.map(token => vocabulary.bytes(token))))
 
-  return async (body, reply) => {
+  return async (body, reply, headers) => {
     const request = parsed(CompletionRequest, body)
     checkSupported(request)
     const { prompt, n, logprobs, echo = false, stream_options } = request
@@ -115,6 +116,7 @@ export function openCompletions(parts: CompletionParts): Handler {
         stops,
         signal,
         choices,
+        owner: savingOwner(headers, body),
         keepFirstSpace: true,
         logprobs: logprobs ?? undefined,
         onPrompt: logprobs != null && echo ? all => void (scored = all.slice(added)) : undefined,

@@ -31,7 +31,7 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
     }
     loaded = await loadModel(options, { log, onProgress, signal: stop.signal })
     const { context, parallel } = loaded.sizing
-    const opened = await openHandlers(loaded, { ...options, context, parallel })
+    const opened = await openHandlers(loaded, { ...options, context, parallel }, log)
     handlers = opened.handlers
     idle = opened.idle
     log.info('The engine is ready', {

@@ -39,6 +39,11 @@ export interface GenerateWork {
   keepFirstSpace?: boolean
   /** Requests the probabilities of the prompt's tokens; called before the first piece. */
   onPrompt?: (tokens: readonly PromptToken[]) => void
+  /**
+   * An opaque name of the organization for which the conversation may be saved; omitted: it is not saved, and no saved
+   * one is used.
+   */
+  owner?: string | undefined
   /** Control tokens to output as text, such as `<tool_call>`. Others produce no text. */
   showControls?: readonly string[]
 }

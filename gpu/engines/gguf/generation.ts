@@ -1,4 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
 import { openGenerator } from './generate.ts'
 import { attemptNative, firstToken, type LoadedModel } from './model.ts'
 import type { Exclusive } from './mutex.ts'
@@ -6,6 +7,7 @@ import { openNative } from './native.ts'
 import type { GgufEngineOptions } from './options.ts'
 import { openRounds } from './rounds.ts'
 import { samplingOf } from './sampling.ts'
+import { openSavedStates, type SaveLimits } from './saved-states.ts'
 import { openSlots } from './slots.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -15,9 +17,10 @@ const queue = 1024
 /** Creates the context for conversations and computes a test token. Throws Failure `worker_error` if that fails. */
 export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
-  { threads, gpu }: GgufEngineOptions,
+  { threads, gpu, conversations }: GgufEngineOptions,
   vocabulary: Vocabulary,
   exclusive: Exclusive,
+  log: Log,
 ) {
   // llama.cpp does not refuse these models: it would sample from uninitialized memory.
   if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
@@ -30,7 +33,28 @@ export async function openGeneration(
     model.createContext({ contextSize: context, sequences: parallel, threads, batchSize, failedCreationRemedy: false }),
   )
   const native = openNative(llama, model, memory)
-  const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, exclusive })
+  const { gpuLayers, kvType, flashAttention, need } = sizing
+  const saved =
+    conversations === undefined
+      ? undefined
+      : openSavedStates({
+          folder: conversations,
+          context: native.context,
+          contextSize: context,
+          settings: [llama.llamaCppRelease.release, llama.gpu, gpuLayers, kvType, flashAttention, parallel, piece],
+          tokenBytes: need.cache / context / parallel,
+          exclusive,
+          log,
+        })
+  const window = model.fileInsights.swaSize ?? 0
+  const rounds = openRounds({
+    native,
+    batchSize,
+    piece,
+    window,
+    exclusive,
+    restore: saved && ((...load) => saved.restore(...load)),
+  })
   const slots = openSlots({ count: parallel, queue, worth: minCopyTokens(context) })
   const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
   const { signal } = new AbortController()
@@ -47,6 +71,11 @@ export async function openGeneration(
     /** Tokens of one request, prompt and answer together. */
     context,
     parallel,
+    /** Saved conversations; absent where none are saved. */
+    conversations: saved && {
+      pending: () => saved.pending(slots.all),
+      save: (limits: SaveLimits) => saved.save(slots.all, limits, work => rounds.whileFree(work)),
+    },
     /** Resolves when no computation is running; all requests must have ended before. */
     idle: () => rounds.idle(),
   }

@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
 import { isFor, type Operation, operationOf, textTasks } from '../../../core/schemas/task.ts'
-import { type Handler, listModel } from '../http.ts'
+import { type Handler, type Handlers, listModel, parsedCall } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
@@ -28,7 +30,7 @@ type Served = keyof typeof routes
  * `idle` resolves when no computation for an ended request is running. Throws Failure `worker_error` if the model
  * cannot do one of the tasks.
  */
-export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptions) {
+export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptions, log: Log) {
   const { model } = loaded
   const { id, tasks, threads } = options
   const wants = (...operations: Served[]) => isFor(tasks, ...operations)
@@ -41,7 +43,7 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
 
   const exclusive = loaded.llama.gpu === 'vulkan' ? openMutex() : noMutex
   const generation = wants('chat', 'complete')
-    ? await openGeneration(loaded, options, vocabulary, exclusive)
+    ? await openGeneration(loaded, options, vocabulary, exclusive, log)
     : undefined
   if (generation) {
     const fingerprint = `fp_gguf-${loaded.llama.llamaCppRelease.release}`
@@ -75,10 +77,27 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
     }
   const served = (Object.keys(routes) as Served[]).map(one => [routes[one], handlers[one] ?? unable(one)] as const)
   return {
-    handlers: { 'GET /v1/models': listModel(id, 'infer'), ...Object.fromEntries(served) },
+    handlers: {
+      'GET /v1/models': listModel(id, 'infer'),
+      ...(generation?.conversations && conversationRoutes(generation.conversations)),
+      ...Object.fromEntries(served),
+    },
     idle: async () => generation?.idle(),
   }
 }
+
+const SaveRequest = z.object({ max_bytes: z.number().min(0), max_ms: z.number().min(0) })
+
+/** The routes by which the server has conversations saved. */
+const conversationRoutes = ({ pending, save }: Conversations): Handlers => ({
+  'GET /conversations': async (_body, reply) => reply.json(await pending()),
+  'POST /conversations': async (body, reply) => {
+    const { max_bytes: maxBytes, max_ms: maxMs } = parsedCall(SaveRequest, body)
+    reply.json(await save({ maxBytes, maxMs }))
+  },
+})
+
+type Conversations = NonNullable<Awaited<ReturnType<typeof openGeneration>>['conversations']>
 
 function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   const { bosString: bos, eosString: eos } = model.tokens

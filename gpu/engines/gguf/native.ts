@@ -35,6 +35,12 @@ export interface NativeContext {
   getSequenceKvCacheMinPosition(sequence: number): number
   /** Replaces the memory of `target` by a copy of `source`. */
   copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>
+  /** The last position in memory; −1 if there is none. */
+  getSequenceKvCacheMaxPosition(sequence: number): number
+  /** Writes the memory of a sequence with its tokens. Returns the bytes. */
+  saveSequenceStateToFile(path: string, sequence: number, tokens: Uint32Array): Promise<number>
+  /** Replaces the memory of a sequence. Returns the tokens of the file; rejects if it has more than `maxTokens`. */
+  loadSequenceStateFromFile(path: string, sequence: number, maxTokens: number): Promise<Uint32Array>
 }
 
 export interface SamplerConfig {

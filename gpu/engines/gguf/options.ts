@@ -22,6 +22,8 @@ export interface GgufEngineSettings extends EngineSettings, SizingSettings {
   mmap?: boolean
   /** Locks the model in memory, so that it is not swapped out. */
   mlock?: boolean
+  /** Folder in which conversations are saved, one folder for each of their owners; omitted: none are. */
+  conversations?: string
 }
 
 /** Settings after defaults were chosen from the model's header and the available memory. */

@@ -14,7 +14,15 @@ export interface PromptWork {
   reproducible: boolean
   /** Whether nothing may be reused. */
   anew?: boolean
+  /** As in `GenerateWork`. */
+  owner?: string | undefined
 }
+
+/**
+ * Replaces the content of a slot by a saved conversation of the owner, if it has enough more reusable tokens of the prompt
+ * than `have`. Resolves with whether it did.
+ */
+export type Restore = (slot: Slot, owner: string, work: PromptWork & { have: number }) => Promise<boolean>
 
 /**
  * Number of a slot's tokens that a prompt may reuse. `common`: leading tokens shared with the prompt; `exact`: leading
@@ -46,20 +54,30 @@ export async function prepareSlot(
   { slot, source, keep, moved }: SlotChoice,
   work: PromptWork,
   window: number,
+  restore?: Restore,
 ) {
-  const { prompt, piece, reproducible, anew = false } = work
+  const { prompt, piece, reproducible, anew = false, owner } = work
+  const reusable = ({ tokens, exact }: Slot) =>
+    reusableTokens(commonStart(tokens, prompt), exact, prompt.length - 1, piece, reproducible)
   if (keep) {
     await copy(context, slot, keep)
     keep.usedAt = slot.usedAt
   }
-  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
+  const have = Math.max(reusable(slot), reusable(source))
+  const isRestored = !anew && owner !== undefined && (await restore?.(slot, owner, { ...work, have }))
+  if (
+    !anew &&
+    !isRestored &&
+    source !== slot &&
+    commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)
+  ) {
     await copy(context, source, slot)
     if (moved) source.usedAt = 0
   }
-  const common = commonStart(slot.tokens, prompt)
-  const kept = anew ? 0 : reusableTokens(common, slot.exact, prompt.length - 1, piece, reproducible)
+  const kept = anew ? 0 : reusable(slot)
   slot.exact = exactAfter(slot.exact, kept, piece)
   shorten(context, slot, kept, window)
+  slot.owner = owner
   return slot.tokens.length
 }
 
@@ -74,6 +92,7 @@ async function copy(context: NativeContext, source: Slot, target: Slot): Promise
   }
   target.tokens = source.tokens.slice()
   target.exact = source.exact
+  target.owner = source.owner
 }
 
 /** Removes all but the first `kept` tokens, or everything if the model's memory cannot remove a part. */

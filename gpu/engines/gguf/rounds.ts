@@ -1,6 +1,6 @@
 import type { Exclusive } from './mutex.ts'
 import type { Native, NativeContext } from './native.ts'
-import { pieceFrom, prepareSlot } from './prompt.ts'
+import { pieceFrom, prepareSlot, type Restore } from './prompt.ts'
 import type { Slot, SlotChoice } from './slots.ts'
 
 /** One answer being generated for one prompt. All methods are called between two batches. */
@@ -12,6 +12,8 @@ export interface Member {
   readonly prompt: readonly number[]
   /** Whether it needs separate batches, see prompt.ts. */
   readonly alone: boolean
+  /** As in `GenerateWork`. */
+  readonly owner?: string | undefined
   /** Called with the number of reused prompt tokens. */
   settled(reused: number): void
   /** Tokens to compute; `next` is how many of them are. */
@@ -44,6 +46,8 @@ export interface RoundOptions {
   window: number
   /** Computes a batch. */
   exclusive: Exclusive
+  /** Loads saved conversations. */
+  restore?: Restore | undefined
 }
 
 /** Tokens whose logits are kept at once when scoring a prompt; each has one number per vocabulary entry. */
@@ -57,10 +61,12 @@ const none = new Uint32Array()
  * Computes tokens for all members, round by round. A round has one batch for the members that may share it, and one
  * batch for each other member. Text of a batch is delivered while the next batch is computed.
  */
-export function openRounds({ native: { context }, batchSize, piece, window, exclusive }: RoundOptions) {
+export function openRounds({ native: { context }, batchSize, piece, window, exclusive, restore }: RoundOptions) {
   const members: Member[] = []
   const arrivals: Member[] = []
   const pendingReports: Member[] = []
+  /** Work that must not run while a batch is computed. */
+  const chores: (() => Promise<void>)[] = []
   let running = false
   let stopped: (() => void) | undefined
 
@@ -85,9 +91,9 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       }
       const choice = member.choose()
       try {
-        const { prompt, alone, scoring } = member
-        const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined }
-        member.settled(await prepareSlot(context, choice, work, window))
+        const { prompt, alone, owner, scoring } = member
+        const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined, owner }
+        member.settled(await prepareSlot(context, choice, work, window, restore))
         members.push(member)
       } catch (error) {
         drop(member, error)
@@ -140,10 +146,11 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     for (;;) {
       dismiss()
       if (arrivals.length > 0) await welcome()
+      await chores.shift()?.()
       const ready = members.filter(member => !member.over && !member.blocked)
       if (ready.length === 0) {
         reportAll()
-        if (members.some(member => member.over) || arrivals.length > 0) continue
+        if (members.some(member => member.over) || arrivals.length > 0 || chores.length > 0) continue
         break
       }
       const wants = sharedBatch(ready, batchSize, piece)
@@ -175,6 +182,14 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     },
     /** Called after a change outside of a round: a caller disconnected or accepts text again. */
     wake,
+    /** Runs work while no batch is computed; undefined if requests are there, which must not wait for it. */
+    whileFree<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+      return new Promise((resolve, reject) => {
+        const isFree = () => members.length === 0 && arrivals.length === 0
+        chores.push(async () => (isFree() ? work().then(resolve, reject) : resolve(undefined)))
+        wake()
+      })
+    },
     /** Resolves when no computation is running; all members must have ended. */
     async idle(): Promise<void> {
       if (running) await new Promise<void>(resolve => (stopped = resolve))

@@ -11,6 +11,8 @@ export interface Slot {
   usedAt: number
   /** Leading tokens that were computed as for a reproducible request, see prompt.ts. */
   exact: number
+  /** Whose conversation it has, as in `GenerateWork.owner`; undefined if it must not be saved. */
+  owner?: string | undefined
   /** How the answer that has it is computed; false if none has it. */
   held: 'together' | 'alone' | false
 }
@@ -125,6 +127,8 @@ export function openSlots({ count, queue, worth }: { count: number; queue: numbe
       if (next) next()
       else free++
     },
+    /** All of them, in order of their sequences. */
+    all: slots as readonly Slot[],
     get waiting(): number {
       return waiting.length
     },
