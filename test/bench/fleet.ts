@@ -4,7 +4,7 @@ import { defaultRules } from '../../gpu/residency/advance.ts'
 import { type Figures, figuresOf } from './fleet/figures.ts'
 import { runPlain } from './fleet/policies.ts'
 import { simulate } from './fleet/simulate.ts'
-import { kinds, madeArrivals, modelCount, recordedArrivals, type Workload } from './fleet/workloads.ts'
+import { chainedArrivals, kinds, madeArrivals, modelCount, recordedArrivals, type Workload } from './fleet/workloads.ts'
 
 /**
  * Simulates six models with room for one or two, in virtual time: the queue, the dispatch and the residency of the product
@@ -88,4 +88,18 @@ for (const fits of list(values.fits).map(Number))
         print(`${name}, bound ${bound}`, workload, run, resident, bound === defaultRules.orderBound)
       }
     }
+/** Runs of a workflow whose models do not fit together, beside one load for each model. */
+for (const runs of [1, 20]) {
+  const [models, serviceMs, loadMs] = [3, 5_000, 20_000]
+  const workload = { name: 'runs', arrivals: chainedArrivals(runs, models), models, serviceMs, loadMs, slots: 1 }
+  const { begins, loads } = simulate(workload, 1, defaultRules.orderBound)
+  const seconds = (Math.max(...begins) + serviceMs) / 1_000
+  const byModel = (models * (loadMs + runs * serviceMs)) / 1_000
+  const fails = seconds > 1.15 * byModel
+  if (fails) missed++
+  const missedText = fails ? ' MISSED' : ''
+  console.log(
+    `fleet: ${runs} runs of ${models} models: ${loads.length} loads, ${seconds} s (by model ${byModel} s)${missedText}`,
+  )
+}
 if (missed > 0) process.exitCode = 1

@@ -87,11 +87,15 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
     state.durations.runMs = serviceMs
   }
 
+  /** The requests that come after the end of another. */
+  const following = Map.groupBy(arrivals.keys(), at => arrivals[at]!.after)
+
   function run(at: number, lease: Lease, ended: () => void): void {
     begins[at] = events.now()
     events.after(serviceMs, () => {
       residency.release(residents.get(lease)!, serviceMs)
       residents.delete(lease)
+      for (const next of following.get(at) ?? []) arrive(next)
       ended()
     })
   }
@@ -103,9 +107,9 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
       modelId,
       rank: at,
       organizationId: kind,
-      class: kind === 'chat' ? 'interactive' : 'async',
+      class: kind === 'chat' ? 'interactive' : kind === 'node' ? 'workflow' : 'async',
     }
-    if (kind === 'job') {
+    if (kind !== 'chat') {
       queue.offer(job)
       return dispatch.check(modelId)
     }
@@ -122,7 +126,7 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
     })
     dispatch.check(modelId)
   }
-  for (const [at, { at: time }] of arrivals.entries()) events.at(time, () => arrive(at))
+  for (const [at, { at: time, after }] of arrivals.entries()) if (after === undefined) events.at(time, () => arrive(at))
   events.run()
   return { begins, loads }
 }

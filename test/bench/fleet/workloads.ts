@@ -5,7 +5,9 @@ export interface Arrival {
   at: number
   model: number
   /** Jobs are of another organization than chats. */
-  kind: 'chat' | 'job'
+  kind: 'chat' | 'job' | 'node'
+  /** Index of the request after whose end this one comes; `at` does not count then. */
+  after?: number
 }
 
 export interface Workload {
@@ -85,6 +87,15 @@ export function madeArrivals(kind: (typeof kinds)[number], seed: number, perSeco
   }
   return arrivals.sort((a, b) => a.at - b.at)
 }
+
+/** `runs` of a workflow that begin together: a node for each of the models, one after the other. */
+export const chainedArrivals = (runs: number, models: number): Arrival[] =>
+  Array.from({ length: runs * models }, (_, at) => ({
+    at: 0,
+    model: at % models,
+    kind: 'node',
+    ...(at % models > 0 ? { after: at - 1 } : {}),
+  }))
 
 /** Requests at the recorded times, with models by Zipf's law: CSV with a first column of times, or JSONL with `timestamp`. */
 export function recordedArrivals(path: string, seed: number): Arrival[] {
