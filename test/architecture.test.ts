@@ -268,6 +268,11 @@ test('no source file is past 400 lines', () => {
   expect(sources.filter(path => read(path).split('\n').length > 401)).toEqual([])
 })
 
+test('no code asks for the maker of a card outside gpu/devices', () => {
+  const asks = /\bkind (?:[!=]==) '(?:nvidia|amd|intel)'|\bkind: '(?:nvidia|amd|intel)'(?! \|)/
+  expect(sources.filter(path => !path.startsWith('gpu/devices/') && asks.test(read(path)))).toEqual([])
+})
+
 const exportLine =
   /^export (?:default )?(?:async )?(?:abstract )?(?:function\*?|const|let|type|interface|class) ?(\w+)/gm
 const wordsOf = (name: string) =>

@@ -77,7 +77,7 @@ export function fitOf(model: CatalogModel, build: CatalogBuild, machine: Machine
   const { engine } = build
   if (engine === null) return unfit('external', null, `run it with ${model.runs_with ?? 'a server of your own'}`)
   const target = machine.targets[engine]
-  if (target.kind === 'nvidia' && target.capacity === 0) return unfit('no', null, `no: ${engine} needs a GPU`)
+  if (target.kind === 'gpu' && target.capacity === 0) return unfit('no', null, `no: ${engine} needs a GPU`)
   const shape = engineFacts(engine).reads === 'gguf' ? catalogShape(model, build) : null
   const fit = shape
     ? fitOfShape(model, build, shape, target, machine, context)
@@ -98,7 +98,7 @@ function fitOfShape(
 ): Fit {
   const total = shape.blockCount + 1
   const beside = build.projector ? projectorNeed(projectorBytes(build)) : 0
-  const counts = target.kind === 'nvidia' ? Array.from({ length: Math.max(1, machine.gpus) }, (_, at) => at + 1) : [1]
+  const counts = target.kind === 'gpu' ? Array.from({ length: Math.max(1, machine.gpus) }, (_, at) => at + 1) : [1]
   const entry = { engine: build.engine!, tasks: model.tasks, context_length: given }
   const made = counts.map(devices => ggufNeedOn(shape, entry, onCards(target, devices), beside))
   const fits = made.filter(

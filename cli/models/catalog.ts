@@ -101,7 +101,7 @@ function chosenModels(names: readonly string[], kind: CatalogKind | undefined): 
 const sizeOf = ({ parameters }: CatalogModel): number => parameters ?? 0
 /** Whether the GPUs are of use to the built-in engine only after a command. */
 const needsSetup = ({ targets }: MachineFacts): boolean => targets.gguf.needsSetup === true
-const gpuMemory = ({ targets }: MachineFacts): number => (targets.vllm.kind === 'nvidia' ? targets.vllm.capacity : 0)
+const gpuMemory = ({ targets }: MachineFacts): number => (targets.vllm.kind === 'gpu' ? targets.vllm.capacity : 0)
 
 interface Row {
   model: CatalogModel

@@ -105,8 +105,8 @@ export function openPlacementTargets(dataDir: string) {
         const capacities = devices.map(({ id, kind, totalBytes, budget = totalBytes }) => {
           return {
             id,
-            kind: kind === 'cpu' ? ('cpu' as const) : ('nvidia' as const),
-            capacity: Math.min(Math.floor(totalBytes * bookable.nvidia), budget),
+            kind: kind === 'cpu' ? ('cpu' as const) : ('gpu' as const),
+            capacity: Math.min(Math.floor(totalBytes * bookable.gpu), budget),
           }
         })
         const where = devicesFor(model, 'gpu', devices, { backend })

@@ -38,8 +38,7 @@ export function proposeGraph(
   const { task, inputs, outputs, missing } = proposeMapping(graph)
   const server = serverOf(given.comfyui)
   const bytes = server.folder === undefined ? undefined : modelBytes(graph, join(server.folder, 'models'))
-  const memory =
-    given.memory ?? (bytes === undefined ? undefined : sizeText(filesNeed(bytes, 'nvidia')).replace(' ', ''))
+  const memory = given.memory ?? (bytes === undefined ? undefined : sizeText(filesNeed(bytes, 'gpu')).replace(' ', ''))
   const entry: ModelEntry = {
     id: given.id ?? idFrom(names, null, taken),
     ...server.entry,

@@ -58,7 +58,7 @@ export async function proposeRecognised(
   const known = { shape: recognition.shape, bytes: located.bytes }
   const { bytes: memory, plan, devices = 1 } = await planMemory(model, room, known)
   const { paged } = plan
-  const needsGpu = room.kind === 'nvidia' && room.capacity === 0
+  const needsGpu = room.kind === 'gpu' && room.capacity === 0
   const neverFits = paged?.reason !== undefined && paged.maxLength === undefined
   const obstacle = needsGpu
     ? `The engine '${model.engine}' needs a GPU, and none was found here.`

@@ -19,10 +19,10 @@ import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
-const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30, vulkan: 256 * 2 ** 20 }
+const overhead = { cpu: 256 * 2 ** 20, gpu: 2 ** 30, vulkan: 256 * 2 ** 20 }
 /** The same for an engine on such a device; `backend`: the one by which the built-in engine uses cards, if it is known. */
 export const overheadOf = ({ kind, backend }: Pick<PlacementTarget, 'kind' | 'backend'>): number =>
-  overhead[kind === 'nvidia' && backend === 'vulkan' ? 'vulkan' : kind]
+  overhead[kind === 'gpu' && backend === 'vulkan' ? 'vulkan' : kind]
 
 /** Weights use a fifth more memory than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
@@ -31,7 +31,7 @@ const factor = 1.2
 const maxEntries = 10_000
 
 export interface PlacementTarget {
-  kind: 'nvidia' | 'cpu'
+  kind: 'gpu' | 'cpu'
   /** How many devices it is divided among at least. `capacity`: bytes that may be booked on each of them. */
   devices: number
   capacity: number
@@ -260,7 +260,7 @@ export function ggufNeed(
   const each = overheadOf({ kind, backend })
   const own = each * devices + beside
   const free = Math.max(0, capacity * devices - own)
-  const by = kind === 'nvidia' && devices > 1 ? splitBy(model) : undefined
+  const by = kind === 'gpu' && devices > 1 ? splitBy(model) : undefined
   // What is loaded besides is on the first card.
   const onCards = cards?.map((bytes, at) => Math.max(0, bytes - each - (at === 0 ? beside : 0)))
   const memory: AvailableMemory =
@@ -283,7 +283,7 @@ export function ggufNeed(
     const { each: buffers, layers } = made.need.onCards
     const [first = 0, ...others] = layers
     const parts = { each: buffers + each, layers: [first + beside, ...others] }
-    const divides = kind === 'nvidia' && layers.length > 1 && splitBy(model)
+    const divides = kind === 'gpu' && layers.length > 1 && splitBy(model)
     return {
       bytes: bytesOf(made.need),
       sizing: made,
@@ -319,7 +319,7 @@ const ownSettings = (model: EstimatedModel, slots: number): SizingSettings => ({
 /** Stands for the context of the training, which is the most that is chosen. */
 const trained = 2 ** 31
 /** Tokens that llama-server computes at once: its own maximum, and what its preset sets on a processor. */
-const microBatch = { nvidia: 512, cpu: 64 }
+const microBatch = { gpu: 512, cpu: 64 }
 
 /** The settings of llama-server: what its options say, else what its preset will set by this estimate. */
 function serverSettings(

@@ -26,7 +26,7 @@ export interface ParallelSizes {
 export type PagedShape = Omit<TransformersShape, 'isWide'> & { weights: number }
 
 /** Bytes on each card for CUDA, its libraries and CUDA graphs; on the processor for the process. */
-const runtime = { nvidia: 1.5 * 2 ** 30, cpu: 2 ** 30 }
+const runtime = { gpu: 1.5 * 2 ** 30, cpu: 2 ** 30 }
 /** Tokens of one step while the engine measures itself. Source: vLLM 0.26 on cards of 70 GB and more. */
 const stepTokens = 8192
 /** Requests of that step whose next token is chosen, with 32-bit logits and a copy of them. */
@@ -37,7 +37,7 @@ const activation = 2
 const pageTokens = 16
 const cacheMargin = 1.02
 /** Their presets give them 0.95 of a card at most, of which 0.97 can be booked. */
-const usable = { nvidia: 0.95 / 0.97, cpu: 1 }
+const usable = { gpu: 0.95 / 0.97, cpu: 1 }
 /** A context below this serves no chat; multiples of this are chosen. */
 const leastLength = 2048
 const lengthStep = 1024
@@ -101,8 +101,8 @@ export function pagedPlan(
     model.memory ?? (given.share === undefined ? Math.floor(capacity * devices * usable[kind]) : given.share * total)
   const booked = (bytes: number) => model.memory ?? (given.share === undefined ? bytes : Math.ceil(room))
   const fixed = given.length ?? model.context_length
-  const isOurs = kind === 'nvidia' && shape.causal && model.memory === undefined && given.share === undefined
-  const own = { runtimeBytes, ...(isOurs ? { most: Math.floor(capacity * usable.nvidia) } : {}) }
+  const isOurs = kind === 'gpu' && shape.causal && model.memory === undefined && given.share === undefined
+  const own = { runtimeBytes, ...(isOurs ? { most: Math.floor(capacity * usable.gpu) } : {}) }
   const wanted = fixed ?? shape.contextLength ?? leastLength
   if (need(wanted) <= room) return { bytes: booked(need(wanted)), fits: true, plan: own }
   const units = greatest(Math.floor(wanted / lengthStep), count => need(count * lengthStep) <= room)

@@ -26,8 +26,8 @@ export interface DeviceSource {
 }
 
 /** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */
-export const bookable = { nvidia: 0.97, cpu: 0.8 }
-const bookableOf = ({ kind, isUnified }: Device): number => bookable[kind === 'cpu' || isUnified ? 'cpu' : 'nvidia']
+export const bookable = { gpu: 0.97, cpu: 0.8 }
+const bookableOf = ({ kind, isUnified }: Device): number => bookable[kind === 'cpu' || isUnified ? 'cpu' : 'gpu']
 
 /** A card shows freed memory 0.5 to 1.5 s after the process has ended; after 5 s it will not any more. */
 const settleMs = 5_000
@@ -173,7 +173,7 @@ export async function openMemory(options: {
     const shared = all.flatMap(({ id, kind, isUnified }) => (kind === 'cpu' || isUnified ? [id] : []))
     return all.map(device => ({
       id: device.id,
-      kind: device.kind === 'cpu' ? 'cpu' : 'nvidia',
+      kind: device.kind === 'cpu' ? 'cpu' : 'gpu',
       capacity: Math.max(
         0,
         Math.min(

@@ -48,7 +48,7 @@ export function openModelPlacement(
   async function cardUse(model: Model): Promise<CardUse | null> {
     const preset = presetOf(model)
     const placement = unsized(model, preset.runsOn)
-    if (placement.kind !== 'nvidia') return null
+    if (placement.kind !== 'gpu') return null
     const slots = model.concurrency ?? preset.slots
     const target = placementTargetFor(placement, slots, memory.capacities())!
     const sized = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target, { readHeader })
@@ -68,7 +68,7 @@ export function openModelPlacement(
     const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
       one => one !== null,
     )
-    return spareShare(model.id, uses, capacitiesOf({ kind: 'nvidia' }, memory.capacities()))
+    return spareShare(model.id, uses, capacitiesOf({ kind: 'gpu' }, memory.capacities()))
   }
 
   async function withBytes(
@@ -87,7 +87,7 @@ export function openModelPlacement(
     const inLess = excess > 0 ? await planMemory(sized, smaller, { readHeader }) : undefined
     const least = inLess?.plan.layout ? inLess : await planMemory(sized, target, { readHeader })
     // What bound models leave free is not known to be free, and an engine that used more than planned gets no more.
-    const mayGrow = placement.kind === 'nvidia' && !placement.only && inLess === undefined
+    const mayGrow = placement.kind === 'gpu' && !placement.only && inLess === undefined
     const {
       bytes,
       plan,

@@ -31,21 +31,21 @@ export function devicesFor(
   const why = `The engine '${model.engine}' of '${model.id}' cannot use ${unusable.map(({ id, name }) => `${id} (${name})`).join(', ')}.`
   if (typeof model.devices === 'number' || model.devices === 'auto') {
     const count = model.devices === 'auto' ? 1 : model.devices
-    if (cards.length > 0 && usable.length === 0) return { kind: 'nvidia', devices: count, impossible: why }
+    if (cards.length > 0 && usable.length === 0) return { kind: 'gpu', devices: count, impossible: why }
     // A process sees one slice of a card only.
     const hasSlices = usable.some(({ cudaId }) => cudaId?.startsWith('MIG-'))
     const divides = model.devices === 'auto' && engineFacts(model.engine).spansCards && !hasSlices
     return {
-      kind: 'nvidia',
+      kind: 'gpu',
       devices: count,
       ...(unusable.length > 0 && { only: usable.map(({ id }) => id) }),
       ...(divides && { mostDevices: usable.length }),
     }
   }
   const named = namedCards(model.id, model.devices, devices, left)
-  if ('missing' in named) return { kind: 'nvidia', devices: 1, impossible: named.missing }
+  if ('missing' in named) return { kind: 'gpu', devices: 1, impossible: named.missing }
   const refused = unusable.some(({ id }) => named.ids.includes(id)) && { impossible: why }
-  return { kind: 'nvidia', devices: named.ids.length, only: named.ids, ...refused }
+  return { kind: 'gpu', devices: named.ids.length, only: named.ids, ...refused }
 }
 
 /** Whether the engine of a model can use a card: by its backend, by the runtime of the maker, or by Vulkan. */
@@ -73,5 +73,5 @@ export function placementTargetFor(
   if (kind === 'none') return undefined
   const cards = capacitiesOf({ kind, only }, capacities).toSorted((a, b) => b - a)
   const capacity = cards[devices - 1] ?? cards.at(-1) ?? 0
-  return { kind, devices, capacity, slots, ...(kind === 'nvidia' ? { cards: cards.slice(0, mostDevices) } : {}) }
+  return { kind, devices, capacity, slots, ...(kind === 'gpu' ? { cards: cards.slice(0, mostDevices) } : {}) }
 }

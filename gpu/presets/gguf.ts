@@ -29,7 +29,7 @@ export const gguf = definePreset({
     reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
   },
   command(model, { slots, threads, gpus, backend, bytes, plan }) {
-    const own = overheadOf({ kind: gpus > 0 ? 'nvidia' : 'cpu', backend: backend?.gpu }) * Math.max(1, gpus)
+    const own = overheadOf({ kind: gpus > 0 ? 'gpu' : 'cpu', backend: backend?.gpu }) * Math.max(1, gpus)
     const planned = plan?.layout?.need[gpus > 0 ? 'gpu' : 'cpu']
     return ownCommand(
       ['gguf', '--model', model.source ?? '', '--id', upstreamId(model)],

@@ -10,7 +10,7 @@ import { onSharedMemory } from './shared-memory.ts'
 
 export interface DeviceCapacity {
   id: string
-  kind: 'nvidia' | 'cpu'
+  kind: 'gpu' | 'cpu'
   /** Bytes for models: the bookable part of the memory minus what other programs use. */
   capacity: number
   /** Ids of devices whose memory is the same: what is booked there is not free here. Absent: its memory is its own. */
@@ -62,7 +62,7 @@ export interface PlacementRequest {
   split?: CardSplit | undefined
   /** Another layout, which is preferred where it fits into free memory of more cards. */
   longer?: LongerContext | undefined
-  kind: 'nvidia' | 'cpu' | 'none'
+  kind: 'gpu' | 'cpu' | 'none'
   /** Ids of the devices to which it is bound; absent where it may use any. */
   only?: readonly string[]
   /** How its engine is to use these bytes. */

@@ -15,7 +15,7 @@ export const wantedOf = (
   modelId: id,
   bytes: gigabytes * GiB,
   devices: 1,
-  kind: 'nvidia',
+  kind: 'gpu',
   ...of,
 })
 

@@ -9,7 +9,7 @@ const onProcessor = { residents: [{}], placement: { kind: 'cpu' } }
 const states: Record<string, object> = {
   moves: onProcessor,
   idle: { residents: [], placement: { kind: 'cpu' } },
-  'on-card': { residents: [{}], placement: { kind: 'nvidia' } },
+  'on-card': { residents: [{}], placement: { kind: 'gpu' } },
   bound: onProcessor,
   other: onProcessor,
   without: onProcessor,

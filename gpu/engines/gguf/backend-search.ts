@@ -24,7 +24,7 @@ import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
 export interface BackendSearch {
   /** The folder of GPU builds, which are below its `node_modules`. */
   folder: string
-  devices: readonly Pick<Device, 'id' | 'name' | 'kind' | 'totalBytes'>[]
+  devices: readonly Pick<Device, 'id' | 'name' | 'kind' | 'totalBytes' | 'cudaId'>[]
   environment: Readonly<Record<string, string | undefined>>
   wrapper?: Wrapper
   /** Backends to try, in this order; default: all. */
@@ -52,7 +52,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
   const key = cacheKey(search)
   const known: Known = search.retest ? {} : ((readCached(cache, cacheFile, key) as Known | undefined) ?? {})
   const has = (name: BackendName) =>
-    search.devices.some(({ kind }) => (name === 'vulkan' ? kind !== 'cpu' : kind === 'nvidia'))
+    search.devices.some(({ kind, cudaId }) => (name === 'vulkan' ? kind !== 'cpu' : cudaId !== null))
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)
     if (!found.ok) {

@@ -39,7 +39,7 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
       wake: at => events.wake(at, () => residency.tick()),
       newEngineId: () => `e${++engines}`,
     },
-    () => [{ id: 'gpu0', kind: 'nvidia', capacity: fits * 20 * GiB }],
+    () => [{ id: 'gpu0', kind: 'gpu', capacity: fits * 20 * GiB }],
     {
       waits: id => connected.waits(id),
       demand: id => connected.demand(id),
@@ -81,7 +81,7 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
     slotsPerModel: 256,
   })
   for (const model of named) {
-    const placement = { modelId: model.id, bytes: 20 * GiB, devices: 1, kind: 'nvidia' as const }
+    const placement = { modelId: model.id, bytes: 20 * GiB, devices: 1, kind: 'gpu' as const }
     const state = residency.upsert(model, placement, slots)
     state.durations.loadMs = loadMs
     state.durations.runMs = serviceMs

@@ -7,7 +7,7 @@ const engines = ['llama-server', 'whisper-server', 'vllm', 'python'] as const
 
 /** A machine with this many GPUs of this many GiB, and the installed engines. */
 function machine(gpus: number, gpuGib: number, mainGib: number, installed: readonly string[] = engines): MachineFacts {
-  const gpu = { kind: 'nvidia', devices: 1, capacity: Math.floor(gpuGib * gib * 0.97) } as const
+  const gpu = { kind: 'gpu', devices: 1, capacity: Math.floor(gpuGib * gib * 0.97) } as const
   const cpu = { kind: 'cpu', devices: 1, capacity: Math.floor(mainGib * gib * 0.8) } as const
   const either = gpus > 0 ? gpu : cpu
   return {

@@ -8,7 +8,7 @@ import { presetOf } from '../../../gpu/presets/presets.ts'
 
 const builds = modelCatalog().flatMap(model => model.builds.map(build => ({ model, build })))
 const ggufBuilds = builds.filter(({ build }) => build.engine === 'gguf' || build.engine === 'llama-server')
-const ample = { kind: 'nvidia', devices: 1, capacity: 2 ** 40, slots: 4 } as const
+const ample = { kind: 'gpu', devices: 1, capacity: 2 ** 40, slots: 4 } as const
 
 test('the engine of every build supports the tasks of its model', () => {
   for (const { model, build } of builds.filter(({ build }) => build.engine !== null)) {

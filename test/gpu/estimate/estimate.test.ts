@@ -10,7 +10,7 @@ const directory = mkdtempSync(join(tmpdir(), 'infer-size-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 const MiB = 2 ** 20
 const cpu: PlacementTarget = { kind: 'cpu', devices: 1, capacity: 2 ** 34, slots: 4 }
-const nvidia: PlacementTarget = { ...cpu, kind: 'nvidia' }
+const nvidia: PlacementTarget = { ...cpu, kind: 'gpu' }
 const model = (source?: string, more: Partial<Sized> = {}): Sized => ({
   tasks: ['std/chat-completion'],
   memory: undefined,

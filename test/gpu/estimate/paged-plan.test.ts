@@ -7,7 +7,7 @@ import { llama8b } from '../_llama-8b.ts'
 const GiB = 2 ** 30
 /** What may be booked of a card with so many GiB. */
 const card = (gib: number, devices = 1): PlacementTarget => ({
-  kind: 'nvidia',
+  kind: 'gpu',
   devices,
   capacity: 0.97 * gib * GiB,
   slots: 256,

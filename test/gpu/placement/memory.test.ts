@@ -77,7 +77,7 @@ describe('the memory that may be booked', () => {
   test('nearly all of an empty GPU, four fifths of the system memory', async () => {
     const { memory } = await open()
     expect(memory.capacities()).toEqual([
-      { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB, usedByOthers: 0 },
+      { id: 'gpu0', kind: 'gpu', capacity: 97 * GiB, usedByOthers: 0 },
       { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0 },
     ])
   })
@@ -130,7 +130,7 @@ describe('the memory that may be booked', () => {
     broken = true
     residents = []
     await memory.measure()
-    expect([free(), memory.largest({ kind: 'nvidia', devices: 1 }) / GiB]).toEqual([97, 97])
+    expect([free(), memory.largest({ kind: 'gpu', devices: 1 }) / GiB]).toEqual([97, 97])
     broken = false
     await memory.measure()
     expect(memory.fault()).toBeNull()
@@ -178,7 +178,7 @@ test('a GPU without own memory shares the budget of the processor', async () => 
   unified = true
   const { memory } = await open()
   expect(memory.capacities()).toEqual([
-    { id: 'gpu0', kind: 'nvidia', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['cpu'] },
+    { id: 'gpu0', kind: 'gpu', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['cpu'] },
     { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['gpu0'] },
   ])
   residents = [residentOn('a', 3), Object.assign(residentOn('b', 2), { devices: ['cpu'] })]

@@ -34,7 +34,7 @@ const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port
 async function placed(models: readonly Model[], gib: number | readonly number[], slots = 256) {
   const cards = [gib].flat()
   const capacities = cards.map((size, at): DeviceCapacity => {
-    return { id: `gpu${at}`, kind: 'nvidia', capacity: Math.floor(0.97 * size * GiB) }
+    return { id: `gpu${at}`, kind: 'gpu', capacity: Math.floor(0.97 * size * GiB) }
   })
   const placements = openModelPlacement(
     { devices: () => capacities, left: () => [], capacities: () => capacities } as never,
@@ -252,11 +252,11 @@ test('a configured amount stays', async () => {
 function openShared(usedByOthers: number, readHeader = readGgufHeader) {
   let free = 10 - usedByOthers
   let measurements = 0
-  const card = { id: 'gpu0', kind: 'nvidia' as const, name: 'Card', totalBytes: 10 * GiB, usedBytes: null }
+  const card = { id: 'gpu0', kind: 'gpu' as const, name: 'Card', totalBytes: 10 * GiB, usedBytes: null }
   const memory = {
     devices: () => [{ ...card, ...noReadings, cudaId: '0', uuid: null, cores: null }],
     left: () => [],
-    capacities: () => [{ id: 'gpu0', kind: 'nvidia' as const, capacity: free * GiB }],
+    capacities: () => [{ id: 'gpu0', kind: 'gpu' as const, capacity: free * GiB }],
     async refresh() {
       measurements++
       const changed = free < 10
@@ -282,7 +282,7 @@ test('a model that does not fit is sized again once the GPU was measured', async
   expect(await placements.placementOf(model, 1, undefined)).toMatchObject({ bytes: 4 * GiB })
   expect(measurements()).toBe(0)
   const larger = modelOf('b', { memory: '6GiB' })
-  expect(await placements.placementOf(larger, 1, undefined)).toMatchObject({ bytes: 6 * GiB, kind: 'nvidia' })
+  expect(await placements.placementOf(larger, 1, undefined)).toMatchObject({ bytes: 6 * GiB, kind: 'gpu' })
   expect(measurements()).toBe(1)
   await placements.placementOf(modelOf('c', { memory: '8GiB' }), 1, undefined)
   expect(measurements()).toBe(1)
@@ -336,7 +336,7 @@ test('the header of a model is read once, until its file changes or could not be
 test('a model is bound to the cards that it names', async () => {
   const cards = [24, 12, 24].map((gib, at) => ({
     id: `gpu${at}`,
-    kind: 'nvidia' as const,
+    kind: 'gpu' as const,
     name: 'Card',
     uuid: null,
     gib,

@@ -40,9 +40,9 @@ test.each<
     1,
     [nvidia, amd, other],
     undefined,
-    { kind: 'nvidia', only: ['gpu0', 'gpu1'] },
+    { kind: 'gpu', only: ['gpu0', 'gpu1'] },
   ],
-  ['and none of Vulkan alone, which is said', 'vllm', 1, [other], undefined, { kind: 'nvidia', impossible: cannot }],
+  ['and none of Vulkan alone, which is said', 'vllm', 1, [other], undefined, { kind: 'gpu', impossible: cannot }],
   [
     'also where it is bound to one',
     'vllm',
@@ -52,9 +52,9 @@ test.each<
     { only: ['gpu2'], impossible: cannot },
   ],
   ['an engine that needs no GPU then runs on the processor', 'python', 1, [other], undefined, { kind: 'cpu' }],
-  ['llama-server may be built for Vulkan', 'llama-server', 1, [other], undefined, { kind: 'nvidia', devices: 1 }],
+  ['llama-server may be built for Vulkan', 'llama-server', 1, [other], undefined, { kind: 'gpu', devices: 1 }],
   ['the built-in engine with CUDA', 'gguf', 1, [nvidia, amd, other], cuda, { only: ['gpu0'] }],
-  ['the built-in engine with Vulkan', 'gguf', 2, [nvidia, amd, other], vulkan, { kind: 'nvidia', devices: 2 }],
+  ['the built-in engine with Vulkan', 'gguf', 2, [nvidia, amd, other], vulkan, { kind: 'gpu', devices: 2 }],
   [
     'Vulkan without the number of one of several',
     'gguf',
@@ -63,7 +63,7 @@ test.each<
     vulkan,
     { only: ['gpu1'] },
   ],
-  ['and of a single card', 'gguf', 1, [{ ...nvidia, vulkanId: undefined }], vulkan, { kind: 'nvidia', devices: 1 }],
+  ['and of a single card', 'gguf', 1, [{ ...nvidia, vulkanId: undefined }], vulkan, { kind: 'gpu', devices: 1 }],
   ['no card', 'gguf', 1, [], undefined, { kind: 'cpu' }],
 ])('%s', (_, engine, devices, cards, backend, expected) => {
   const model = Model.parse({ id: 'm', engine, source: '/m', tasks: ['std/completion'], devices })

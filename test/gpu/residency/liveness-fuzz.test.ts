@@ -5,8 +5,8 @@ import { GiB, modelOf, wantedOf } from '../_models.ts'
 import { openVirtualFleet } from './_virtual-fleet.ts'
 
 const capacities: DeviceCapacity[] = [
-  { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
-  { id: 'gpu1', kind: 'nvidia', capacity: 16 * GiB },
+  { id: 'gpu0', kind: 'gpu', capacity: 24 * GiB },
+  { id: 'gpu1', kind: 'gpu', capacity: 16 * GiB },
 ]
 const models = [
   { id: 'kept', gigabytes: 4, of: { replicas: { min: 1, max: 1 } }, devices: 1 },

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type DeviceCapacity, type Occupant, type PlacementRequest, place } from '../../../gpu/residency/place.ts'
 
 const GiB = 2 ** 30
-const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
+const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'gpu', capacity: gigabytes * GiB })
 /** A GPU and the processor with the same 24 GiB. */
 const unified: DeviceCapacity[] = [
   { ...gpu('a', 24), sharesWith: ['cpu'] },
@@ -27,7 +27,7 @@ const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementR
   modelId: 'new',
   bytes: gigabytes * GiB,
   devices: 1,
-  kind: 'nvidia',
+  kind: 'gpu',
   mayEvict: true,
   ...of,
 })

@@ -8,7 +8,7 @@ import { GiB, longerOf, modelOf, wantedOf } from '../_models.ts'
 import { openVirtualFleet } from './_virtual-fleet.ts'
 
 const now = 100_000
-const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
+const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'gpu', capacity: gigabytes * GiB })
 
 interface Model {
   id: string

@@ -9,8 +9,8 @@ import { openCallers } from '../_callers.ts'
 import { GiB, modelOf, wantedOf } from '../_models.ts'
 
 const capacities: DeviceCapacity[] = [
-  { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
-  { id: 'gpu1', kind: 'nvidia', capacity: 16 * GiB },
+  { id: 'gpu0', kind: 'gpu', capacity: 24 * GiB },
+  { id: 'gpu1', kind: 'gpu', capacity: 16 * GiB },
 ]
 const models = [
   { id: 'small', gigabytes: 6, of: {}, devices: 1 },

@@ -21,7 +21,7 @@ beforeEach(() => {
   now = 0
   wakeAt = Number.POSITIVE_INFINITY
   engineCount = 0
-  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  capacities = [{ id: 'gpu0', kind: 'gpu', capacity: 24 * GiB }]
   callers = openCallers(() => now)
   residency = openResidency(
     {
@@ -546,7 +546,7 @@ describe('failure', () => {
   })
 
   test('the memory of an engine that has ended by itself is waited for, on its device only', () => {
-    capacities.push({ id: 'gpu1', kind: 'nvidia', capacity: 24 * GiB })
+    capacities.push({ id: 'gpu1', kind: 'gpu', capacity: 24 * GiB })
     warm('a')
     residency.exited('e1', 'Engine exited (SIGSEGV).')
     ask(stateOf('b'))
@@ -973,7 +973,7 @@ test('when a GPU appears, a model that could not be placed is loaded', () => {
     status: 'unavailable',
     reason: expect.stringMatching(/found none/),
   })
-  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  capacities = [{ id: 'gpu0', kind: 'gpu', capacity: 24 * GiB }]
   residency.refresh()
   expect(since()).toEqual(['start e1 a'])
   expect(residency.activity(state)).toMatchObject({ status: 'loading', reason: null })

@@ -49,7 +49,7 @@ function openBox({ loadMs, limitMs }: { loadMs: number; limitMs: number }) {
         for (const state of residency.states()) Object.assign(state, { firstLoad })
       },
     },
-    () => [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }],
+    () => [{ id: 'gpu0', kind: 'gpu', capacity: 24 * GiB }],
     {
       waits: id => connected.waits(id),
       demand: id => connected.demand(id),

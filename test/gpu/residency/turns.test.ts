@@ -24,7 +24,7 @@ interface Traffic {
 function served(traffic: readonly Traffic[], seconds: number): string {
   const loads: { engineId: string; model: string; served: number }[] = []
   const fleet = openVirtualFleet({
-    capacities: [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }],
+    capacities: [{ id: 'gpu0', kind: 'gpu', capacity: 24 * GiB }],
     orderBound,
     loadMs,
     started: ({ engineId, serves }) => void loads.push({ engineId, model: serves.model.id, served: 0 }),

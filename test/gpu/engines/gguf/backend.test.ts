@@ -198,7 +198,7 @@ describe('builds for GPUs', () => {
 })
 
 describe('the search', () => {
-  const card = { id: 'gpu0', name: 'H200', kind: 'nvidia' as const, totalBytes: 2 ** 37 }
+  const card = { id: 'gpu0', name: 'H200', kind: 'nvidia' as const, totalBytes: 2 ** 37, cudaId: '0' }
 
   /** A search whose trials end as configured; `tried` lists those that were made, in order. */
   function searching(endings: Partial<Record<BackendName, string>>, of: Partial<BackendSearch> = {}) {
