@@ -14,6 +14,8 @@ interface Caller {
   refuse(failure: Failure): void
 }
 
+const ageingMs = 30_000
+
 /** The simplest queue that a residency can serve: first come, first served, each until its deadline. */
 export function openCallers(now: () => number) {
   const waiting = new Map<string, Caller[]>()
@@ -63,7 +65,9 @@ export function openCallers(now: () => number) {
       next() {
         const all = [...waiting].flatMap(([modelId, own]) => own.map(caller => ({ modelId, caller })))
         const left = all.filter(({ caller }) => caller.begun === null)
-        const order = (a: Caller, b: Caller) => Number(a.background) - Number(b.background) || a.since - b.since
+        // As in the queue of the product, whoever has waited long belongs to the highest class.
+        const isLow = ({ background, since }: Caller) => Number(background && now() - since < ageingMs)
+        const order = (a: Caller, b: Caller) => isLow(a) - isLow(b) || a.since - b.since
         next = left.sort((a, b) => order(a.caller, b.caller))[0]
         return next?.modelId
       },

@@ -39,6 +39,18 @@ const alternating = [
   [3, 4_000, 700],
 ].map(([clients = 0, serviceMs = 0, pauseMs = 0]) => ({ clients, fromMs: 0, serviceMs, pauseMs, background: false }))
 
+const quiet = { clients: 0, fromMs: 0, serviceMs: 300, pauseMs: 0, background: false }
+/** `big` in the background waits for the memory of `medium`, whose callers always wait. */
+const outranked = [
+  quiet,
+  quiet,
+  { ...quiet, clients: 1, serviceMs: 4_000 },
+  quiet,
+  { ...quiet, clients: 3, fromMs: 1_025 },
+  { ...quiet, clients: 1, pauseMs: 700, background: true },
+  quiet,
+]
+
 test('no request waits for ever, however busy the other models are', () => {
   fc.assert(
     fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), all => {
@@ -68,6 +80,6 @@ test('no request waits for ever, however busy the other models are', () => {
       fleet.run(5 * minute)
       expect(waiting).toBe(0)
     }),
-    { numRuns: 20, examples: [[alternating]] },
+    { numRuns: 20, examples: [[alternating], [outranked]] },
   )
 })
