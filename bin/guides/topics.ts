@@ -39,6 +39,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     group: 'Operate',
     topics: [
       { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
+      { topic: 'engine-releases', summary: 'install and update llama-server and sd-server' },
       { topic: 'image-engines', summary: 'diffusers, sd-server, vLLM-Omni: your own image models' },
       { topic: 'comfyui', summary: 'ComfyUI graphs as image and video models' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },

@@ -217,7 +217,7 @@ async function verify(one: GpuPackage, files: string, given: boolean, signal: Ab
 
 async function unpack(one: GpuPackage, archive: string, temporary: string, signal: AbortSignal): Promise<void> {
   const folder = join(temporary, one.into)
-  if (one.registry === 'npm') return extractTarball(archive, folder, path => path !== one.without, signal)
+  if (one.registry === 'npm') return extractTarball(archive, folder, { isWanted: path => path !== one.without, signal })
   await mkdir(folder, { recursive: true, mode: 0o755 })
   for (const { path } of one.files) await extractMember(archive, path, join(folder, basename(path)), signal)
   await extractMember(archive, one.licenseFile, join(folder, `${one.name}.LICENSE`), signal)

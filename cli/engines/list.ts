@@ -8,22 +8,25 @@ import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+import { releaseKinds } from './releases/release-kinds.ts'
 
-/** `infer engine list`: the backends for GPUs, the Python environments, and the engines that are installed. */
+/** `infer engine list`: the backends for GPUs, installed releases, Python environments, and where engines are found. */
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
-    .summary('list backends for GPUs, environments of Python libraries, and installed engines')
+    .summary('list backends for GPUs, installed releases, Python environments and engines')
     .description(
-      'Lists the backends for GPUs of the built-in engine and the Python environments of the data directory, with their state and size, and the engines whose programs are in them or on the PATH.',
+      'Lists the backends for GPUs of the built-in engine, the installed releases of llama-server and sd-server and the Python environments of the data directory, with their state and size, and the engines whose programs are in them or on the PATH. Asks no server: see infer engine update --check.',
     )
     .action(async ({ dataDir, json }) => {
       const folder = environmentsFolder(localDirectory(command, dataDir))
       const { installedBackends } = await import('./installed-backends.ts')
       const backends = await installedBackends(localDirectory(command, dataDir), terminal.environment)
       const { folderBytes } = await import('./install-environment.ts')
+      const releases = await releasesIn(localDirectory(command, dataDir))
+      const released = new Set(releases.map(({ engine }) => engine))
       const names = existsSync(folder)
         ? readdirSync(folder, { withFileTypes: true })
-            .filter(entry => entry.isDirectory())
+            .filter(entry => entry.isDirectory() && !released.has(entry.name))
             .map(({ name }) => name)
             .toSorted()
         : []
@@ -39,11 +42,22 @@ export function define(command: Command, terminal: Terminal): void {
       if (json)
         return terminal.json({
           backends,
+          releases,
           environments: rows,
           engines: engines.map(({ engine, path = null }) => ({ engine, path })),
         })
-      if (rows.length === 0) terminal.remark('There are no environments. Make one with: infer engine setup speech')
-      const all = [...backends.map(one => ({ ...one, name: `gpu (${one.name})` })), ...rows]
+      if (rows.length + releases.length === 0)
+        terminal.remark('There are no environments. Make one with: infer engine setup speech')
+      const all = [
+        ...backends.map(one => ({ ...one, name: `gpu (${one.name})` })),
+        ...releases.map(({ engine, version, backend, is_current, bytes, path }) => ({
+          name: `${engine} ${version} (${backend})`,
+          state: is_current ? 'current' : 'beside',
+          bytes,
+          path,
+        })),
+        ...rows,
+      ]
       if (all.length > 0)
         terminal.table(
           ['NAME', 'STATE', 'SIZE', 'PATH'],
@@ -56,6 +70,26 @@ export function define(command: Command, terminal: Terminal): void {
       )
     })
   withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])
+}
+
+/** The installed releases of all engines. */
+async function releasesIn(dataDir: string) {
+  const { installedReleases } = await import('./releases/installed-releases.ts')
+  const { folderBytes } = await import('./install-environment.ts')
+  const found = Object.values(releaseKinds).flatMap(({ name }) =>
+    installedReleases(dataDir, { name }).map(one => ({ engine: name as string, ...one })),
+  )
+  return Promise.all(
+    found.map(async ({ engine, version, backend, backendVersion, says, isCurrent, path }) => ({
+      engine,
+      version,
+      backend: backendVersion === '' ? backend : `${backend} ${backendVersion}`,
+      says,
+      is_current: isCurrent,
+      bytes: await folderBytes(path),
+      path,
+    })),
+  )
 }
 
 /** `outdated`: made for other versions of the libraries than this infer was tested with. */

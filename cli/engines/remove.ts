@@ -13,19 +13,20 @@ import { type OptionsOf, withCommon, withExamples } from '../terminal/options.ts
 import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { releaseKinds } from './releases/release-kinds.ts'
 
 const withRemoval = (command: Command) =>
   withCommon(command)
-    .summary('delete the backends for GPUs, or an environment of Python libraries')
+    .summary('delete the backends for GPUs, an installed engine, or a Python environment')
     .description(
-      'With gpu, deletes the backends for GPUs of the built-in engine, whose models then run on the processor. Otherwise deletes a Python environment below engines of the data directory, and says how much space that frees. Refused while a model of infer.yaml uses it.',
+      'With gpu, deletes the backends for GPUs of the built-in engine, whose models then run on the processor. Otherwise deletes an engine or a Python environment below engines of the data directory, and says how much space that frees. Refused while a model of infer.yaml uses it.',
     )
-    .argument('<name>', 'gpu, or the environment, as in infer engine list')
+    .argument('<name>', 'gpu, or the engine or environment, as in infer engine list')
     .option('--config <path>', 'the file with the models; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')
 type RemovalOptions = OptionsOf<typeof withRemoval>
 
-/** `infer engine remove <name>`: deletes the backends for GPUs, or an environment that no model uses. */
+/** `infer engine remove <name>`: deletes the backends for GPUs, or an engine or environment that no model uses. */
 export function define(command: Command, terminal: Terminal): void {
   withRemoval(command).action((name, options) => {
     const dataDir = localDirectory(command, options.dataDir)
@@ -35,6 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer engine remove python', 'ask, then delete it'],
     ['infer engine remove speech --yes', 'without a question'],
     ['infer engine remove gpu', 'the backends for GPUs'],
+    ['infer engine remove llama-server', 'all its releases'],
   ])
 }
 
@@ -51,18 +53,20 @@ async function run(
     : []
   if (!names.includes(name))
     throw usageFailure(
-      `There is no environment '${name}'.${didYouMean([nearest(name, names) ?? []].flat())} See: infer engine list`,
+      `There is no engine or environment '${name}' to delete.${didYouMean([nearest(name, names) ?? []].flat())} See: infer engine list`,
     )
   const path = join(folder, name)
   const { models } = readConfig(config ?? join(dataDir, 'infer.yaml'), config !== undefined)
   const users = models.filter(model => {
     const places = presetOf(model).environments?.(model) ?? []
-    return places.includes(name) || places.includes(path)
+    return places.some(place => place === name || place === path || place.startsWith(`${name}/`))
   })
+  const isRelease = Object.keys(releaseKinds).includes(name)
+  const what = `the ${isRelease ? 'engine' : 'environment'} '${name}'`
   if (users.length > 0)
     throw refused(
       'conflict',
-      `${users.map(({ id }) => `'${id}'`).join(', ')} in infer.yaml ${users.length === 1 ? 'uses' : 'use'} the environment '${name}'. Remove ${users.length === 1 ? 'this model' : 'these models'} first: infer model remove ${users[0]!.id}`,
+      `${users.map(({ id }) => `'${id}'`).join(', ')} in infer.yaml ${users.length === 1 ? 'uses' : 'use'} ${what}. Remove ${users.length === 1 ? 'this model' : 'these models'} first: infer model remove ${users[0]!.id}`,
     )
   requireConfirmation({ yes, json }, terminal)
   const { folderBytes } = await import('./install-environment.ts')
@@ -73,7 +77,7 @@ async function run(
   const removed = join(dataDir, `.removed-environment-${process.pid}`)
   await rename(path, removed)
   await rm(removed, { recursive: true, force: true })
-  terminal.result(json, { name, path, bytes }, `Deleted the environment '${name}': ${sizeText(bytes)} are free.`)
+  terminal.result(json, { name, path, bytes }, `Deleted ${what}: ${sizeText(bytes)} are free.`)
 }
 
 function requireConfirmation({ yes, json }: Pick<RemovalOptions, 'yes' | 'json'>, terminal: Terminal): void {

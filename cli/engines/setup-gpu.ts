@@ -5,6 +5,7 @@ import { localDirectory } from '../client/find-server.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { defineUpdateReleases } from './releases/define-releases.ts'
 
 export interface SetupGpuOptions extends CommonOptions {
   backend?: GpuBackend | 'auto'
@@ -57,11 +58,13 @@ export function defineSetupGpu(gpu: Command, terminal: Terminal): void {
   ])
 }
 
-/** `infer engine update gpu`: replaces the installed backends by those of this version, while they serve. */
+/** `infer engine update`: replaces installed backends and engines while they serve. */
 export function defineUpdate(command: Command, terminal: Terminal): void {
   command
-    .summary('bring installed engines to the version of this infer')
-    .description('Replaces installed engines by the versions that this infer was tested with, while they serve.')
+    .summary('replace installed backends and engines by newer ones')
+    .description(
+      'Replaces the backends for GPUs by the versions that this infer was tested with, and llama-server and sd-server by their latest release, while they serve.',
+    )
   const gpu = withCommon(command.command('gpu'))
     .summary('the backends for GPUs')
     .description(
@@ -74,7 +77,11 @@ export function defineUpdate(command: Command, terminal: Terminal): void {
       await interruptible(terminal, signal => updateGpu({ ...options, dataDir }, terminal, signal))
     })
   withExamples(gpu, [['infer engine update gpu', 'after an update of infer']])
-  withExamples(command, [['infer engine update gpu', 'after an update of infer']])
+  defineUpdateReleases(command, terminal)
+  withExamples(command, [
+    ['infer engine update gpu', 'after an update of infer'],
+    ['infer engine update llama-server', 'the latest release of llama.cpp'],
+  ])
 }
 
 export function readUrl(text: string): string {

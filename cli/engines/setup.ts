@@ -14,6 +14,7 @@ import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds, processorOnlyBytes, torchBuild } from './environment-kinds.ts'
+import { defineSetupReleases } from './releases/define-releases.ts'
 import { defineSetupGpu, readUrl } from './setup-gpu.ts'
 import { placeSpeechModels } from './speech-models.ts'
 
@@ -25,14 +26,15 @@ interface Options extends CommonOptions {
   config?: string
 }
 
-/** `infer engine setup`: installs the backend for GPUs, or a Python environment of the engine `python`. */
+/** `infer engine setup`: installs the backend for GPUs, an engine of its maker's releases, or a Python environment. */
 export function define(command: Command, terminal: Terminal): void {
   command
-    .summary('install the backend for GPUs, or engines that are Python programs')
+    .summary('install the backend for GPUs, or an engine')
     .description(
-      'With gpu, installs the backend with which the built-in engine uses the GPUs. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
+      'With gpu, installs the backend with which the built-in engine uses the GPUs. With llama-server and sd-server, installs the program that its maker publishes. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
   defineSetupGpu(command.command('gpu'), terminal)
+  defineSetupReleases(command, terminal)
   const python = withIndex(command.command('python'))
     .summary('images, videos, embeddings and chat by PyTorch')
     .description(
@@ -80,6 +82,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
   withExamples(command, [
     ['infer engine setup gpu', 'let the built-in engine use the GPUs'],
+    ['infer engine setup llama-server', 'images, audio and tools with llama.cpp'],
     ['infer engine setup speech', 'speech and transcription on any machine'],
     ['infer engine setup python', 'images and videos on a GPU'],
     ['infer engine setup vllm', 'models from a hub for many users'],

@@ -12,6 +12,7 @@ import {
   scoreByRerank,
   upstreamId,
 } from './preset.ts'
+import { released, releasedInstallation, releasedProgram } from './released-program.ts'
 import { routesOf } from './routes.ts'
 
 /** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
@@ -79,16 +80,17 @@ function layoutOptions(model: Model, { slots, gpus, plan, layers: divided }: Lau
   ]
 }
 
-/** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
+/** The server of llama.cpp, of its releases or installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer = definePreset({
   name: 'llama-server',
   usesVulkan: true,
   takesThreads: true,
-  installation: { program: 'llama-server', advice: "Install llama.cpp, so that 'llama-server' is on the PATH." },
+  ...released,
+  installation: releasedInstallation('llama-server'),
   configurationFault: model => needsSource(model, 'the GGUF file'),
   slots: 4,
   command: (model, facts) => [
-    ['llama-server', '-m', model.source ?? '', ...onLoopback],
+    [releasedProgram(model), '-m', model.source ?? '', ...onLoopback],
     ['--alias', upstreamId(model), '-np', String(facts.slots)],
     layoutOptions(model, facts),
     ['-t', String(facts.threads), '-tb', String(facts.threads)],

@@ -43,7 +43,7 @@ export interface NeededProgram {
    * rejects.
    */
   test?: (file: string) => Promise<string | null>
-  /** Python environments in which it is looked for before the PATH: see `enginePath`. */
+  /** Folders below `engines` of the data directory in which it is looked for before the PATH: see `enginePath`. */
   environments?: readonly string[]
   /** The command that installs it, where that is not a package of the system. */
   install?: string
@@ -93,7 +93,7 @@ export interface Preset {
   installation?(tasks: readonly Task[]): EngineInstallation
   /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
-  /** Python environments in which its program is looked for before the PATH: see `enginePath`. */
+  /** Folders below `engines` of the data directory in which its program is looked for before the PATH: see `enginePath`. */
   environments?(model: Model): readonly string[]
   /** The `engineSettings` that it supports; others are refused. */
   settings?: readonly (typeof engineSettings)[number][]
@@ -167,7 +167,7 @@ export const ggufSettings = [
 export const pythonSettings = ['environment', 'dtype', 'quantization', 'offload', 'loras', 'compile'] as const
 
 /** Fields of the configuration that only some engines support. */
-export const engineSettings = ['protocol', ...ggufSettings, ...pythonSettings] as const
+export const engineSettings = ['protocol', 'engine_version', ...ggufSettings, ...pythonSettings] as const
 
 /** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
 const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])

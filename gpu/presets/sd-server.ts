@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import { definePreset, ffmpegFor, needsSource, noKey, oneAtATime } from './preset.ts'
+import { neededRelease, released, releasedInstallation, releasedProgram } from './released-program.ts'
 import { routesOf } from './routes.ts'
 
 /** Options in `args` that name the weights, so that `source` is not passed again. */
@@ -14,21 +15,22 @@ function weightsOf({ args, source = '' }: Pick<Model, 'args' | 'source'>): strin
 }
 
 /**
- * The server of stable-diffusion.cpp, installed by the operator. It opens its port when the model is loaded, works on one
+ * The server of stable-diffusion.cpp, of its releases or installed by the operator. It opens its port when the model is loaded, works on one
  * job at a time, and cannot interrupt a job that runs. It prints the steps of a job and reports them nowhere else.
  */
 export const sdServer = definePreset({
   name: 'sd-server',
   usesVulkan: true,
   takesThreads: true,
-  installation: { program: 'sd-server', advice: "Install stable-diffusion.cpp, so that 'sd-server' is on the PATH." },
+  ...released,
+  installation: releasedInstallation('sd-server'),
   configurationFault: model =>
     needsSource(model, 'the file or folder of a model') ?? oneAtATime(model, 'processes one request'),
   // It writes AVI, which infer converts to MP4.
-  programs: (_model, task) => ffmpegFor(task),
+  programs: (model, task) => [neededRelease(model), ...ffmpegFor(task)],
   slots: 1,
   command: (model, { threads }) => [
-    'sd-server',
+    releasedProgram(model),
     weightsOf(model),
     ['--listen-ip', '127.0.0.1', '--listen-port', '{port}', '-t', String(threads)],
     model.args,

@@ -12,6 +12,8 @@ interface Member {
   packedBytes: number
   bytes: number
   headerAt: number
+  /** Kind and permissions of the file as in `st_mode`; 0 in an archive that was not made on Unix. */
+  mode: number
 }
 
 /** Bytes of the longest comment at the end of an archive, and of the record before it. */
@@ -71,6 +73,16 @@ export async function extractMember(
   return { bytes, sha256: digest.digest('hex') }
 }
 
+/** The files and folders (their paths end in `/`) of a ZIP archive. Rejects with Failure `worker_error` if it is damaged. */
+export async function listMembers(archive: string): Promise<Pick<Member, 'path' | 'bytes' | 'mode'>[]> {
+  const file = await open(archive, 'r')
+  try {
+    return await directoryOf(file, archive)
+  } finally {
+    await file.close()
+  }
+}
+
 async function directoryOf(file: FileHandle, wheel: string): Promise<Member[]> {
   const { size } = await file.stat()
   const tail = await readAt(file, Math.max(0, size - tailBytes), Math.min(size, tailBytes), wheel)
@@ -89,6 +101,7 @@ async function directoryOf(file: FileHandle, wheel: string): Promise<Member[]> {
       packedBytes: directory.readUInt32LE(at + 20),
       bytes: directory.readUInt32LE(at + 24),
       headerAt: directory.readUInt32LE(at + 42),
+      mode: directory.readUInt16LE(at + 40),
     })
     at += 46 + nameBytes + directory.readUInt16LE(at + 30) + directory.readUInt16LE(at + 32)
   }

@@ -42,7 +42,9 @@ test('an environment that a model uses stays, and the model is named', async () 
 test('without a terminal it needs --yes, and an unknown name is refused with the nearest', async () => {
   const { environment, remove } = setUp()
   expect((await remove('python')).stderr).toContain('Add --yes to confirm.')
-  expect((await remove('pyton', '--yes')).stderr).toContain("There is no environment 'pyton'. Did you mean 'python'?")
-  expect((await remove('../engines', '--yes')).stderr).toContain('There is no environment')
+  expect((await remove('pyton', '--yes')).stderr).toContain(
+    "There is no engine or environment 'pyton' to delete. Did you mean 'python'?",
+  )
+  expect((await remove('../engines', '--yes')).stderr).toContain('There is no engine or environment')
   expect(existsSync(environment)).toBe(true)
 })

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { extractTarball } from '../../../../core/models/package-index/extract-tarball.ts'
 import { type TarEntry, tarball } from '../../../fixtures/npm-package.ts'
 
-async function extract(archive: Buffer, isWanted: (path: string) => boolean = () => true) {
+async function extract(archive: Buffer, isWanted: (path: string) => boolean = () => true, kind?: 'program') {
   const folder = mkdtempSync(join(tmpdir(), 'infer-tarball-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [path, target] = [join(folder, 'a.tgz'), join(folder, 'target')]
   writeFileSync(path, archive)
-  const thrown = await extractTarball(path, target, isWanted, new AbortController().signal).catch((error: unknown) =>
-    String(error),
+  const thrown = await extractTarball(path, target, { isWanted, kind, signal: new AbortController().signal }).catch(
+    (error: unknown) => String(error),
   )
   return { target, thrown, outside: () => readdirSync(folder).filter(name => name !== 'a.tgz' && name !== 'target') }
 }
@@ -69,4 +69,40 @@ test('refused: a header whose sum is wrong', async () => {
   const bytes = gunzipSync(whole)
   bytes[9]! ^= 1
   expect((await extract(gzipSync(bytes))).thrown).toMatch(/a header of it is wrong/)
+})
+
+test('of a program: paths, permissions and links to files of the same folder are kept', async () => {
+  const { target, thrown } = await extract(
+    tarball([
+      { path: './program-1/', type: '5' },
+      { path: './program-1/run', bytes: Buffer.from('run'), mode: 0o755 },
+      { path: './program-1/lib.so', type: '2', link: 'lib.so.1' },
+      { path: './program-1/lib.so.1', bytes: Buffer.from('library') },
+    ]),
+    undefined,
+    'program',
+  )
+  expect(thrown).toBeUndefined()
+  expect(readFileSync(join(target, 'program-1', 'lib.so'), 'utf8')).toBe('library')
+  const isProgram = (name: string) => (statSync(join(target, 'program-1', name)).mode & 0o100) !== 0
+  expect([isProgram('run'), isProgram('lib.so.1')]).toEqual([true, false])
+})
+
+test.each(['/etc/passwd', '../other', '..', '.', 'a/b', ''])('of a program: refused is a link to %j', async link => {
+  const { thrown } = await extract(tarball([{ path: 'a/l', type: '2', link }]), undefined, 'program')
+  expect(thrown).toMatch(/'a\/l' is not a plain file/)
+})
+
+test('of a program: nothing is written through a link', async () => {
+  const { thrown, target } = await extract(
+    tarball([
+      { path: 'a/one', bytes: Buffer.from('1') },
+      { path: 'a/two', type: '2', link: 'one' },
+      { path: 'a/two', bytes: Buffer.from('2') },
+    ]),
+    undefined,
+    'program',
+  )
+  expect(thrown).toMatch(/it has a file twice/)
+  expect(readFileSync(join(target, 'a/one'), 'utf8')).toBe('1')
 })

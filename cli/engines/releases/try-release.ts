@@ -1,0 +1,246 @@
+import { spawn } from 'node:child_process'
+import { open } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { assetPath } from '../../../core/assets.ts'
+import { Failure } from '../../../core/failure.ts'
+import { Model } from '../../../core/models/model.ts'
+import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
+import { presetOf } from '../../../gpu/presets/presets.ts'
+import { type ProgramRun, runProgram } from '../../../gpu/sandbox/program.ts'
+import { printable } from '../../terminal/styled-line.ts'
+import { textOf } from './choose-build.ts'
+import type { Build, ReleaseKind } from './release-kinds.ts'
+
+/** How long a trial may take, milliseconds. */
+export interface TrialTimes {
+  /** Until the program has told its version. */
+  start: number
+  /** Until the model is loaded; the driver of a GPU may compile code for minutes. */
+  load: number
+  answer: number
+}
+const trialTimes: TrialTimes = { start: 30_000, load: 300_000, answer: 120_000 }
+
+interface TrialOptions {
+  kind: ReleaseKind
+  build: Build
+  /** Folder of the programs. */
+  bin: string
+  /** A folder for the files that the engine writes. */
+  home: string
+  host: Readonly<Record<string, string | undefined>>
+  signal: AbortSignal
+  times?: TrialTimes
+}
+
+/** What a trial has shown. */
+export interface Trial {
+  /** What the program says of its version; null if it says nothing. */
+  says: string | null
+  /** A sentence about what was tried, and about what was not. */
+  text: string
+}
+
+/**
+ * Tries a program of a release before anything uses it: it starts, a build for GPUs finds one, and llama-server answers a
+ * request with a tiny model, started as the server would start it. Rejects with Failure `worker_error`, which says what
+ * went wrong and what to do, and with the reason of the signal.
+ */
+export async function tryRelease(options: TrialOptions): Promise<Trial> {
+  const { kind, build, bin, home, host, signal, times = trialTimes } = options
+  const program = join(bin, kind.name)
+  const env = engineEnvironment({ host, home, bootId: 'trial', launchId: 'trial', visibleDevices: {}, more: {} })
+  const foreign = foreignFault(await readStart(program))
+  if (foreign !== null) throw unusable(kind, foreign)
+  const run = async (argument: string): Promise<string> => {
+    signal.throwIfAborted()
+    const ended = await runProgram(program, [argument], env, times.start)
+    const fault = startFault(ended)
+    if (fault !== null) throw unusable(kind, fault)
+    return `${ended.stdout}\n${ended.stderr}`
+  }
+  if (kind.name === 'sd-server') {
+    const help = await run('--help')
+    if (!help.includes('--listen-port'))
+      throw unusable(kind, "its help has no option '--listen-port', so it is not the server that infer drives")
+    return {
+      says: null,
+      text: 'The program starts. No image was made, because that needs a model: try one with infer model test.',
+    }
+  }
+  const says = /^version:\s*(.*\S)/m.exec(await run('--version'))?.[1] ?? null
+  if (build.backend !== 'cpu' && !/^\s+\w*\d+:/m.test(await run('--list-devices')))
+    throw unusable(
+      kind,
+      `it is built for ${textOf(build)} and finds no GPU with that. Choose another build with --backend, or repair the driver: infer doctor`,
+    )
+  const text = await answerOf(program, env, options)
+  return { says: says === null ? null : printable(says), text: `The program answers: ${JSON.stringify(text)}.` }
+}
+
+const unusable = (kind: ReleaseKind, why: string): Failure =>
+  new Failure('worker_error', `The program ${kind.name} of ${kind.title} does not work on this machine: ${why}.`)
+
+/** Kinds of processors in the header of a program (ELF), as Node names them. */
+const machines: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' }
+
+/** Why a program cannot run here by its first 20 bytes, as the end of a sentence; null if it can, and for scripts. Pure. */
+export function foreignFault(start: Buffer, architecture: string = process.arch): string | null {
+  if (start.length < 20 || start.toString('latin1', 0, 4) !== '\x7fELF') return null
+  // Asked now, because the system would run it as a script.
+  return machines[start.readUInt16LE(18)] === architecture
+    ? null
+    : `it was built for another kind of processor than this one (${architecture})`
+}
+
+async function readStart(path: string): Promise<Buffer> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(20), 0, 20, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Why a program did not start, as the end of a sentence; null if it did. Pure. */
+export function startFault({ exitCode, errorCode, signal, timedOut, stdout, stderr }: ProgramRun): string | null {
+  const words = `${stderr}\n${stdout}`
+  if (timedOut) return 'it has not answered in time'
+  if (signal === 'SIGILL') return 'it was built for a processor with instructions that this one lacks (SIGILL)'
+  if (signal !== undefined) return `it was ended by ${signal}`
+  if (errorCode !== undefined) return `it cannot be started (${errorCode})`
+  const [, library] = /error while loading shared libraries: ([^:\s]+)/.exec(words) ?? []
+  const version = /version [`']((?:GLIBC|GLIBCXX|CXXABI)_[\d.]+)' not found/.exec(words)?.[1]
+  if (version !== undefined)
+    return `it was built for a newer Linux (${version}). Choose an older release with --release, or build it here`
+  if (library !== undefined) return `the library ${library} is missing here. ${libraryAdvice(library)}`
+  if (exitCode !== 0) return `it ended with exit code ${exitCode}: ${lastLine(words)}`
+  return null
+}
+
+const packages: readonly [RegExp, string][] = [
+  [/^libvulkan\.so/, 'libvulkan1'],
+  [/^libgomp\.so/, 'libgomp1'],
+  [/^lib(ssl|crypto)\.so/, 'libssl3'],
+  [/^libcurl\.so/, 'libcurl4'],
+]
+
+function libraryAdvice(library: string): string {
+  const name = packages.find(([pattern]) => pattern.test(library))?.[1]
+  if (name !== undefined) return `Install it (Debian, Ubuntu: sudo apt install ${name}) and run this command again`
+  return 'Install it, or choose another build with --backend'
+}
+
+const lastLine = (text: string): string =>
+  printable((text.split('\n').findLast(line => line.trim() !== '') ?? 'it printed nothing').trim().slice(0, 300))
+
+/** Bytes of output that are kept for a message. */
+const keptOutput = 32 << 10
+
+/** Starts llama-server with the tiny chat model as the server would, and resolves with its answer to one request. */
+async function answerOf(
+  program: string,
+  env: Record<string, string>,
+  { kind, build, home, signal, times = trialTimes }: TrialOptions,
+): Promise<string> {
+  const source = assetPath('models/tiny-chat.gguf')
+  const model = Model.parse({ id: 'trial', engine: kind.name, source, context_length: 256, concurrency: 1 })
+  const preset = presetOf(model)
+  const port = await freePort()
+  const gpus = build.backend === 'cpu' ? 0 : 1
+  const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, bytes: 0, backend: null }
+  const [, ...args] = preset.command(model, facts).map(part => part.replaceAll('{port}', String(port)))
+  const key = 'trial'
+  const child = spawn(program, args, {
+    env: { ...env, ...preset.env(model, key) },
+    cwd: home,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (piece: Buffer) => {
+      output = (output + piece.toString('utf8')).slice(-keptOutput)
+    })
+  const ended = new Promise<ProgramRun>(resolve => {
+    child.once('error', cause =>
+      resolve({
+        exitCode: undefined,
+        errorCode: (cause as NodeJS.ErrnoException).code ?? '',
+        timedOut: false,
+        stdout: output,
+        stderr: '',
+      }),
+    )
+    child.once('close', (code, by) =>
+      resolve({ exitCode: code ?? undefined, signal: by ?? undefined, timedOut: false, stdout: output, stderr: '' }),
+    )
+  })
+  const stopped = new AbortController()
+  const either = AbortSignal.any([signal, stopped.signal])
+  const address = `http://127.0.0.1:${port}`
+  try {
+    const early = ended.then(run => {
+      throw unusable(kind, startFault(run) ?? `it ended before it had loaded a tiny model: ${lastLine(output)}`)
+    })
+    const within = async <T>(ms: number, what: string, done: Promise<T>): Promise<T> => {
+      const late = pause(ms, undefined, { signal: either }).then(() => {
+        throw unusable(kind, `it has not ${what} within ${ms / 1000} s: ${lastLine(output)}`)
+      })
+      return Promise.race([done, late, early])
+    }
+    await within(times.load, 'loaded a tiny model', whenReady(`${address}${preset.healthPath(model)}`, either))
+    return await within(times.answer, 'answered', complete(address, key, either))
+  } catch (thrown) {
+    signal.throwIfAborted()
+    throw thrown instanceof Failure ? thrown : unusable(kind, `its answer cannot be read: ${(thrown as Error).message}`)
+  } finally {
+    stopped.abort()
+    try {
+      process.kill(-child.pid!, 'SIGKILL')
+    } catch {
+      // It has ended by itself, or never started.
+    }
+    await ended
+  }
+}
+
+async function whenReady(address: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const answer = await fetch(address, { signal }).catch(() => null)
+    await answer?.body?.cancel()
+    if (answer?.ok) return
+    await pause(50, undefined, { signal })
+  }
+}
+
+const prompt = 'Hello'
+
+async function complete(address: string, key: string, signal: AbortSignal): Promise<string> {
+  const answer = await fetch(`${address}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify({ prompt, max_tokens: 8, temperature: 0 }),
+    signal,
+  })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${answer.status} ${text.slice(0, 200)}`)
+  const { choices } = JSON.parse(text) as { choices?: { text?: unknown }[] }
+  const written = choices?.[0]?.text
+  if (typeof written !== 'string' || written === '') throw new Error(`it has no text: ${text.slice(0, 200)}`)
+  return written
+}
+
+/** A port of this machine that nothing listens on now. */
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
