@@ -25,6 +25,7 @@ import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
 import { sessionRoutes } from './surfaces/native/session.ts'
 import { fileRoutes } from './surfaces/native/signed-file-routes.ts'
 import { statusRoutes } from './surfaces/native/status.ts'
+import { streamResumeRoutes } from './surfaces/native/stream-resume.ts'
 import { systemRoutes } from './surfaces/native/system.ts'
 import { taskRoutes } from './surfaces/native/tasks.ts'
 import { tokenRoutes } from './surfaces/native/tokens.ts'
@@ -79,6 +80,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...gpuSetupRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
+    ...streamResumeRoutes(owners),
     ...generateRoutes(owners),
     ...requestRoutes(owners),
     ...batchRoutes(owners),

@@ -21,6 +21,7 @@ import type { ClientExchange } from './http/request/exchange.ts'
 import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
 import type { Owners } from './http/request/owners.ts'
 import { answerFailure, endExchange, type HttpEvent, interrupt, runRoute } from './http/run-route.ts'
+import { openResumableStreams } from './http/streams/resumable-streams.ts'
 import { openStreamLimits } from './http/streams/stream-limits.ts'
 import { errorsBelow, routes } from './routes.ts'
 import { belowRoot, falRoots, partAddress, unproxied } from './surfaces/fal/addresses.ts'
@@ -182,13 +183,14 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'exchanges' | 'idempotency' | 'streamLimits' | 'wrongTokens'> & {
+    }: Omit<Owners, 'access' | 'exchanges' | 'idempotency' | 'resumable' | 'streamLimits' | 'wrongTokens'> & {
       store: Pick<Store, 'idempotency'>
     }): void {
       owners = {
         ...opened,
         access: openAccessWatch(opened),
         streamLimits: openStreamLimits(limits),
+        resumable: openResumableStreams(),
         exchanges,
         wrongTokens,
         idempotency: openIdempotencyRecords({ ...opened, store }),

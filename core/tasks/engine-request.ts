@@ -42,6 +42,8 @@ export interface PreparedRequest {
   ignored?: string[]
   /** The most that the request can use; absent if it was prepared to be run at once. */
   estimate?: Estimate
+  /** Whether the client has asked that nothing of it is kept: `store: false`. Absent otherwise. */
+  unstored?: true
   /** Hash of the original body, if requested. */
   bodyHash?: string
   /** The form of the request and of its answer, if it is not that of the task. */

@@ -23,12 +23,22 @@ import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/id
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import type { routeOf } from '../http/request/route.ts'
+import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import { StreamRelay } from './relay.ts'
 import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
 
 export type InferenceOwners = Owners<
-  'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
+  | 'admission'
+  | 'config'
+  | 'cpu'
+  | 'jobs'
+  | 'media'
+  | 'registry'
+  | 'idempotency'
+  | 'throughput'
+  | 'timings'
+  | 'resumable'
 >
 
 /** The state that a form keeps for one request until the answer is sent. */
@@ -113,7 +123,8 @@ export async function infer(
     estimate: () => checked.estimate!,
   })
   if (later) return respondLater(exchange, admitted, jobBody, owners)
-  const admittedCall = { admitted, createdAt, waitMs: prefer.waitMs, ...(formed.keep ? { keep: formed.keep } : {}) }
+  const { waitMs, resumeSeconds } = prefer
+  const admittedCall = { admitted, createdAt, waitMs, resumeSeconds, ...(formed.keep ? { keep: formed.keep } : {}) }
   // After all checks, so that an invalid request does not use its key.
   const before = answeredBefore(exchange, owners)
   if (before && (await before)) return
@@ -121,6 +132,8 @@ export async function infer(
 }
 
 interface AdmittedCall extends Omit<CallWork, 'stream'> {
+  /** For how long its stream goes on without its client, seconds. */
+  resumeSeconds: number
   keep?: NonNullable<FormState['keep']>
 }
 
@@ -132,22 +145,35 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
     ? await withImages(checked, fetchFrom(owners.media, exchange.sender), owners.cpu)
     : checked
   const { stream, form } = prepared
+  const translationOf = () => form && formedStream(form, { createdAt: call.createdAt, queuedMs: 0 })
+  // Lines of JSON have neither comments nor ids.
+  const isLines = () => translationOf()?.contentType === 'application/x-ndjson'
   const endingOf = () => {
-    const translation = form && formedStream(form, { createdAt: call.createdAt, queuedMs: 0 })
-    // Lines of JSON have no comments.
-    if (translation?.contentType === 'application/x-ndjson') return undefined
+    if (isLines()) return undefined
+    const translation = translationOf()
     return (failure: Failure) => translation?.failure(failure, exchange.id) ?? errorFrame(failure, exchange.id)
   }
   const prompt = isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined
-  await runCall(
-    exchange,
-    { stream, prompt, endingOf: stream ? endingOf : undefined, ...call },
-    (lease, running) =>
-      stream
-        ? relay(exchange, prepared, running, lease, call, owners)
-        : collect(exchange, prepared, running, lease, call, owners),
-    owners,
-  )
+  const resumable = stream && call.resumeSeconds > 0 && !prepared.unstored && !isLines()
+  const kept = resumable ? owners.resumable.keep(exchange, call.resumeSeconds) : undefined
+  if (kept) exchange.header('preference-applied', `resume=${kept.seconds}`)
+  try {
+    await runCall(
+      exchange,
+      { stream, prompt, named: kept?.named, endingOf: stream ? endingOf : undefined, ...call },
+      (lease, running) =>
+        stream
+          ? relay(exchange, prepared, running, lease, { ...call, kept: kept?.stream }, owners)
+          : collect(exchange, prepared, running, lease, call, owners),
+      owners,
+    )
+    kept?.stream.close()
+  } catch (thrown) {
+    // What a stream ends with after its first byte is for whoever resumes it, too.
+    if (exchange.res.headersSent) kept?.stream.close()
+    else kept?.stream.forget()
+    throw thrown
+  }
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
@@ -167,7 +193,7 @@ function relay(
   prepared: PreparedRequest,
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
-  { keep }: AdmittedCall,
+  { keep, kept }: AdmittedCall & { kept?: StreamOutput | undefined },
   { config, throughput, timings }: Owners<'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
   const { answerFormat, form } = prepared
@@ -175,6 +201,7 @@ function relay(
   return new Promise(resolve => {
     const stream = new StreamRelay({
       exchange,
+      kept,
       answerFormat,
       translation: form && formedStream(form, { createdAt, queuedMs }),
       keep: keep && form && (ended => keep(form.request, JSON.stringify(ended))),

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { ChatChunk, ChatStreamForm } from '../../core/dialects/chat-form.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
@@ -9,12 +8,15 @@ import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'
 import { eventsHead, pingComment } from '../http/answer/sse.ts'
 import { errorFrame } from '../http/request/errors.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
+import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import type { Streams, WatchedStream } from '../http/streams/streams.ts'
 import type { ThroughputMeter } from '../metrics/throughput.ts'
 import type { Timings } from '../metrics/timings.ts'
 
 interface RelayOptions {
   exchange: ClientExchange
+  /** Where the stream is kept, so that it outlives the connection; absent: it is written to the client. */
+  kept?: StreamOutput | undefined
   answerFormat: StreamAnswerFormat
   /** Translates the events into another form. */
   translation?: ChatStreamForm | undefined
@@ -41,7 +43,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly #client: ClientExchange
-  readonly #res: ServerResponse
+  readonly #res: StreamOutput
   readonly #options: RelayOptions
   #engine: EngineExchange | undefined
   #partial: Buffer | undefined
@@ -60,7 +62,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     const reason = this.#client.abortSource.reason as Failure
     if (this.#hasEnded) return
     if (reason.code === 'cancelled') {
-      if (this.#begun && !this.#client.disconnected) this.#res.end(this.#lastWords(reason))
+      if (this.#begun && (this.#options.kept || !this.#client.disconnected)) this.#res.end(this.#lastWords(reason))
       this.#abandon()
     } else {
       this.#engine?.abort()
@@ -76,7 +78,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#options = options
     this.#shape = new StreamShape(options.answerFormat)
     this.#client = options.exchange
-    this.#res = options.exchange.res
+    this.#res = options.kept ?? options.exchange.res
     this.#client.abortSource.addEventListener('abort', this.#onAbort)
   }
 

@@ -19,6 +19,8 @@ export interface CallWork {
   endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
   /** Whether the answer needs no engine. */
   withoutEngine?: boolean
+  /** Called with the id of its job once it has one. */
+  named?: ((jobId: string) => void) | undefined
   /** The body that the engine gets, of a text. */
   prompt?: string | Uint8Array | undefined
 }
@@ -29,12 +31,13 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, endingOf }: CallWork,
+  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, named, endingOf }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
   let waiting: WaitingStream | undefined
   const waits = (call: RunningCall) => {
+    named?.(call.id)
     const reason = () => jobs.calls.reasonOf(admitted.model.id)
     const lastWords = endingOf?.()
     if (lastWords) waiting ??= new WaitingStream({ exchange, call, reason, lastWords })
@@ -42,6 +45,7 @@ export async function runCall(
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
+    named?.(running.id)
     waiting?.end()
     timings.record('queue', admitted.model.id, running.queuedMs)
     exchange

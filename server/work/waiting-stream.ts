@@ -35,6 +35,8 @@ export class WaitingStream implements WatchedStream {
     const { exchange, call, reason } = this.#options
     const { res } = exchange
     this.wroteAt = performance.now()
+    // The request may outlive its client.
+    if (res.destroyed) return
     if (!res.headersSent) {
       exchange.header('x-job-id', call.id).head(200, ...eventsHead)
       res.on('drain', this.#onDrain)

@@ -16,6 +16,7 @@ interface Asked {
 const asked: Asked[] = []
 let silent = 0
 const gone = Promise.withResolvers<void>()
+const secondPart = Promise.withResolvers<void>()
 
 function answer({ messages }: Asked, response: ServerResponse): void {
   const event = (delta: object, finish: string | null = null) =>
@@ -29,6 +30,13 @@ function answer({ messages }: Asked, response: ServerResponse): void {
     silent++
     response.on('close', () => gone.resolve())
     return
+  }
+  if (last.includes('in two parts')) {
+    event({ role: 'assistant', content: 'The first part, ' })
+    return void secondPart.promise.then(() => {
+      event({ content: 'and the second.' }, 'stop')
+      response.end('data: [DONE]\n\n')
+    })
   }
   if (last.includes('weather')) {
     event({ role: 'assistant', reasoning_content: 'A tool knows this.' })
@@ -111,6 +119,25 @@ test('an answer is stopped, also at the engine, and two models answer side by si
   for (const name of ['thinker', 'other']) await page.getByRole('log', { name }).getByText('You said "Hello"').waitFor()
   await opened.expectAccessible()
   await opened.screenshot('playground-compare-chat')
+})
+
+test('an answer goes on where the connection was lost', async () => {
+  await using opened = await console.open('/playground?model=thinker')
+  const { page } = opened
+  opened.expectErrors(/ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET/)
+  const message = page.getByRole('textbox', { name: 'Message' })
+  const answered = page.waitForResponse(response => response.url().endsWith('/chat/completions'))
+  await message.fill('Answer in two parts')
+  await message.press('Enter')
+  const job = (await answered).headers()['x-job-id']
+  await page.getByText('The first part,').waitFor()
+  // Another reader with its token ends the connection of the page, as a network does.
+  const resumed = page.waitForRequest(request => request.url().endsWith(`/api/jobs/${job}/stream`))
+  const other = await console.server.fetch(`/api/jobs/${job}/stream`)
+  await resumed
+  await other.text().catch(() => {})
+  secondPart.resolve()
+  await page.getByText('The first part, and the second.', { exact: true }).waitFor()
 })
 
 test('an image is sent with a message, and a refused request says why', async () => {

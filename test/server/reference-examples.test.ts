@@ -27,6 +27,7 @@ const unsent: Record<string, string> = {
     'downloads a model; test/server/surfaces/native/model-administration.test.ts does so from a stand-in for the hub',
   'DELETE /api/model-downloads/{id}': 'as for POST /api/models',
   'DELETE /api/models/{id}': 'as for POST /api/models',
+  'GET /api/jobs/{id}/stream': 'of a request with `Prefer: resume`; test/server/work/resume.test.ts resumes some',
   'POST /api/gpu-setup': 'needs a GPU; test/server/surfaces/native/gpu-setup.test.ts has a stand-in',
   'DELETE /api/gpu-setup': 'as for POST',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',

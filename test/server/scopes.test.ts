@@ -107,6 +107,7 @@ const written: Record<string, string> = {
   'GET /api/me': 'user:read',
   'GET /api/organizations/:organization/usage': 'admin:read',
   'POST /api/jobs': 'user:write',
+  'GET /api/jobs/:id/stream': 'user:read',
   'GET /api/jobs/:id': 'user:read',
   'POST /api/jobs/:id/cancel': 'user:write',
   'GET /api/jobs': 'user:read',

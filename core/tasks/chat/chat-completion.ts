@@ -106,6 +106,7 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
     droppable: cut?.droppable,
     asStream,
     images: images.length > 0 ? images : undefined,
+    ...((raw as { store?: unknown }).store === false ? { unstored: true as const } : {}),
     answerFormat: {
       task: chatCompletion.id,
       modelId: entry.id,

@@ -52,6 +52,7 @@ export class ClientExchange implements SwapSetMember {
   #headers: string[]
   #abortSource: AbortSource | undefined
   #controller: AbortController | undefined
+  #outlivesClient = false
   /** The hash of the body as it was sent; set if the body was hashed when it was read. */
   bodyHash: string | undefined
   /** Files that were sent in or with the body, by the short address that replaces them in the body. */
@@ -125,7 +126,7 @@ export class ClientExchange implements SwapSetMember {
     if (!this.#abortSource) {
       const source = (this.#abortSource = new AbortSource())
       const abort = () => {
-        if (!this.res.writableFinished)
+        if (!this.res.writableFinished && !this.#outlivesClient)
           source.abort(new Failure('cancelled', 'The client disconnected before the answer was complete.'))
       }
       if (this.res.destroyed) abort()
@@ -153,6 +154,11 @@ export class ClientExchange implements SwapSetMember {
   /** Whether the client has disconnected. */
   get disconnected(): boolean {
     return this.res.destroyed || this.req.socket.destroyed
+  }
+
+  /** From now on a disconnect does not abort the work; `stop` still does. */
+  outliveClient(): void {
+    this.#outlivesClient = true
   }
 
   /** Aborts the work of the request with this reason while the client is still connected. */

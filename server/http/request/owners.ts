@@ -36,6 +36,7 @@ import type { Metrics } from '../../metrics/metrics.ts'
 import type { Throughput } from '../../metrics/throughput.ts'
 import type { Timings } from '../../metrics/timings.ts'
 import type { AccessWatch } from '../access/access-watch.ts'
+import type { ResumableStreams } from '../streams/resumable-streams.ts'
 import type { StreamLimits } from '../streams/stream-limits.ts'
 import type { Streams } from '../streams/streams.ts'
 import type { ClientExchange } from './exchange.ts'
@@ -93,6 +94,8 @@ interface AllOwners {
   access: AccessWatch
   /** Limits the event streams of tokens and organizations. Created by the server. */
   streamLimits: StreamLimits
+  /** Streams that outlive their connection. Created by the server. */
+  resumable: ResumableStreams
   /** Slows down clients that guess tokens. Created by the server. */
   wrongTokens: WrongTokenLimiter
   /** Requests with an idempotency key. Created by the server. */

@@ -6,9 +6,11 @@ export interface Preference {
   wait: boolean
   /** Maximum wait for a free slot, milliseconds. */
   waitMs: number
+  /** For how long a stream goes on without its client, seconds; 0: it ends with the connection. */
+  resumeSeconds: number
 }
 
-const nothing: Preference = { later: false, wait: false, waitMs: Number.POSITIVE_INFINITY }
+const nothing: Preference = { later: false, wait: false, waitMs: Number.POSITIVE_INFINITY, resumeSeconds: 0 }
 
 /** Reads a `Prefer` header. */
 export function preferenceOf(header: string | string[] | undefined): Preference {
@@ -16,10 +18,13 @@ export function preferenceOf(header: string | string[] | undefined): Preference 
   const preferences = String(header)
     .split(',')
     .map(preference => preference.split(';')[0]!.trim().toLowerCase())
-  const wait = preferences.map(preference => /^wait\s*=\s*"?(\d{1,6})"?$/.exec(preference)?.[1]).find(Boolean)
+  const secondsOf = (name: string) =>
+    preferences.map(preference => new RegExp(`^${name}\\s*=\\s*"?(\\d{1,6})"?$`).exec(preference)?.[1]).find(Boolean)
+  const wait = secondsOf('wait')
   return {
     later: preferences.includes('respond-async'),
     wait: wait === undefined ? preferences.includes('wait') : Number(wait) > 0,
     waitMs: wait === undefined ? nothing.waitMs : Number(wait) * 1000,
+    resumeSeconds: Number(secondsOf('resume') ?? 0),
   }
 }

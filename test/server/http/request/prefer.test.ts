@@ -19,5 +19,14 @@ test.each<[string | undefined, boolean, boolean, number]>([
   ['return=minimal, handling=lenient', false, false, never],
   ['not-respond-async', false, false, never],
 ])('Prefer: %s → asynchronous %s, waits for the answer %s, waits %i ms', (header, later, wait, waitMs) =>
-  expect(preferenceOf(header)).toEqual({ later, wait, waitMs }),
+  expect(preferenceOf(header)).toEqual({ later, wait, waitMs, resumeSeconds: 0 }),
+)
+
+test.each([
+  ['resume=60', 60],
+  ['wait=5, resume="9"', 9],
+  ['resume', 0],
+  ['resume=-1', 0],
+])('Prefer: %s → goes on for %i s without its client', (header, seconds) =>
+  expect(preferenceOf(header).resumeSeconds).toBe(seconds),
 )

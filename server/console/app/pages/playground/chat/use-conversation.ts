@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
-import { api, at, dataOf, eventsOf, sendJson } from '../../../api/client.ts'
+import { api, at, dataOf } from '../../../api/client.ts'
+import { resumableEvents } from '../../../api/resumable.ts'
 import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
 
 interface ConversationOptions {
@@ -81,9 +82,8 @@ export async function streamAnswer(
   let jobId: string | null = null
   try {
     const asked = { ...body, stream: true, stream_options: { include_usage: true } }
-    const response = await sendJson(path, asked, signal)
-    jobId = response.headers.get('x-job-id')
-    for await (const { data } of eventsOf(response)) {
+    const begun = (id: string | null) => void (jobId = id)
+    for await (const { data } of resumableEvents(path, asked, { signal, begun })) {
       if (data === '[DONE]') continue
       answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
       show()
