@@ -201,14 +201,18 @@ function engineOptionsOf(
   const { model } = resident.serves
   const { split } = placement
   const bytes = split ? splitBytes(split, resident.devices.length) : (placement.estimate ?? resident.bytes)
-  const shares = resident.shares.map(share => (share * bytes) / Math.max(1, resident.bytes))
+  // Of cards of which its engine takes the same share, more is booked than it uses.
+  const scale = bytes / Math.max(1, placement.bytes)
+  const shares = resident.shares.map(share => share * scale)
   const preset = presetOf(model)
   const launchKey = randomBytes(32).toString('base64url')
+  const { ofAll, ofFree } = memory.sharesOfDevices({ ...resident, bytes, shares })
   const facts = {
     slots,
     threads: threads?.count ?? Math.max(1, memory.cores - 1),
     gpus: memory.cardsOf(resident).length,
-    memoryShare: memory.shareOfDevice({ ...resident, bytes, shares }),
+    memoryShare: ofAll,
+    freeShare: ofFree,
     bytes,
     backend: backendOf(model),
     plan: placement.plan,

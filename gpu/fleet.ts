@@ -201,7 +201,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined, excess)
       const placement = booked
         ? { ...sized, estimate: known.placement.estimate }
-        : withExcess(sized, excess, memory.largest)
+        : withExcess(sized, excess, one => memory.largest(one))
       await loadTimes.locate(model)
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue

@@ -107,6 +107,7 @@ export function openPlacementTargets(dataDir: string) {
             id,
             kind: kind === 'cpu' ? ('cpu' as const) : ('gpu' as const),
             capacity: Math.min(Math.floor(totalBytes * bookable.gpu), budget),
+            totalBytes,
           }
         })
         const where = devicesFor(model, 'gpu', devices, { backend })

@@ -11,6 +11,7 @@ import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { withSharing } from '../residency/shared-memory.ts'
 import { type CardFault, openCardHealth } from './card-health.ts'
 import { type CardMeasurement, openCardUse, useMargin } from './card-use.ts'
+import { capacitiesOf } from './placement-target.ts'
 
 /** The source of the devices; tests pass their own. */
 export interface DeviceSource {
@@ -181,6 +182,7 @@ export async function openMemory(options: {
           device.budget ?? device.totalBytes,
         ),
       ),
+      totalBytes: device.totalBytes,
       usedByOthers: foreignOn(device.id),
       ...(shared.length > 1 && shared.includes(device.id) && { sharesWith: shared.filter(id => id !== device.id) }),
       ...withFault(device.id),
@@ -218,17 +220,26 @@ export async function openMemory(options: {
       devices: count,
       only,
       split,
-    }: Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'split'>): number {
-      const usable = capacities().filter(({ id, kind: own }) => own === kind && (only?.includes(id) ?? true))
-      const sizes = usable.map(({ capacity }) => capacity).toSorted((a, b) => b - a)
+      takesShare,
+    }: Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'split' | 'takesShare'>): number {
+      const sizes = capacitiesOf({ kind, only, takesShare }, capacities())
       return split ? sizes.slice(0, count).reduce((sum, size) => sum + size, 0) : (sizes[count - 1] ?? 0) * count
     },
-    /** The resident's booked share of each of its devices plus what other programs use of a card: 0 to 1. */
-    shareOfDevice(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): number {
-      const parts = devices()
-        .filter(({ id }) => resident.devices.includes(id))
-        .map(({ id, totalBytes }) => (shareOn(resident, id) + foreignOn(id)) / totalBytes)
-      return parts.length > 0 ? Math.max(...parts) : 1
+    /** The most that is booked of one of the resident's devices, as a share of its memory, and of what is free there now. */
+    sharesOfDevices(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): { ofAll: number; ofFree: number } {
+      const own = devices().filter(({ id }) => resident.devices.includes(id))
+      if (own.length === 0) return { ofAll: 1, ofFree: 1 }
+      // Of cards of which its engine takes the same share, the larger ones have a larger part of the booking.
+      const least = Math.min(...own.map(({ id }) => shareOn(resident, id)))
+      return {
+        ofAll: Math.max(...own.map(({ id, totalBytes }) => shareOn(resident, id) / totalBytes)),
+        ofFree:
+          least /
+          Math.max(
+            1,
+            Math.min(...own.map(({ id, totalBytes, usedBytes }) => totalBytes - (usedBytes ?? foreignOn(id)))),
+          ),
+      }
     },
     /** The variables by which the engine of a resident sees only its cards, and the files in /dev that it needs. */
     visibleTo: (resident: Resident) => ({

@@ -56,6 +56,7 @@ export function openModelPlacement(
     return {
       modelId: model.id,
       share: (bytes ?? bytesOfUnknown(placement, memory.capacities())) / devices,
+      ...(placement.takesShare && { takesShare: true }),
       cards: devices,
       replicas: Math.max(model.replicas.min, model.replicas.max),
       grows: plan.paged?.most !== undefined || wantsMore(model, plan, slots),
@@ -68,7 +69,11 @@ export function openModelPlacement(
     const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
       one => one !== null,
     )
-    return spareShare(model.id, uses, capacitiesOf({ kind: 'gpu' }, memory.capacities()))
+    return spareShare(
+      model.id,
+      uses,
+      memory.capacities().filter(({ kind }) => kind === 'gpu'),
+    )
   }
 
   async function withBytes(
@@ -190,8 +195,9 @@ export function slotsFor(model: Model, { layout }: MemoryPlan = {}): number {
 }
 
 /** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */
-function bytesOfUnknown({ kind, devices, only }: Where, capacities: readonly DeviceCapacity[]): number {
-  const bytes = capacitiesOf({ kind, only }, capacities)
+function bytesOfUnknown(where: Where, capacities: readonly DeviceCapacity[]): number {
+  const { kind, devices } = where
+  const bytes = capacitiesOf(where, capacities)
   if (bytes.length === 0) return 0
   return kind === 'cpu' ? bytes[0]! / 4 : Math.min(...bytes) * devices
 }

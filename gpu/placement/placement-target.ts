@@ -5,12 +5,13 @@ import type { Device } from '../devices/device.ts'
 import type { PlacementTarget } from '../estimate/estimate.ts'
 import type { Backend } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
+import { equalCapacities } from '../residency/equal-share.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { canLimitTo } from './card-backend.ts'
 import { namedCards } from './named-cards.ts'
 
 /** The devices that a model may use. */
-export type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible' | 'mostDevices'>
+export type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible' | 'mostDevices' | 'takesShare'>
 
 /**
  * The devices on which a model runs, by its settings. `runsOn`: see the preset. `backend`: that of the built-in engine; an
@@ -25,6 +26,7 @@ export function devicesFor(
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
   const cards = devices.filter(({ kind }) => kind !== 'cpu')
+  const takesShare = presetOf(model).takesShare && { takesShare: true }
   const usable = cards.filter(card => canUse(model, card, cards, backend))
   if (runsOn !== 'gpu' && usable.length === 0) return { kind: 'cpu', devices: 1 }
   const unusable = cards.filter(card => !usable.includes(card))
@@ -38,6 +40,7 @@ export function devicesFor(
     return {
       kind: 'gpu',
       devices: count,
+      ...takesShare,
       ...(unusable.length > 0 && { only: usable.map(({ id }) => id) }),
       ...(divides && { mostDevices: usable.length }),
     }
@@ -45,7 +48,7 @@ export function devicesFor(
   const named = namedCards(model.id, model.devices, devices, left)
   if ('missing' in named) return { kind: 'gpu', devices: 1, impossible: named.missing }
   const refused = unusable.some(({ id }) => named.ids.includes(id)) && { impossible: why }
-  return { kind: 'gpu', devices: named.ids.length, only: named.ids, ...refused }
+  return { kind: 'gpu', devices: named.ids.length, only: named.ids, ...takesShare, ...refused }
 }
 
 /** Whether the engine of a model can use a card: by its backend, by the runtime of the maker, or by Vulkan. */
@@ -57,21 +60,28 @@ function canUse(model: Model, card: Device, cards: readonly Device[], backend: B
   )
 }
 
-/** The capacities of the devices that a model may use. */
-export const capacitiesOf = (
-  { kind, only }: Pick<Where, 'kind' | 'only'>,
+/**
+ * Bytes that a model may use on each device, most first; for an engine that takes the same share of several, what it can
+ * have on each of so many.
+ */
+export function capacitiesOf(
+  { kind, only, takesShare }: Pick<Where, 'kind' | 'only' | 'takesShare'>,
   capacities: readonly DeviceCapacity[],
-): number[] =>
-  capacities.flatMap(({ id, kind: own, capacity }) => (own === kind && (only?.includes(id) ?? true) ? [capacity] : []))
+): number[] {
+  const usable = capacities
+    .filter(({ id, kind: own }) => own === kind && (only?.includes(id) ?? true))
+    .toSorted((a, b) => b.capacity - a.capacity)
+  return takesShare ? equalCapacities(usable) : usable.map(({ capacity }) => capacity)
+}
 
 /** The devices that a model may get; undefined when infer starts no engine. */
 export function placementTargetFor(
-  { kind, devices, only, mostDevices = devices }: Where,
+  { kind, devices, only, takesShare, mostDevices = devices }: Where,
   slots: number,
   capacities: readonly DeviceCapacity[],
 ): PlacementTarget | undefined {
   if (kind === 'none') return undefined
-  const cards = capacitiesOf({ kind, only }, capacities).toSorted((a, b) => b - a)
+  const cards = capacitiesOf({ kind, only, ...(takesShare && { takesShare }) }, capacities)
   const capacity = cards[devices - 1] ?? cards.at(-1) ?? 0
   return { kind, devices, capacity, slots, ...(kind === 'gpu' ? { cards: cards.slice(0, mostDevices) } : {}) }
 }

@@ -16,8 +16,9 @@ export interface LaunchFacts {
   threads: number
   /** Number of its cards; 0 on the processor. */
   gpus: number
-  /** Booked share of each device's memory, on a card plus what other programs use there: 0 to 1. */
+  /** Booked share of its smallest device's whole memory, 0 to 1; the same of what is free there before it starts. */
   memoryShare: number
+  freeShare: number
   /** Bytes booked for it on all of its devices. */
   bytes: number
   /** The backend by which the built-in engine uses its cards; null on the processor. */
@@ -82,6 +83,8 @@ export interface Preset {
   needsBackend?: boolean
   /** True when it may be built for Vulkan, which uses cards that have no CUDA, ROCm or Level Zero. */
   usesVulkan?: boolean
+  /** True when it is told one share of the whole memory of its cards, and starts only where as much is free on each. */
+  takesShare?: boolean
   /** True when it computes with as many threads as infer tells it. */
   takesThreads?: boolean
   /** True when its routes are assumed, because nothing is known about the program that it runs. */

@@ -15,10 +15,14 @@ import { memoryOption, pipelineOption, textFeatures } from './vllm.ts'
 
 const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 
-/** Its share is that of weights and cache; activations and CUDA graphs take the rest of what was booked. */
-function staticShare({ bytes, gpus, memoryShare, plan }: LaunchFacts): string {
+/**
+ * Its share of what is free on the fullest card is that of weights and cache; activations and CUDA graphs take the rest of
+ * what was booked.
+ */
+function staticShare({ bytes, gpus, memoryShare, freeShare, plan }: LaunchFacts): string {
   const runtime = plan?.paged?.runtimeBytes ?? 0
-  return memoryOption(memoryShare * (bytes > runtime ? 1 - runtime / bytes : 1), gpus, 0.9)
+  const share = gpus > 0 ? freeShare : memoryShare
+  return memoryOption(share * (bytes > runtime ? 1 - runtime / bytes : 1), gpus, 0.9)
 }
 
 /**
@@ -51,7 +55,8 @@ export const sglang = definePreset({
     pools(model) ? '--is-embedding' : [],
     model.args,
   ],
-  env: () => ({ DO_NOT_TRACK: '1' }),
+  // It refuses cards of which one has less free than the others: infer has booked what it takes of each.
+  env: () => ({ DO_NOT_TRACK: '1', SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK: '0' }),
   key: noKey,
   abilities: model => ({
     routes: routesOf({ openaiText: ['chat', 'complete', 'embed', 'rerank'], openaiAudio: ['transcribe'] }),

@@ -5,13 +5,14 @@ import { allFeatures, definePreset, generates, onLoopback, unlessGiven, upstream
 import { routesOf } from './routes.ts'
 
 /**
- * vLLM 0.26 and later. Its memory fraction is a share of the whole card, and it does not start when less is free, so it
- * gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
+ * vLLM 0.26 and later. Its memory fraction is a share of the whole card, whatever others use there, and it does not start
+ * when less is free, so it gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
  * because other routes answer too early. Tried with 0.32.0 on the processor.
  */
 export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
+  takesShare: true,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
   slots: 256,
   command: (model, { gpus, memoryShare, slots, plan }) => [

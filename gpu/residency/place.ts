@@ -3,6 +3,7 @@ import type { CardSplit } from '../engines/gguf/card-split.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
+import { bytesFor, shareFor } from './equal-share.ts'
 import { cheapest, evictionCost, evictionFor, minimalChoice } from './evict.ts'
 import { byDevice, bytesOn, decide, freeOn, names, shareOn } from './occupancy.ts'
 import { placeDivided } from './place-divided.ts'
@@ -13,6 +14,8 @@ export interface DeviceCapacity {
   kind: 'gpu' | 'cpu'
   /** Bytes for models: the bookable part of the memory minus what other programs use. */
   capacity: number
+  /** The whole memory; absent: `capacity` and what other programs use. */
+  totalBytes?: number
   /** Ids of devices whose memory is the same: what is booked there is not free here. Absent: its memory is its own. */
   sharesWith?: readonly string[]
   /** Why it is not used for now, as a sentence. */
@@ -63,6 +66,8 @@ export interface PlacementRequest {
   /** Another layout, which is preferred where it fits into free memory of more cards. */
   longer?: LongerContext | undefined
   kind: 'gpu' | 'cpu' | 'none'
+  /** Its engine is told one share of memory for all of its devices. */
+  takesShare?: boolean
   /** Ids of the devices to which it is bound; absent where it may use any. */
   only?: readonly string[]
   /** How its engine is to use these bytes. */
@@ -154,6 +159,7 @@ export function place(
   const longer = placeLonger(request, loaded, capacities)
   if (longer) return longer
   const { devices, mostDevices = devices } = request
+  if (request.takesShare && devices > 1) return placeShare(request, candidates, occupants)
   if (request.split === undefined || mostDevices < 2) return placeEvenly(request, candidates, occupants)
   const alone = devices === 1 ? placeEvenly(request, candidates, occupants) : undefined
   if (alone?.do === 'load') return alone
@@ -175,18 +181,49 @@ function placeLonger(
   return isFine ? { ...decision, longer } : undefined
 }
 
-/** Places a model on `devices` of the candidates, with an equal share on each. */
+/**
+ * Places a model whose engine takes the same share of each of its cards, of which the larger ones must have more free than
+ * it uses: with the least share by which the smallest has enough, where possible without an eviction.
+ */
+function placeShare(
+  request: PlacementRequest,
+  candidates: readonly DeviceCapacity[],
+  occupants: readonly Occupant[],
+): PlacementDecision {
+  const each = request.bytes / request.devices
+  const shares = [...new Set(candidates.map(card => shareFor(card, each)))].sort((a, b) => a - b)
+  const decisions = shares.flatMap(share => {
+    const able = candidates.filter(card => shareFor(card, each) <= share)
+    const needOf = (card: DeviceCapacity) => Math.max(each, Math.floor(bytesFor(card, share)))
+    return able.length < request.devices ? [] : [placeEvenly(request, able, occupants, needOf)]
+  })
+  const loads = decisions.filter(one => one.do === 'load')
+  const made = loads.find(({ evict }) => evict.length === 0) ?? loads[0] ?? decisions.find(one => one.do === 'wait')
+  if (made) return made
+  const [, several] = kindNames(request)
+  const isLarge = candidates.filter(({ capacity }) => capacity >= each).length >= request.devices
+  return isLarge && request.mayEvict
+    ? {
+        do: 'refuse',
+        reason: `'${request.modelId}' needs ${formatBytes(each)} on each of ${request.devices} ${several}, and its engine takes the same share of all of them: the larger ones here have too little free for that.`,
+      }
+    : placeEvenly(request, candidates, occupants)
+}
+
+/** Places a model on `devices` of the candidates, with an equal part on each, or as much as `needOf` says. */
 function placeEvenly(
   request: PlacementRequest,
   candidates: readonly DeviceCapacity[],
   occupants: readonly Occupant[],
+  needOf?: (device: DeviceCapacity) => number,
 ): PlacementDecision {
   const name = `'${request.modelId}'`
   const [one, several] = kindNames(request)
   const share = request.bytes / request.devices
   const each = request.devices > 1 ? ` on each of ${request.devices} ${several}` : ''
   const needs = `${name} needs ${formatBytes(share)} of memory${each}`
-  const largeEnough = candidates.filter(device => device.capacity >= share)
+  const needed = needOf ?? (() => share)
+  const largeEnough = candidates.filter(device => device.capacity >= needed(device))
   if (largeEnough.length < request.devices) {
     const largest = candidates.reduce((most, device) => (device.capacity > most.capacity ? device : most))
     const has = `the most that one ${one} here has is ${formatBytes(largest.capacity)}`
@@ -199,7 +236,7 @@ function placeEvenly(
 
   const there = byDevice(occupants)
   const options = largeEnough.flatMap(
-    device => optionOn(device, share, there.get(device.id) ?? [], request.mayEvict) ?? [],
+    device => optionOn(device, needed(device), there.get(device.id) ?? [], request.mayEvict) ?? [],
   )
   if (options.length < request.devices) {
     if (!request.mayEvict) return noFreeMemory(request)
@@ -215,9 +252,10 @@ function placeEvenly(
     ({ device, evict }) => !request.avoid?.includes(device.id) && !evict.some(other => other.busy),
   )
   const chosen = choose(usable.length < request.devices ? options : usable, request.devices)
-  const evicted = evictedFrom(chosen, share, occupants)
+  const evicted = evictedFrom(chosen, needed, occupants)
   const used = chosen.map(option => option.device)
-  return decide(request, used, { devices: used.map(({ id }) => id) }, evicted)
+  const where = { devices: used.map(({ id }) => id), ...(needOf && { shares: used.map(needOf) }) }
+  return decide(request, used, where, evicted)
 }
 
 /** Why a model that can be divided fits on no number of cards that it may have. */
@@ -297,12 +335,16 @@ function choose(options: readonly Option[], devices: number): Option[] {
 }
 
 /** The engines to evict, each once. Evicting one that spans several devices may make another eviction unnecessary. */
-function evictedFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
+function evictedFrom(
+  chosen: readonly Option[],
+  needed: (device: DeviceCapacity) => number,
+  occupants: readonly Occupant[],
+): Occupant[] {
   const all = [...new Set(chosen.flatMap(option => option.evict))]
   if (chosen.length < 2) return all
   const there = occupants.filter(other => chosen.some(({ device }) => other.devices.includes(device.id)))
   return minimalChoice(all, evicted => {
     const staying = there.filter(other => !evicted.includes(other))
-    return chosen.every(({ device }) => freeOn(device, staying) >= share)
+    return chosen.every(({ device }) => freeOn(device, staying) >= needed(device))
   })
 }

@@ -77,8 +77,8 @@ describe('the memory that may be booked', () => {
   test('nearly all of an empty GPU, four fifths of the system memory', async () => {
     const { memory } = await open()
     expect(memory.capacities()).toEqual([
-      { id: 'gpu0', kind: 'gpu', capacity: 97 * GiB, usedByOthers: 0 },
-      { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0 },
+      { id: 'gpu0', kind: 'gpu', capacity: 97 * GiB, totalBytes: 100 * GiB, usedByOthers: 0 },
+      { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, totalBytes: 10 * GiB, usedByOthers: 0 },
     ])
   })
 
@@ -163,14 +163,14 @@ describe('the memory use of a resident', () => {
     expect(memory.bytesInUse(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
   })
 
-  test('its share of a GPU includes what other processes use there', async () => {
-    used = 10
+  test('its share of the whole memory, and of what others leave free', async () => {
+    used = 20
     const { memory } = await open()
     const resident = residentOn('a', 40)
-    expect(memory.shareOfDevice(resident)).toBe(0.5)
+    expect(memory.sharesOfDevices(resident)).toEqual({ ofAll: 0.4, ofFree: 0.5 })
     expect(memory.visibleTo(resident)).toEqual({ variables: { CUDA_VISIBLE_DEVICES: '0' }, files: ['nvidia'] })
-    expect(memory.shareOfDevice(Object.assign(residentOn('b', 4), { devices: ['cpu'] }))).toBe(0.4)
-    expect(memory.shareOfDevice(Object.assign(residentOn('c', 4), { devices: [] }))).toBe(1)
+    expect(memory.sharesOfDevices(Object.assign(residentOn('b', 4), { devices: ['cpu'] })).ofAll).toBe(0.4)
+    expect(memory.sharesOfDevices(Object.assign(residentOn('c', 4), { devices: [] })).ofAll).toBe(1)
   })
 })
 
@@ -178,8 +178,8 @@ test('a GPU without own memory shares the budget of the processor', async () => 
   unified = true
   const { memory } = await open()
   expect(memory.capacities()).toEqual([
-    { id: 'gpu0', kind: 'gpu', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['cpu'] },
-    { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, usedByOthers: 0, sharesWith: ['gpu0'] },
+    { id: 'gpu0', kind: 'gpu', capacity: 8 * GiB, totalBytes: 10 * GiB, usedByOthers: 0, sharesWith: ['cpu'] },
+    { id: 'cpu', kind: 'cpu', capacity: 8 * GiB, totalBytes: 10 * GiB, usedByOthers: 0, sharesWith: ['gpu0'] },
   ])
   residents = [residentOn('a', 3), Object.assign(residentOn('b', 2), { devices: ['cpu'] })]
   expect(memory.snapshot().map(({ id, bookedBytes }) => [id, bookedBytes / GiB])).toEqual([

@@ -30,11 +30,18 @@ for (const name of ['model.safetensors', 'consolidated.safetensors']) {
 const eight = Model.parse({ id: 'eight', engine: 'vllm', source: folder })
 const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port}'], memory: '10GiB' })
 
-/** `gib`: the memory of each card. */
-async function placed(models: readonly Model[], gib: number | readonly number[], slots = 256) {
+/** `gib`: the memory of each card, `usedByOthers`: what other programs use of it. */
+async function placed(
+  models: readonly Model[],
+  gib: number | readonly number[],
+  slots = 256,
+  usedByOthers: readonly number[] = [],
+) {
   const cards = [gib].flat()
   const capacities = cards.map((size, at): DeviceCapacity => {
-    return { id: `gpu${at}`, kind: 'gpu', capacity: Math.floor(0.97 * size * GiB) }
+    const foreign = usedByOthers[at] ?? 0
+    const capacity = Math.floor((0.97 * size - foreign) * GiB)
+    return { id: `gpu${at}`, kind: 'gpu', capacity, totalBytes: size * GiB, usedByOthers: foreign * GiB }
   })
   const placements = openModelPlacement(
     { devices: () => capacities, left: () => [], capacities: () => capacities } as never,
@@ -52,13 +59,15 @@ async function placed(models: readonly Model[], gib: number | readonly number[],
     shares = devices.map(() => bytes / devices.length),
     layers,
   } = decision.do === 'load' ? decision : {}
-  const memoryShare = (shares[0] ?? bytes) / (cards[0]! * GiB)
+  const sizes = devices.map(id => capacities.find(one => one.id === id)!.totalBytes!)
+  const memoryShare = Math.max(0, ...shares.map((share: number, at: number) => share / sizes[at]!))
   const facts = {
     slots: longer?.slots ?? slotsFor(models[0]!, plan),
     threads: 1,
     gpus: Math.max(1, devices.length),
     bytes,
     memoryShare,
+    freeShare: memoryShare,
     layers,
   }
   const command = presetOf(models[0]!).command(models[0]!, { ...facts, backend: null, plan })
@@ -238,8 +247,29 @@ describe('a model that fits on no single card is divided by itself', () => {
     expect((await placed([vllm({ devices: 3, engine: 'sglang' })], [24, 24, 24])).command).toContain(
       '--tp-size 1 --pp-size 3 ',
     )
-    // As many on each card as the smallest has.
-    expect((await placed([vllm({ devices: 2 })], [80, 24])).gib).toBeLessThanOrEqual(2 * 24)
+    // As many on each card as the smallest has, and what the engine is told of each is booked there.
+    const share = ({ command }: { command: string }) => Number(/(?:utilization|static) ([\d.]+)/.exec(command)![1])
+    for (const [cards, usedByOthers] of [
+      [[24, 48], []],
+      [[80, 24], []],
+      [
+        [24, 48],
+        [0, 4],
+      ],
+      [
+        [24, 48],
+        [2, 0],
+      ],
+    ] as const) {
+      const two = await placed([vllm({ devices: 2 })], cards, 256, usedByOthers)
+      expect(two.gib / 2).toBeLessThanOrEqual(24)
+      for (const [at, size] of cards.entries()) {
+        const booked = two.shares[two.devices.indexOf(`gpu${at}`)]! / GiB
+        expect(share(two) * size).toBeLessThanOrEqual(booked + 1e-6)
+        expect(share(two) * size + 0.01).toBeGreaterThanOrEqual(two.gib / 2)
+        expect(booked).toBeLessThanOrEqual(0.97 * size - (usedByOthers[at] ?? 0))
+      }
+    }
   })
 })
 

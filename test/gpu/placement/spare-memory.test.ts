@@ -10,6 +10,7 @@ const use = (modelId: string, share: number, more: Partial<CardUse> = {}): CardU
   ...more,
 })
 const fixed = { grows: false }
+const cards = (capacities: readonly number[]) => capacities.map(capacity => ({ capacity }))
 
 test.each<[name: string, others: CardUse[], capacities: number[], spare: number]>([
   ['alone on a card it gets the rest', [], [80], 60],
@@ -22,9 +23,16 @@ test.each<[name: string, others: CardUse[], capacities: number[], spare: number]
   ['one on two cards leaves as much on both', [use('b', 30, { ...fixed, cards: 2 })], [80, 80], 30],
   ['no card is no memory', [], [], 0],
 ])('%s', (_, others, capacities, spare) => {
-  expect(spareShare('a', [use('a', 20), ...others], capacities)).toBe(spare)
+  expect(spareShare('a', [use('a', 20), ...others], cards(capacities))).toBe(spare)
 })
 
 test('a model on two cards grows as far as the fuller of them allows', () => {
-  expect(spareShare('a', [use('a', 20, { cards: 2 }), use('b', 15, fixed)], [40, 80])).toBe(5)
+  expect(spareShare('a', [use('a', 20, { cards: 2 }), use('b', 15, fixed)], cards([40, 80]))).toBe(5)
+})
+
+test('an engine that takes the same share of a larger card takes more of it, and leaves that much less', () => {
+  const share = use('a', 20, { cards: 2, takesShare: true })
+  expect(spareShare('a', [share], cards([40, 80]))).toBe(20)
+  expect(spareShare('a', [share, use('b', 10, fixed)], cards([40, 80]))).toBe(10)
+  expect(spareShare('a', [{ ...share, share: 30 }, use('b', 25, fixed)], cards([40, 80]))).toBe(0)
 })

@@ -10,6 +10,7 @@ const facts: LaunchFacts = {
   threads: 2,
   gpus: 1,
   memoryShare: 0.5,
+  freeShare: 0.5,
   bytes: 3 * 2 ** 30,
   backend: { gpu: 'cuda', folder: '/backends' },
 }

@@ -32,6 +32,7 @@ const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementR
   ...of,
 })
 const busy = { busy: true }
+const sharing = { devices: 2, takesShare: true }
 /** A model of layers of half a gigabyte that takes one gigabyte more on each card; what it takes is `gigabytes` on one. */
 const layered = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementRequest => {
   const { devices = 1, mostDevices = 8 } = of
@@ -63,6 +64,38 @@ describe('place', () => {
       [on('x', 'a', 20)],
       [gpu('a', 24), gpu('b', 24)],
       { do: 'load', devices: ['b'], evict: [] },
+    ],
+    [
+      'an engine that takes the same share of two cards books the larger one by that share',
+      want(44, sharing),
+      [],
+      [gpu('a', 24), gpu('b', 48)],
+      { do: 'load', devices: ['a', 'b'], shares: [22 * GiB, 44 * GiB], evict: [] },
+    ],
+    [
+      'it gets cards of one size where these suffice',
+      want(44, sharing),
+      [],
+      [gpu('a', 48), gpu('b', 24), gpu('c', 24)],
+      { do: 'load', devices: ['b', 'c'], shares: [22 * GiB, 22 * GiB] },
+    ],
+    [
+      'what is on the larger one is evicted for its share',
+      want(44, sharing),
+      [on('x', 'b', 10)],
+      [gpu('a', 24), gpu('b', 48)],
+      { do: 'load', devices: ['a', 'b'], evict: ['x'] },
+    ],
+    [
+      'it is refused where others use what it needs of the larger one',
+      want(44, sharing),
+      [],
+      [gpu('a', 24), { ...gpu('b', 40), usedByOthers: 8 * GiB }],
+      {
+        do: 'refuse',
+        reason:
+          "'new' needs 22.0 GiB on each of 2 GPUs, and its engine takes the same share of all of them: the larger ones here have too little free for that.",
+      },
     ],
     [
       'a model that is bound to a GPU uses no other, and evicts there',
