@@ -194,11 +194,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       return model
     }
     for (let model = configured(); ; model = configured()) {
-      const slots = model.concurrency ?? presetOf(model).slots
       const known = find(modelId)
       const booked = !anew && known && known.residents.length > 0 && sameEngine(known.model, model)
       const excess = excessOf(measured.remembered(model))
-      const sized = await placements.placementOf(model, slots, booked ? known.placement : undefined, excess)
+      const sized = await placements.placementOf(model, booked ? known.placement : undefined, excess)
       const placement = booked
         ? { ...sized, estimate: known.placement.estimate }
         : withExcess(sized, excess, one => memory.largest(one))
@@ -310,7 +309,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   async function disabledState(model: Model): Promise<ModelState> {
-    const placement = await placements.placementOf(model, model.concurrency ?? presetOf(model).slots, undefined)
+    const placement = await placements.placementOf(model)
     return newModelState(model, placement, slotsFor(model, placement.plan))
   }
 

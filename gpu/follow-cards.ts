@@ -1,23 +1,19 @@
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
-import { optionalNames, optionalText } from '../core/optional-file.ts'
+import { optionalNames } from '../core/optional-file.ts'
 import type { Clock } from './clock.ts'
-import { buildsAt } from './engines/gguf/backend-packages.ts'
-import { backendsFolder } from './engines/gguf/backend-search.ts'
+import { type BackendSearch, backendsFolder, cacheKey } from './engines/gguf/backend-search.ts'
 import type { openCardBackends } from './placement/card-backend.ts'
 import type { Memory } from './placement/memory.ts'
 import { presetOf } from './presets/presets.ts'
 import type { Residency } from './residency/residency.ts'
 
-/** What changes when a driver, a card or a backend is installed or removed. Reads a few names and starts no process. */
-const cardFacts = (folder: string): string =>
-  JSON.stringify([
-    optionalText('/sys/module/nvidia/version'),
-    optionalNames('/dev').filter(name => name.startsWith('nvidia')),
-    optionalNames('/dev/dri'),
-    ['/usr/share', '/usr/local/share', '/etc'].map(at => optionalNames(`${at}/vulkan/icd.d`)),
-    buildsAt(folder),
-  ])
+/**
+ * What changes when a driver, a card or a backend is installed or removed: what the searches for backends and devices depend
+ * on, and the files of cards. Reads a few names and starts no process.
+ */
+const cardFacts = (search: Pick<BackendSearch, 'folder' | 'environment'>): string =>
+  `${cacheKey(search)} ${optionalNames('/dev').filter(name => name.startsWith('nvidia'))}`
 
 /** Milliseconds between two looks. */
 const everyMs = 5_000
@@ -45,7 +41,7 @@ export function followCards(options: {
   const folder = backendsFolder(options.dataDir, options.environment)
   // A card may be found long after its driver, which may hang at first.
   const ids = () => memory.devices().map(({ id, name }) => `${id} ${name}`)
-  const { facts = () => cardFacts(folder) } = options
+  const { facts = () => cardFacts({ folder, environment: options.environment }) } = options
   const allFacts = () => `${facts()} ${ids().join()}`
   let known = allFacts()
   let before = known

@@ -109,8 +109,7 @@ export async function planMemory(
   // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return { bytes: memory ?? null, plan: {} }
   const isGguf = known.header !== undefined || /\.gguf$/i.test(source)
-  const isDivided = target.devices > 1 || (memory ?? 0) > target.capacity
-  if (isGguf && (memory === undefined || isServed(model) || isDivided)) {
+  if (isGguf) {
     // For an unreadable file the engine reports the error when it starts.
     const header = known.header ?? (await (known.readHeader ?? readGgufHeader)(source).catch(() => null))
     if (header) {

@@ -18,6 +18,9 @@ type Wants = Pick<Model, 'gpu'> & Partial<Pick<Model, 'id' | 'devices'>>
 export const canLimitTo = (card: Device, gpu: Backend['gpu'], cards: readonly Device[]): boolean =>
   gpu === 'cuda' ? card.cudaId !== null : card.vulkanId !== undefined || cards.length === 1
 
+/** For how long the names are not read again that tell of new builds and drivers, milliseconds. */
+const keptMs = 1_000
+
 /**
  * Finds the backend (CUDA or Vulkan) by which the built-in engine can use the cards. It is tried when the first such model
  * may get a card, and again when the cards, their drivers or the builds have changed; results of earlier runs are reused.
@@ -28,15 +31,27 @@ export function openCardBackends(options: {
   wrapper: Wrapper
   memory: Pick<Memory, 'devices'> & Partial<Pick<Memory, 'settled'>>
   log: Log
+  /** Milliseconds; tests pass their own. */
+  now?: () => number
 }) {
-  const { dataDir, environment, wrapper, memory, log } = options
+  const { dataDir, environment, wrapper, memory, log, now = () => performance.now() } = options
   const folder = backendsFolder(dataDir, environment)
+  let kept = { key: '', until: Number.NEGATIVE_INFINITY, cards: '' }
   const searches = new Map<string, { key: string; search: Promise<Backend | null> }>()
   const found = new Map<string, Backend | null>()
   /** Why a search has found none, as a part of a sentence. */
   const faults = new Map<string, string>()
 
   const cardsOf = () => memory.devices().filter(({ kind }) => kind !== 'cpu')
+
+  /** What the results depend on, read again after a moment: that takes 0.4 ms, and `find` is called for every model. */
+  function keyOf(devices: readonly Device[]): string {
+    const at = now()
+    const cards = devices.map(({ id }) => id).join()
+    if (at >= kept.until || cards !== kept.cards)
+      kept = { key: cacheKey({ folder, devices, environment }), until: at + keptMs, cards }
+    return kept.key
+  }
 
   /** The backends that may be tried: those by which the named cards, else any card, can be used. */
   function namesFor({ gpu: use = 'auto', id = '', devices }: Wants): BackendName[] {
@@ -79,7 +94,7 @@ export function openCardBackends(options: {
       const names = model.gpu === 'off' ? [] : namesFor(model)
       if (names.length === 0) return null
       const of = names.join()
-      const key = cacheKey({ folder, devices: cardsOf(), environment })
+      const key = keyOf(cardsOf())
       let searching = searches.get(of)
       if (searching?.key !== key) {
         const begun = search(names).catch((thrown: unknown) => {

@@ -49,7 +49,7 @@ export function openModelPlacement(
     const preset = presetOf(model)
     const placement = unsized(model, preset.runsOn)
     if (placement.kind !== 'gpu') return null
-    const slots = model.concurrency ?? preset.slots
+    const slots = slotsFor(model)
     const target = placementTargetFor(placement, slots, memory.capacities())!
     const sized = await planMemory({ ...model, memory: model.memory ?? preset.memory }, target, { readHeader })
     const { bytes, plan, devices = placement.devices } = sized
@@ -79,11 +79,10 @@ export function openModelPlacement(
   async function withBytes(
     model: Model,
     placement: Placement,
-    slots: number,
     excess: number,
     backend: Backend | null | undefined,
   ): Promise<Placement> {
-    const where = placementTargetFor(placement, slots, memory.capacities())
+    const where = placementTargetFor(placement, slotsFor(model), memory.capacities())
     if (!where) return placement
     const target = { ...where, backend: backend?.gpu }
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
@@ -140,8 +139,7 @@ export function openModelPlacement(
      */
     async placementOf(
       model: Model,
-      slots: number,
-      booked: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer'> | undefined,
+      booked?: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer'>,
       excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
@@ -155,9 +153,9 @@ export function openModelPlacement(
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model, readHeader)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
-      const sized = await withBytes(model, placement, slots, excess, backend)
+      const sized = await withBytes(model, placement, excess, backend)
       const fits = unfitReason(sized, memory.capacities()) === null
-      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, slots, excess, backend)
+      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, excess, backend)
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

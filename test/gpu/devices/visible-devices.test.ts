@@ -1,26 +1,18 @@
 import { expect, test } from 'vitest'
-import { type Device, noReadings } from '../../../gpu/devices/device.ts'
+import type { Device } from '../../../gpu/devices/device.ts'
 import { deviceFilesOf, visibilityVariables } from '../../../gpu/devices/visible-devices.ts'
+import { deviceOf } from './_device.ts'
 
-const device = (id: string, kind: Device['kind'], of: Partial<Device> = {}): Device => ({
-  id,
-  kind,
-  name: id,
-  totalBytes: 2 ** 34,
-  usedBytes: null,
-  ...noReadings,
-  cudaId: null,
-  uuid: null,
-  cores: null,
-  ...of,
-})
-const [first, second] = ['0', '1'].map(cudaId => device(`gpu${cudaId}`, 'nvidia', { cudaId })) as [Device, Device]
-const slice = device('gpu0.0', 'nvidia', { cudaId: 'MIG-7' })
-const both = device('gpu0', 'nvidia', { cudaId: '0', vulkanId: '2' })
-const amd = device('gpu1', 'amd', { hipId: '0', vulkanId: '0' })
-const intel = device('gpu2', 'intel', { levelZeroId: '1', vulkanId: '1' })
-const other = device('gpu3', 'gpu', { vulkanId: '4' })
-const cpu = device('cpu', 'cpu')
+const [first, second] = ['0', '1'].map(cudaId => deviceOf(`gpu${cudaId}`, { kind: 'nvidia', cudaId })) as [
+  Device,
+  Device,
+]
+const slice = deviceOf('gpu0.0', { kind: 'nvidia', cudaId: 'MIG-7' })
+const both = deviceOf('gpu0', { kind: 'nvidia', cudaId: '0', vulkanId: '2' })
+const amd = deviceOf('gpu1', { kind: 'amd', hipId: '0', vulkanId: '0' })
+const intel = deviceOf('gpu2', { kind: 'intel', levelZeroId: '1', vulkanId: '1' })
+const other = deviceOf('gpu3', { kind: 'gpu', vulkanId: '4' })
+const cpu = deviceOf('cpu', { kind: 'cpu' })
 const mixed = [both, amd, intel]
 const pciOrder = { ZE_ENABLE_PCI_ID_DEVICE_ORDER: '1' }
 

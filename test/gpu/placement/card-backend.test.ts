@@ -41,14 +41,16 @@ function open(cards: number, builds: readonly string[], cache = 'cache') {
   }
   const log = { warn, info: () => {} }
   const devices = Array.from({ length: cards }, (_, index) => card(index))
+  let now = 0
   const backends = openCardBackends({
     dataDir: folder,
     environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, cache) },
     wrapper: noWrapper,
     memory: { devices: () => devices },
     log: log as never,
+    now: () => now,
   })
-  return { backends, warnings, said, devices, folder }
+  return { later: () => void (now += 1_000), backends, warnings, said, devices, folder }
 }
 
 test.each([
@@ -101,17 +103,22 @@ test('Vulkan is used with several GPUs if their numbers in Vulkan are known, bec
 })
 
 test('the backends are tried again when a card or a build has appeared, without a restart', async () => {
-  const { backends, warnings, devices, folder } = open(1, [])
+  const { backends, warnings, devices, folder, later } = open(1, [])
   const [card] = devices.splice(0)
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   devices.push({ ...card!, kind: 'amd', cudaId: null, vulkanId: '0' })
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   expect(warnings).toEqual([])
   install(folder, ['linux-x64-vulkan'])
+  // What tells of builds and drivers is read once a second at most.
+  expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual([])
+  later()
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   expect(warnings).toEqual(['vulkan'])
   expect(backends.fault({ gpu: 'vulkan' })).toMatch(/^the backend 'vulkan' does not work/)
   rmSync(join(folder, 'backends'), { recursive: true })
+  later()
   expect(await backends.find({ gpu: 'vulkan' })).toBeNull()
   expect(backends.fault({ gpu: 'vulkan' })).toBe('the built-in engine has no backend for them')
 })

@@ -31,12 +31,7 @@ const eight = Model.parse({ id: 'eight', engine: 'vllm', source: folder })
 const small = Model.parse({ id: 'small', engine: 'custom', command: ['x', '{port}'], memory: '10GiB' })
 
 /** `gib`: the memory of each card, `usedByOthers`: what other programs use of it. */
-async function placed(
-  models: readonly Model[],
-  gib: number | readonly number[],
-  slots = 256,
-  usedByOthers: readonly number[] = [],
-) {
+async function placed(models: readonly Model[], gib: number | readonly number[], usedByOthers: readonly number[] = []) {
   const cards = [gib].flat()
   const capacities = cards.map((size, at): DeviceCapacity => {
     const foreign = usedByOthers[at] ?? 0
@@ -50,7 +45,7 @@ async function placed(
     { find: () => Promise.resolve(undefined) },
     () => models,
   )
-  const placement = await placements.placementOf(models[0]!, slots, undefined)
+  const placement = await placements.placementOf(models[0]!)
   const decision = place({ ...placement, mayEvict: true }, [], capacities)
   const { longer } = decision.do === 'load' ? decision : {}
   const { bytes, plan } = longer?.layout ?? placement
@@ -129,10 +124,10 @@ test('a model serves several requests with the context that people need where no
 test('llama-server gets the layers and the context that were booked', async () => {
   const source = twoBlocks('two-blocks.gguf', 4096, 4)
   const server = Model.parse({ id: 'server', engine: 'llama-server', source, concurrency: 2 })
-  const all = await placed([server], 24, 2)
+  const all = await placed([server], 24)
   expect(all.command).toContain(' -np 2 -c 8192 -ngl 3 ')
   // A card that has room for a part of the 24 MiB besides CUDA.
-  const some = await placed([server], 1.06, 2)
+  const some = await placed([server], 1.06)
   expect(some.command).toMatch(/ -np 2 -c 8192 -ngl [12] /)
   expect(some.gib).toBeLessThanOrEqual(0.97 * 1.06)
 })
@@ -155,7 +150,7 @@ describe('a model that fits on no single card is divided by itself', () => {
       [29, [12, 24]],
       [40, [24, 24]],
     ] as const) {
-      const { decision, shares, placement } = await placed([modelOfSize(gigabytes, engine)], cards, 1)
+      const { decision, shares, placement } = await placed([modelOfSize(gigabytes, engine)], cards)
       expect(decision).toMatchObject({ do: 'load', devices: ['gpu0', 'gpu1'], evict: [] })
       expect(placement.plan?.layout?.gpuLayers).toBe(41)
       for (const [at, share] of shares.entries()) expect(share).toBeLessThanOrEqual(0.97 * cards[at]! * GiB)
@@ -164,7 +159,7 @@ describe('a model that fits on no single card is divided by itself', () => {
   })
 
   test('llama-server is told which layers are on which card, in the order in which it sees them', async () => {
-    const { command, decision } = await placed([modelOfSize(29, 'llama-server')], [12, 24], 1)
+    const { command, decision } = await placed([modelOfSize(29, 'llama-server')], [12, 24])
     const { layers } = decision as unknown as { layers: number[] }
     expect(layers.reduce((sum, count) => sum + count, 0)).toBe(41)
     expect(layers[1]! / layers[0]!).toBeGreaterThan(2)
@@ -172,31 +167,42 @@ describe('a model that fits on no single card is divided by itself', () => {
   })
 
   test('the built-in engine gets the memory of the layout that was booked', async () => {
-    const { command, placement } = await placed([modelOfSize(30, 'gguf')], [24, 24], 1)
+    const { command, placement } = await placed([modelOfSize(30, 'gguf')], [24, 24])
     expect(command).toContain(`--memory ${Math.floor(placement.bytes) - 2 * GiB}`)
   })
 
   test('one card where one suffices, and where one is configured', async () => {
-    expect((await placed([modelOfSize(18, 'gguf')], [24, 24], 1)).devices).toHaveLength(1)
-    const one = await placed([modelOfSize(30, 'gguf', { devices: 1 })], [24, 24], 1)
+    expect((await placed([modelOfSize(18, 'gguf')], [24, 24])).devices).toHaveLength(1)
+    const one = await placed([modelOfSize(30, 'gguf', { devices: 1 })], [24, 24])
     expect(one.devices).toHaveLength(1)
     expect(one.placement.plan?.layout?.gpuLayers).toBeLessThan(41)
   })
 
   test('what fits on all cards together only in part has as many layers there as possible', async () => {
-    const { devices, placement } = await placed([modelOfSize(42, 'gguf')], [24, 12], 1)
+    const { devices, placement } = await placed([modelOfSize(42, 'gguf')], [24, 12])
     expect(devices).toEqual(['gpu0', 'gpu1'])
     expect(placement.plan?.layout?.gpuLayers).toBeGreaterThan(27)
   })
 
   test('a configured amount of memory is divided in the same proportions', async () => {
-    const { shares, gib } = await placed([modelOfSize(20, 'gguf', { memory: '33GiB' })], [24, 12], 1)
+    const { shares, gib } = await placed([modelOfSize(20, 'gguf', { memory: '33GiB' })], [24, 12])
     expect(gib).toBe(33)
     expect(shares[0]! + shares[1]!).toBeCloseTo(33 * GiB, -3)
   })
 
+  test('the layers and the requests of a configured amount are known, and its engine gets no more', async () => {
+    const { placement, command } = await placed(
+      [modelOfSize(18, 'gguf', { memory: '23GiB', context_length: 8192, concurrency: undefined })],
+      [24],
+    )
+    expect(placement).toMatchObject({ bytes: 23 * GiB, plan: { layout: { gpuLayers: 41, layers: 41, parallel: 2 } } })
+    const memory = Number(/--memory (\d+)/.exec(command)![1])
+    expect(memory).toBeLessThanOrEqual(22 * GiB)
+    expect(command).toContain('--parallel 2 ')
+  })
+
   test('cards that are named are used unevenly, too', async () => {
-    const { devices } = await placed([modelOfSize(29, 'llama-server', { devices: [0, 1] })], [12, 24, 24], 1)
+    const { devices } = await placed([modelOfSize(29, 'llama-server', { devices: [0, 1] })], [12, 24, 24])
     expect(devices).toEqual(['gpu0', 'gpu1'])
   })
 
@@ -222,7 +228,7 @@ describe('a model that fits on no single card is divided by itself', () => {
       [chat({ replicas: { min: 0, max: 2 } }), [24, 24]],
     ] as const
     for (const [model, cards] of alone) {
-      const { placement, devices } = await placed([model], cards, 4)
+      const { placement, devices } = await placed([model], cards)
       expect(placement.longer).toBeUndefined()
       expect(devices).toHaveLength(1)
     }
@@ -261,7 +267,7 @@ describe('a model that fits on no single card is divided by itself', () => {
         [2, 0],
       ],
     ] as const) {
-      const two = await placed([vllm({ devices: 2 })], cards, 256, usedByOthers)
+      const two = await placed([vllm({ devices: 2 })], cards, usedByOthers)
       expect(two.gib / 2).toBeLessThanOrEqual(24)
       for (const [at, size] of cards.entries()) {
         const booked = two.shares[two.devices.indexOf(`gpu${at}`)]! / GiB
@@ -309,12 +315,12 @@ test('a model that does not fit is sized again once the GPU was measured', async
   const { placements, measurements } = openShared(6)
   // Of unknown size, so that it gets a whole GPU.
   const model = modelOf('a', { source: 'some/name', engine: 'vllm', command: undefined })
-  expect(await placements.placementOf(model, 1, undefined)).toMatchObject({ bytes: 4 * GiB })
+  expect(await placements.placementOf(model)).toMatchObject({ bytes: 4 * GiB })
   expect(measurements()).toBe(0)
   const larger = modelOf('b', { memory: '6GiB' })
-  expect(await placements.placementOf(larger, 1, undefined)).toMatchObject({ bytes: 6 * GiB, kind: 'gpu' })
+  expect(await placements.placementOf(larger)).toMatchObject({ bytes: 6 * GiB, kind: 'gpu' })
   expect(measurements()).toBe(1)
-  await placements.placementOf(modelOf('c', { memory: '8GiB' }), 1, undefined)
+  await placements.placementOf(modelOf('c', { memory: '8GiB' }))
   expect(measurements()).toBe(1)
 })
 
@@ -335,7 +341,7 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   writeFileSync(source, writeGguf(header, tensors))
   const model = modelOf('a', { engine: 'llama-server', source, command: undefined })
   const layout = async (usedByOthers: number, excess: number) =>
-    (await openShared(usedByOthers).placements.placementOf(model, 1, undefined, excess)).plan!.layout!
+    (await openShared(usedByOthers).placements.placementOf(model, undefined, excess)).plan!.layout!
   expect(await layout(8.9, 0)).toMatchObject({ context: 32_768, gpuLayers: 3 })
   expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 16_384, gpuLayers: 3 })
   expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
@@ -350,7 +356,7 @@ test('the header of a model is read once, until its file changes or could not be
   })
   const header = { 'general.architecture': ['string', 'llama'], 'llama.block_count': ['u32', 1] } as const
   const model = modelOf('a', { engine: 'gguf', source, command: undefined })
-  const place = () => placements.placementOf(model, 1, undefined)
+  const place = () => placements.placementOf(model)
   writeFileSync(source, 'no GGUF file, but of more than 24 bytes')
   expect((await place()).loadFault?.lies).toBe('files')
   await place()
@@ -385,16 +391,16 @@ test('a model is bound to the cards that it names', async () => {
     () => [],
   )
   const of = (devices: unknown) => modelOf('m', { source: 'some/name', engine: 'vllm', command: undefined, devices })
-  expect(await placements.placementOf(of([1, 2]), 1, undefined)).toMatchObject({
+  expect(await placements.placementOf(of([1, 2]))).toMatchObject({
     devices: 2,
     only: ['gpu1', 'gpu2'],
     bytes: 24 * GiB,
   })
-  expect(await placements.placementOf(of([0, 2]), 1, undefined)).toMatchObject({
+  expect(await placements.placementOf(of([0, 2]))).toMatchObject({
     only: ['gpu0', 'gpu2'],
     bytes: 48 * GiB,
   })
-  expect(await placements.placementOf(of(['gpu7']), 1, undefined)).toMatchObject({
+  expect(await placements.placementOf(of(['gpu7']))).toMatchObject({
     impossible: "'m' is to use the GPU 'gpu7' (devices), and this server has gpu0 (Card), gpu1 (Card), gpu2 (Card).",
   })
 })

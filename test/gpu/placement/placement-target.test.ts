@@ -1,25 +1,14 @@
 import { expect, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
-import { type Device, noReadings } from '../../../gpu/devices/device.ts'
+import type { Device } from '../../../gpu/devices/device.ts'
 import { devicesFor } from '../../../gpu/placement/placement-target.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import { deviceOf } from '../devices/_device.ts'
 
-const card = (id: string, name: string, of: Partial<Device>): Device => ({
-  id,
-  kind: 'gpu',
-  name,
-  totalBytes: 2 ** 34,
-  usedBytes: null,
-  ...noReadings,
-  cudaId: null,
-  uuid: null,
-  cores: null,
-  ...of,
-})
-const nvidia = card('gpu0', 'NVIDIA L4', { kind: 'nvidia', cudaId: '0', vulkanId: '1' })
-const amd = card('gpu1', 'AMD Radeon RX 7900 XTX', { kind: 'amd', hipId: '0', vulkanId: '0' })
-const other = card('gpu2', 'Other', { vulkanId: '2' })
-const cpu = card('cpu', 'Processor', { kind: 'cpu' })
+const nvidia = deviceOf('gpu0', { name: 'NVIDIA L4', kind: 'nvidia', cudaId: '0', vulkanId: '1' })
+const amd = deviceOf('gpu1', { name: 'AMD Radeon RX 7900 XTX', kind: 'amd', hipId: '0', vulkanId: '0' })
+const other = deviceOf('gpu2', { name: 'Other', vulkanId: '2' })
+const cpu = deviceOf('cpu', { name: 'Processor', kind: 'cpu' })
 const cuda = { gpu: 'cuda' as const, folder: '/backends' }
 const vulkan = { gpu: 'vulkan' as const, folder: '/backends' }
 const cannot = "The engine 'vllm' of 'm' cannot use gpu2 (Other)."
