@@ -59,6 +59,7 @@ const idPrefixes = [
   'upload',
   'part',
   'download',
+  'pause',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

@@ -140,7 +140,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    if (kill) one?.connections?.fail(() => engineEnded(resident, reason), resident.leases)
+    const failure = () => (resident.draining === 'pause' ? givenAway(resident) : engineEnded(resident, reason))
+    if (kill) one?.connections?.fail(failure, resident.leases)
     await one?.engine.stop(reason, kill ? 0 : undefined)
     handleExit(resident, reason)
   }
@@ -284,6 +285,13 @@ function connectionOptionsOf(
 
 const engineEnded = (resident: Resident, reason: string): Failure =>
   new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
+
+/** Its requests have not failed: those that have sent nothing run again once a device may be used. */
+const givenAway = (resident: Resident): Failure =>
+  new Failure(
+    'no_capacity',
+    `The engine of '${resident.serves.model.id}' was stopped at once, because its device is paused.`,
+  )
 
 async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
   const preset = presetOf(model)

@@ -1,6 +1,7 @@
-import type { FleetSnapshot, ModelActivity } from '../core/models/fleet.ts'
+import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/models/fleet.ts'
 import type { Clock } from './clock.ts'
 import type { openEngineEffects } from './engine-effects.ts'
+import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import type { Resident } from './residency/model-state.ts'
 
@@ -8,6 +9,7 @@ import type { Resident } from './residency/model-state.ts'
 export const noActivity: ModelActivity = {
   status: 'cold',
   reason: null,
+  paused: false,
   etaMs: null,
   etaIsMeasured: false,
   retryMs: null,
@@ -15,22 +17,30 @@ export const noActivity: ModelActivity = {
   engineFailures: 0,
 }
 
+/** The order of a queue that is not connected yet. */
+export const nothingWaits: ReferenceOrder = { next: () => undefined, begin() {}, reset() {} }
+
 /** Copies the state of the devices and the engines. */
 export function copyState(
   residents: readonly Resident[],
   {
     memory,
     engines,
+    pauses,
     clock,
   }: {
     memory: Pick<Memory, 'snapshot' | 'left'>
     engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement'>
+    pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
   },
 ): Omit<FleetSnapshot, 'models'> {
   const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
   return {
-    devices: memory.snapshot(),
+    devices: memory.snapshot().map(device => {
+      const pause = pauses.of(device.id)
+      return { ...device, paused: pause ? { endsAt: pause.endsAt, reason: `${device.id} ${pause.text}.` } : null }
+    }),
     leftDevices: memory.left(),
     residents: residents.map(resident => ({
       engineId: resident.engineId,

@@ -1,24 +1,25 @@
-import type { Limits } from '../core/config.ts'
 import { hostEnvironment } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
-import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
 import { openAffinity } from './affinity/affinity.ts'
 import { openBenchmarks } from './benchmarks.ts'
-import { type Clock, systemClock } from './clock.ts'
+import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
-import { copyState, noActivity } from './fleet-snapshot.ts'
+import { engineOutcomes } from './engine-outcomes.ts'
+import type { FleetOptions } from './fleet-options.ts'
+import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
+import { copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
 import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
+import { openModelSchedules } from './model-schedules.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import { openMemory } from './placement/memory.ts'
@@ -26,12 +27,13 @@ import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { ownCards } from './placement/own-cards.ts'
 import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
-import { presetOf, traitsOf } from './presets/presets.ts'
-import { type ProbedMachine, probeMachine } from './probe-machine.ts'
+import { traitsOf } from './presets/presets.ts'
+import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
 import { defaultRules } from './residency/advance.ts'
 import {
+  leaves,
   type ModelState,
   modelsClosed,
   newModelState,
@@ -42,32 +44,22 @@ import {
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 
-export interface FleetOptions {
-  models: () => readonly Model[]
-  dataDir: string
-  /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
-  bootId: string
-  log: Log
-  limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace'>
-  /** Called when an engine is ready, with the milliseconds that it took. */
-  onLoaded?: (modelId: string, ms: number) => void
-  clock?: Clock
-  /** The environment from which the engines' environments are built; by default that of this process. */
-  environment?: Readonly<Record<string, string | undefined>>
-  /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
-  secrets?: readonly string[]
-  /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
-  ownDevices?: readonly DeviceSetting[] | undefined
-  machine?: ProbedMachine
-}
-
 /**
  * Opens the fleet: ends processes that earlier runs left, finds the devices, starts loading the models that are kept
  * loaded, and leases slots of engines. Resolves before any model is loaded.
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
-  const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
+  const { log, limits, clock = systemClock, environment = hostEnvironment() } = options
   const { wrapper, sandbox, devices: machine } = options.machine ?? (await probeMachine(options.dataDir, environment))
+  const schedules = openModelSchedules({
+    models: options.models,
+    clock,
+    log,
+    changed: () => void applyConfiguration(),
+    load: ({ id }) => loadNow(id),
+    unload: id => residency.unload(id),
+  })
+  const { models } = schedules
   const rules = { environment, devices: options.ownDevices }
   const source = { ...machine, cards: async () => ownCards(await machine.cards(), rules) }
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
@@ -81,6 +73,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   ])
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
+  let pauses: FleetPauses | undefined
   const measured = openMeasuredMemory(options)
   const memory = await openMemory({
     source,
@@ -95,7 +88,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       opened?.measured(resident.engineId, shares)
     },
     failed: (id, { reason, isFatal }) => opened?.deviceFailed(id, reason, isFatal),
-    changed: () => opened?.refresh(),
+    changed: () => {
+      pauses?.refresh()
+      opened?.refresh()
+    },
   })
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
@@ -130,38 +126,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
-      ranOut(resident, bytes, startsAgain) {
-        measured.remember(resident, bytes)
-        const fields = { model: resident.serves.model.id, engine: resident.engineId, booked_bytes: Math.round(bytes) }
-        log.warn(
-          startsAgain
-            ? 'An engine ran out of memory and is started again with more'
-            : 'An engine ran out of memory; its next layout uses less',
-          fields,
-        )
-        if (!startsAgain) void stateOf(resident.serves.model.id).catch(() => {})
-      },
-      gpuFailed(failed) {
-        // After this event: the engines of a card with a fault are ended.
-        queueMicrotask(() => {
-          const ready = residency.residents().filter(one => one !== failed && one.state === 'ready')
-          for (const id of failed.devices) {
-            const works = ready.some(one => one.devices.includes(id))
-            memory.health.engineFailed(id, failed.serves.model.id, { works })
-          }
-        })
-      },
-      loaded(resident, ms) {
-        const { placement } = resident
-        const { model } = resident.serves
-        memory.health.engineReady(resident.devices)
-        loadTimes.loaded(model, placement.bytes, ms)
-        for (const state of residency.states())
-          if (state.durations.loadMs === null) state.firstLoad = loadTimes.first(state.model, state.placement.bytes)
-        options.onLoaded?.(model.id, ms)
-      },
+      ...engineOutcomes({
+        ...options,
+        memory,
+        measured,
+        loadTimes,
+        residency: () => residency,
+        resize: modelId => void stateOf(modelId).catch(() => {}),
+      }),
     },
-    () => memory.capacities(),
+    () => pauses?.marked(memory.capacities()) ?? memory.capacities(),
     {
       waits: modelId => queue?.waits(modelId) ?? false,
       demand: modelId => queue?.demand(modelId),
@@ -180,6 +154,19 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   opened = residency
   const { release, find, residents } = residency
   const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
+  pauses = await openFleetPauses({
+    ...options,
+    clock,
+    memory,
+    residents,
+    engines,
+    deviceProcesses,
+    changed(how) {
+      residency.pausesChanged(how)
+      for (const modelId of residency.known()) demandChanged(modelId)
+    },
+  })
+  const paused = pauses
   let closing: Promise<void> | undefined
   let notifyIdle: (() => void) | undefined
 
@@ -304,6 +291,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       placement,
       threads: threads ?? null,
       leftDevices: memory.left(),
+      schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
     }
   }
@@ -333,6 +321,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     await engines.allExited()
     cancelWake()
     stopFollowing()
+    paused.close()
+    schedules.close()
     memory.close()
     launcher.close()
   }
@@ -340,11 +330,15 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })
   // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
   void applyConfiguration()
+  schedules.reconfigured()
 
   return {
     traits: traitsOf,
     missing: programs.missing,
-    reconfigured: applyConfiguration,
+    async reconfigured() {
+      schedules.reconfigured()
+      await Promise.all([applyConfiguration(), paused.reconfigured()])
+    },
     take,
     demandChanged,
     connect: connected => void (queue = connected),
@@ -356,8 +350,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const model = models().find(({ id }) => id === modelId)
       if (!model) return { ready: 0, planned: 0 }
       // Slots of engines that accept no new requests do not count.
-      const takesRequests = ({ serves, state, draining }: Resident) =>
-        serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
+      const takesRequests = (one: Resident) =>
+        one.serves.model.id === modelId && one.state === 'ready' && !leaves(one) && !one.serves.retired
       const each = find(modelId)?.slots ?? slotsFor(model)
       return { ready: slotsOf(residents().filter(takesRequests)), planned: each * Math.max(1, model.replicas.min) }
     },
@@ -368,6 +362,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       loads.set(id, load)
       return load
     },
+    pauses: paused,
     async unload(modelId) {
       const evicted = residents().filter(resident => resident.serves.model.id === modelId)
       residency.unload(modelId)
@@ -378,7 +373,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     benchmark: benchmarks.of,
     keepBenchmark: (model, runs) => benchmarks.keep(model, runs, residents(), engines),
     snapshot: () => ({
-      ...copyState(residents(), { memory, engines, clock }),
+      ...copyState(residents(), { memory, engines, pauses: paused, clock }),
       models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
     }),
     deviceProcesses,
@@ -390,5 +385,3 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
   }
 }
-
-const nothingWaits: SlotQueue['reference'] = { next: () => undefined, begin() {}, reset() {} }

@@ -12,6 +12,7 @@ import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
+import { gpuRoutes } from './surfaces/native/gpu.ts'
 import { gpuSetupRoutes } from './surfaces/native/gpu-setup.ts'
 import { jobRoutes } from './surfaces/native/jobs.ts'
 import { libraryRoutes } from './surfaces/native/library.ts'
@@ -78,6 +79,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...modelLoadRoutes(owners),
     ...modelAdministrationRoutes(owners),
     ...gpuSetupRoutes(owners),
+    ...gpuRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
     ...streamResumeRoutes(owners),

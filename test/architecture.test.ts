@@ -157,6 +157,7 @@ const layers: Record<string, readonly string[]> = {
     'presets',
     'residency',
     'affinity',
+    'pauses',
     'placement',
     'requests',
     '.',

@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { type Api, openClient } from '../client/client.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { memoryNotes } from '../status/memory-notes.ts'
@@ -18,6 +19,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async ({ dataDir, json }) => {
       const { engines, models, devices, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines })
+      for (const { paused } of devices) if (paused) terminal.remark(storedSentence(paused.reason))
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
       const measured = new Map(models.flatMap(({ model_id, benchmark }) => (benchmark ? [[model_id, benchmark]] : [])))
       const rate = measured.size > 0 ? ['tokens/s'] : []

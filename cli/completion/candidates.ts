@@ -5,7 +5,9 @@ import { commandTasks } from '../client/command-tasks.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
   type KnownModel,
+  knownDevices,
   knownModels,
+  knownPauses,
   knownSlugs,
   knownWorkflows,
   nodesOfExecution,
@@ -81,6 +83,8 @@ async function valuesAt(context: CursorContext): Promise<Candidates> {
     const { configKeys } = await import('../../core/models/config-keys.ts')
     return only(configKeys().map(({ key, meaning }) => ({ value: key, description: meaning })))
   }
+  if (path[0] === 'gpu' && name === 'device') return only(await knownDevices(dataDir))
+  if (path[0] === 'gpu' && name === 'pause') return only(await knownPauses(dataDir))
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return only(await generationModels(context))
   if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|show|stop)$/.test(path[0] ?? '')))

@@ -77,6 +77,23 @@ function configured(dataDir: string): Model[] {
   }
 }
 
+/** Returns ids of the devices. */
+export const knownDevices = (dataDirFlag: string | undefined): Promise<CompletionCandidate[]> =>
+  askServer(dataDirFlag, async (client, signal) => {
+    const devices = await memberOf(client.api.GET('/api/gpu', { signal }), 'devices')
+    return devices.map(({ id, name, paused }) => ({ value: id, description: paused ? `${name}, paused` : name }))
+  })
+
+/** Returns ids of the pauses of devices. */
+export const knownPauses = (dataDirFlag: string | undefined): Promise<CompletionCandidate[]> =>
+  askServer(dataDirFlag, async (client, signal) => {
+    const pauses = await memberOf(client.api.GET('/api/gpu', { signal }), 'pauses')
+    return pauses.map(({ id, devices, when, schedule }) => ({
+      value: id,
+      description: `${devices?.join(', ') ?? 'all GPUs'} ${schedule?.cron ?? when ?? ''}`.trim(),
+    }))
+  })
+
 /** Returns ids of the newest jobs that the command applies to. */
 export const recentJobs = (dataDirFlag: string | undefined, command = ''): Promise<CompletionCandidate[]> =>
   askServer(dataDirFlag, async (client, signal) => {

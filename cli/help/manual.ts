@@ -122,7 +122,7 @@ const sharedBy = (facts: CommandFacts, ...names: string[]) => Object.fromEntries
 
 /** By the name of the command; subcommands have the facts of their command. */
 const commandFacts: Record<string, CommandFacts> = {
-  ...sharedBy(client, 'task', 'embed', 'rerank', 'console', 'status', 'logs', 'ps', 'stop'),
+  ...sharedBy(client, 'task', 'embed', 'rerank', 'console', 'status', 'logs', 'ps', 'stop', 'gpu'),
   ...sharedBy({ ...client, exits: { ...client.exits, 74: exits[74] } }, 'speak', 'transcribe'),
   ...sharedBy(generation, 'run', 'image', 'video', 'job', 'file'),
   ...sharedBy(administration, 'org', 'user', 'audit'),
@@ -260,6 +260,7 @@ const commandsOfGuides = {
   troubleshooting: ['logs', 'doctor'],
   models: ['model'],
   engines: ['engine'],
+  'sharing-a-card': ['gpu'],
   organizations: ['org', 'user', 'audit', 'token'],
   webhooks: ['webhook'],
   'usage-and-spend': ['usage'],

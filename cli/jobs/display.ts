@@ -79,6 +79,7 @@ const reasons: Record<string, string> = {
   not_before: 'its start time is in the future',
   retry: 'it failed and will be retried',
   model_disabled: 'its model is disabled',
+  paused: 'its device is paused',
 }
 
 export const reasonText = ({ waitingFor }: JobSnapshot): string =>

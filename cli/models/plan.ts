@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { type Api, dataOf, openClient } from '../client/client.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { commandName, withCommon, withExamples } from '../terminal/options.ts'
-import { lengthText, sizeText, tookText } from '../terminal/quantities-text.ts'
+import { lengthText, sizeText, timeText, tookText } from '../terminal/quantities-text.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { benchmarkLines } from './benchmark-text.ts'
@@ -46,9 +46,15 @@ function planLines(plan: Plan, paint: Paint): string[] {
   if (moves.length > 0) lines.push('', ...moves)
   for (const device of plan.devices) lines.push('', ...deviceLines(device, name, paint))
   if (plan.left_devices.length > 0) lines.push('', ...plan.left_devices.map(one => storedSentence(one.reason)))
+  // An older server has none.
+  const schedule = (plan.schedule ?? []).map(({ action, next_at, until }) =>
+    until === null
+      ? `schedule: ${action} at ${timeText(next_at * 1_000)}`
+      : `schedule: kept loaded until ${timeText(until * 1_000)}`,
+  )
   const threads = plan.threads === null ? [] : [`threads ${plan.threads.count} (${printable(plan.threads.reason)})`]
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  return [...lines, '', ...[...figuresLines(figures), ...threads, ...measured].map(paint.faint)]
+  return [...lines, '', ...[...figuresLines(figures), ...threads, ...schedule, ...measured].map(paint.faint)]
 }
 
 const lookOf = (status: Plan['status'], paint: Paint) =>
@@ -61,7 +67,7 @@ const cells = 48
 
 /** Draws the memory of a device, now and with the model, and lists what is on it. */
 function deviceLines(device: Device, name: string, paint: Paint): string[] {
-  const { id, memory_bytes, free_bytes, needed_bytes, engines, fault } = device
+  const { id, memory_bytes, free_bytes, needed_bytes, engines, fault, paused } = device
   if (fault) return [`${paint.name(id)}  is not used: ${storedSentence(fault)}`]
   const lettered = engines.map((engine, at) => ({ ...engine, letter: String.fromCharCode(65 + (at % 26)) }))
   const draw = (parts: readonly { letter: string; memory_bytes: number }[]): string =>
@@ -72,6 +78,7 @@ function deviceLines(device: Device, name: string, paint: Paint): string[] {
       .padEnd(cells, '·')
   const lines = [
     `${paint.name(id)}  ${sizeText(memory_bytes)} for models, ${sizeText(free_bytes)} free`,
+    ...(paused ? [`  ${paint.warning(storedSentence(paused))}`] : []),
     `  now   ${draw(lettered)}`,
   ]
   if (needed_bytes > 0) {

@@ -26,7 +26,9 @@ import { openPromptRewriting } from '../../core/jobs/prompt-rewriting.ts'
 import { openDownload } from '../../core/media/fetch.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { openMedia } from '../../core/media/media.ts'
+import type { Config } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
+import { quietPause } from '../../core/models/quiet-hours.ts'
 import { openRegistry } from '../../core/models/registry.ts'
 import { openReload } from '../../core/models/reload.ts'
 import { openResponses } from '../../core/responses/responses.ts'
@@ -122,8 +124,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     limitsOf: id => accounts.limitsOf(id),
     log,
   })
+  let { quiet } = config.gpu
   const fleet = await openFleet({
     models: registry.all,
+    quiet: () => quiet.map(quietPause),
     dataDir,
     bootId: store.recovery.bootId,
     machine: await machineProbe,
@@ -133,7 +137,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     ownDevices: config.devices,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
-  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, log })
+  const applied = ({ gpu }: Config) => void (quiet = gpu.quiet)
+  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, applied, log })
   const threads = openCpu()
   // The threads run cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }

@@ -78,6 +78,7 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
     `of ${sizeText(total_bytes)}`,
   ].join(', ')
   const fault: StyledLine[] = device.fault ? [[{ text: `  is not used: ${device.fault}`, look: 'bad' }]] : []
+  const pause: StyledLine[] = device.paused ? [[{ text: `  ${device.paused.reason}`, look: 'warning' }]] : []
   const own = engines
     .filter(engine => engine.devices.includes(id))
     .map(engine => engineLine(shareOf(engine, id), time, width))
@@ -99,6 +100,7 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
       [{ text: `  ${figures}`, look: 'faint' }],
       ...(beside ? [] : below),
       ...fault,
+      ...pause,
       ...own,
     ]
   }
@@ -106,6 +108,7 @@ function deviceLines(device: Api['DeviceStatus'], { engines, time }: Api['System
     [{ text: padded(title, 23), look: 'name' }, { text: ' ' }, ...memoryBar(device, cells), { text: `  ${figures}` }],
     ...below,
     ...fault,
+    ...pause,
     ...own,
   ]
 }

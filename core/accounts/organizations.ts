@@ -5,6 +5,7 @@ import { pick } from '../members.ts'
 import {
   type ActiveWork,
   type Actor,
+  type AuditEntry,
   type AuditFilter,
   type NewOrganization,
   type Organization,
@@ -172,6 +173,8 @@ export function openOrganizations(dependencies: {
     },
 
     audit: (organizationId: string, filter: AuditFilter) => store.audit.list(organizationId, filter),
+    /** Adds an act to the audit log that changes nothing in the store. */
+    record: (entry: AuditEntry): Promise<void> => store.audit.record(entry),
 
     /** Whether jobs of the organization must wait. Cheap; changes by another process count within a second. */
     isSuspended: (id: string): boolean => suspended.has(id),

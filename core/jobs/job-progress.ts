@@ -13,6 +13,7 @@ export const waitingReasons = [
   'prompt_rewriting',
   'retry',
   'model_disabled',
+  'paused',
 ] as const
 export type WaitingReason = (typeof waitingReasons)[number]
 
@@ -103,6 +104,8 @@ function waiting(
   // All of its slots are free when it is loaded.
   const loaded = (etaMs: number | null) => plus(etaMs, untilBegun({ ahead, slots: 1, freeMs: 0 }, typicalMs))
   if (pause) return { ...waitingForFailure(pause.failure), etaMs: plus(pause.forMs, queueMs) }
+  // Also while its engine there ends its requests. All of its slots are free when it is loaded again.
+  if (activity?.paused) return waits('paused', activity.reason!, loaded(activity.etaMs))
   switch (activity?.status) {
     case 'warm': {
       // Its engines take no requests for a while.

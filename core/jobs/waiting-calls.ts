@@ -107,9 +107,9 @@ export function wouldWaitTooLong(
   activity: ModelActivity,
   limit = 'longer than requests are held (limits.hold_max)',
 ): Failure {
-  const { status, reason, etaMs } = activity
+  const { status, reason, etaMs, paused } = activity
   const text = `A slot of '${modelId}' should be free in ${about(etaMs ?? 0)}, ${limit}.${reason ? ` ${reason}` : ''}`
-  const code = status === 'warm' ? 'no_capacity' : 'model_warming_up'
+  const code = status === 'warm' || paused ? 'no_capacity' : 'model_warming_up'
   return new Failure(code, text, whenToRetry(code, activity))
 }
 

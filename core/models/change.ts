@@ -12,6 +12,7 @@ const serverFields = new Set<keyof Model>([
   'replicas',
   'max_queue',
   'idle_ttl',
+  'schedule',
   'dispatch_wait_ms',
   'order_bound',
   'price',

@@ -106,7 +106,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models' || key.startsWith('plans')
+        ? key === 'models' || /^(plans|gpu)\b/.test(key)
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)
@@ -158,6 +158,7 @@ function placed(whole: unknown, [first, ...rest]: readonly string[], value: unkn
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
+  if (key.startsWith('gpu.quiet[]')) return more
   if (!key.startsWith('models[].')) return placed(more ?? {}, key.replace('<name>', 'team').split('.'), example)
   // An item of a list needs its other keys too.
   if (key.includes('[].', 'models[].'.length)) return { models: [more] }

@@ -16,6 +16,7 @@ import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { DeviceSetting } from './device-setting.ts'
 import { HttpUrl } from './http-url.ts'
 import { Model } from './model.ts'
+import { GpuSettings } from './quiet-hours.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
 
 /**
@@ -205,6 +206,7 @@ export const Config = z
         example: [0, { device: 1, memory: '12GB' }],
         absent: 'all that `CUDA_VISIBLE_DEVICES` of the server allows',
       }),
+    gpu: GpuSettings,
     region: z.enum(regionLabels).optional().meta({
       description:
         'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',
@@ -238,7 +240,8 @@ export const Config = z
       .nullish()
       .transform(models => models ?? [])
       .meta({
-        description: 'Models that are offered. Only `models`, `toys` and `plans` are read again while the server runs.',
+        description:
+          'Models that are offered. Only `models`, `toys`, `plans` and `gpu` are read again while the server runs.',
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),

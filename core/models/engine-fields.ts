@@ -5,6 +5,7 @@ import { sandboxLevels } from '../schemas/sandbox-level.ts'
 import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
 import { HttpUrl } from './http-url.ts'
+import { ModelSchedule } from './model-schedule.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
 export const residencyFields = {
@@ -58,6 +59,7 @@ export const residencyFields = {
     description: 'Time without a request after which the model is unloaded. 0 keeps it until another needs the memory.',
     example: '30m',
   }),
+  schedule: ModelSchedule,
   dispatch_wait_ms: z
     .union([z.literal('auto'), Duration])
     .default('auto')

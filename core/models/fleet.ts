@@ -6,6 +6,7 @@ import type { EnginePlacement } from './engine-placement.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'
+import type { Pauses } from './pause.ts'
 
 /**
  * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
@@ -50,6 +51,8 @@ export interface Fleet {
    * for a removed model are refused with `model_not_found`. Other engines are not affected. Resolves when this has begun.
    */
   reconfigured(): Promise<void>
+  /** Which devices are given to other programs, and when. */
+  pauses: Pauses
   /** Returns the current state for people and dashboards. */
   snapshot(): FleetSnapshot
   /** Returns the newest benchmark of a model with its current settings; null before any. Cheap. */
@@ -286,6 +289,8 @@ export interface DeviceSnapshot extends DeviceReadings {
   bookedBytes: number
   /** Why it is not used for now, as a sentence; null if it is. */
   fault: string | null
+  /** It is given to other programs: until when, epoch milliseconds (null: nobody knows), and why, as a sentence. */
+  paused: { endsAt: number | null; reason: string } | null
 }
 
 export interface ResidentSnapshot {
@@ -313,6 +318,8 @@ export interface ModelActivity {
   status: 'warm' | 'loading' | 'cold' | 'unavailable' | 'disabled'
   /** Why it cannot serve, as a sentence, or null. */
   reason: string | null
+  /** Whether it waits for devices that are given to other programs; `reason` names them. */
+  paused: boolean
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */
   etaMs: number | null
   /**

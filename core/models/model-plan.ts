@@ -1,6 +1,7 @@
 import type { ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
 import type { LeftDevice } from './fleet.ts'
+import type { ScheduledState } from './model-schedule.ts'
 
 /** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
 export interface ModelPlan {
@@ -27,6 +28,8 @@ export interface ModelPlan {
   figures: PlanFigures
   /** Threads of its engine; null if it computes on GPUs alone, or with as many threads as it chooses. */
   threads: ProcessorThreads | null
+  /** What its schedule does now and next. */
+  schedule: readonly ScheduledState[]
   /** The newest of the model with its current settings; null before any. */
   benchmark: ModelBenchmark | null
 }
@@ -55,6 +58,8 @@ export interface PlannedDevice {
   freeBytes: number
   /** Why it is not used for now, as a sentence; null if it is. */
   fault: string | null
+  /** Why it is given to other programs for now, as a sentence; null if it is not. */
+  paused: string | null
   /** What the model would use of it; 0 on a device that it does not get. */
   neededBytes: number
   engines: { engineId: string | null; modelId: string; bytes: number; evicted: boolean; keptLoaded: boolean }[]

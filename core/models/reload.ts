@@ -53,7 +53,7 @@ export interface ConfigurationStatus {
 }
 
 /**
- * Applies changes of `models` and `plans` in infer.yaml to the running server. A file that cannot be read or is invalid changes
+ * Applies changes of `models`, `plans` and `gpu` in infer.yaml to the running server. A file that cannot be read or is invalid changes
  * nothing; the error is logged once, with its position. Settings other than `models` are read only at the start.
  */
 export function openReload(options: {
@@ -64,11 +64,14 @@ export function openReload(options: {
   registry: Pick<Registry, 'replace'>
   plans?: Pick<Plans, 'replace'>
   fleet: Pick<Fleet, 'reconfigured'>
+  /** Called with a valid configuration before the fleet is told. */
+  applied?: (config: Config) => void
   log: Log
   settleMs?: number
 }) {
-  const { path, config, check, registry, plans, fleet, log, settleMs = 100 } = options
+  const { path, config, check, registry, plans, fleet, applied, log, settleMs = 100 } = options
   const atStart = settingsOf(config)
+  let { gpu } = config
   // Starts without content, so that the first reload finds a change since the start.
   let last: Read = { error: 'ENOENT' }
   let status: ConfigurationStatus = { path, readAt: Date.now(), fault: null, pending: [], applied: 0, refused: 0 }
@@ -95,7 +98,10 @@ export function openReload(options: {
       const newlyPending = pending.filter(name => !status.pending.includes(name))
       if (newlyPending.length > 0)
         log.warn('Changed settings take effect at the next start', { settings: newlyPending.join(', ') })
-      const isApplied = force || anyChange(changes) || changedPlans.length > 0 || status.fault !== null
+      const changedQuiet = !isDeepStrictEqual(next.gpu, gpu)
+      gpu = next.gpu
+      applied?.(next)
+      const isApplied = force || anyChange(changes) || changedPlans.length > 0 || changedQuiet || status.fault !== null
       status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (isApplied ? 1 : 0) }
       if (isApplied)
         log.info('The configuration was read again', { path, ...fieldsOf({ ...changes, plans: changedPlans }) })
@@ -148,7 +154,7 @@ function textOf(read: Read, before: Read): string {
 
 /** Returns every setting that is read only at the start, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
-  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans'].includes(name))
+  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans', 'gpu'].includes(name))
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
 }

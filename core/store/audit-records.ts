@@ -15,7 +15,7 @@ export interface Actor {
 export const theServer: Actor = { kind: 'server', tokenId: null, userId: null, address: null, osUser: null }
 
 /** The kinds of objects that administrative acts change. */
-export const auditTargets = ['organization', 'user', 'token', 'webhook_endpoint'] as const
+export const auditTargets = ['organization', 'user', 'token', 'webhook_endpoint', 'device_pause'] as const
 export type AuditTarget = (typeof auditTargets)[number]
 
 /** One administrative act. `before` and `after` have the changed fields under their names in the API, and no secrets. */
@@ -50,8 +50,10 @@ export interface AuditFilter {
   until?: number
 }
 
-/** Administrative acts, kept for ever. Each is recorded in the transaction of the act. */
+/** Administrative acts, kept for ever. Each that changes the store is recorded in the transaction of the act. */
 export interface AuditStore {
+  /** Adds an entry for an act that changes nothing in the store. */
+  record(entry: AuditEntry): Promise<void>
   /** Newest first. A page may have fewer than `limit` records; `next` is the cursor of the next page, null at the end. */
   list(organizationId: string, filter: AuditFilter): Promise<{ records: AuditRecord[]; next: number | null }>
 }

@@ -311,7 +311,7 @@ export async function openMemory(options: {
       await measure()
       return reported !== before
     },
-    snapshot: (): DeviceSnapshot[] =>
+    snapshot: (): Omit<DeviceSnapshot, 'paused'>[] =>
       devices().map(({ id, kind, name, totalBytes, usedBytes, utilization, temperatureCelsius, ...device }) => ({
         id,
         kind,

@@ -1,3 +1,4 @@
+import { invalidValue } from '../../core/failure.ts'
 import type { LeftDevice } from '../../core/models/fleet.ts'
 import type { Device } from '../devices/device.ts'
 
@@ -33,4 +34,27 @@ export function namedCards(
   const known = cards.map(({ id, name }) => `${id} (${name})`).join(', ')
   const here = known === '' ? 'this server has found none' : `this server has ${known}`
   return { missing: `'${modelId}' is to use the GPU '${unknown}' (devices), and ${here}.` }
+}
+
+/**
+ * Returns the ids of the devices that a person means by ids, numbers, UUIDs or names; `cpu` is the processor. Throws Failure
+ * `invalid_value`.
+ */
+export function idsOfDevices(
+  names: readonly string[],
+  devices: readonly Pick<Device, 'id' | 'name' | 'uuid'>[],
+  left: readonly LeftDevice[],
+): string[] {
+  const ids = new Set<string>()
+  for (const name of names) {
+    const by = /^\d+$/.test(name) ? Number(name) : name
+    const found = devices.filter(device => isNamed(device, by))
+    for (const { id } of found) ids.add(id)
+    if (found.length > 0) continue
+    const others = left.find(card => isNamed({ ...card, uuid: null }, by))
+    const known = devices.map(({ id, name }) => `${id} (${name})`).join(', ')
+    const text = others ? others.reason : `There is no device '${name}' here. This server has ${known}.`
+    throw invalidValue(text, { param: 'devices' })
+  }
+  return [...ids]
 }

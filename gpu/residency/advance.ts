@@ -3,11 +3,12 @@ import { type BackoffRules, circuitState } from './backoff.ts'
 import {
   expectedLoadMs,
   expectedWorkMs,
+  isKeptLoaded,
   isSurplus,
-  liveResidents,
   type ModelState,
   type Resident,
   runningOf,
+  servingResidents,
   shortage,
   slotsOf,
 } from './model-state.ts'
@@ -16,9 +17,10 @@ import {
   type Occupant,
   type PlacementDecision,
   type PlacementRequest,
-  place,
   type Reservation,
+  type WaitForPause,
 } from './place.ts'
+import { placeUnpaused } from './place-unpaused.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -47,8 +49,18 @@ export type Step =
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
-  /** Its memory is in use by busy engines; decided again at `until`. Models that are placed after it leave it `reserve`. */
-  | { do: 'wait'; reason: string; for: readonly string[]; until: number | null; reserve: Reservation | null }
+  /**
+   * Its memory is in use by busy engines, or its devices are paused; decided again at `until`. Models that are placed after it
+   * leave it `reserve`.
+   */
+  | {
+      do: 'wait'
+      reason: string
+      for: readonly string[]
+      until: number | null
+      reserve: Reservation | null
+      pause?: WaitForPause | undefined
+    }
   /** It is too far behind the reference order: the engines in `drain` accept no more requests. */
   | { do: 'drain'; reason: string; for: readonly string[]; drain: readonly string[]; reserve: Reservation }
   | Extract<PlacementDecision, { do: 'load' }>
@@ -69,7 +81,7 @@ export function nextStep(
   const missing = shortage(state)
   const waits = demand !== undefined || state.loadWaiters.length > 0
   if (!waits && missing === 0) return { do: 'nothing' }
-  const live = liveResidents(state)
+  const live = servingResidents(state)
   if (live.some(resident => resident.state === 'starting')) return { do: 'continue' }
   const { min, max } = state.model.replicas
   if (live.length >= Math.max(min, max)) return { do: 'continue' }
@@ -91,7 +103,7 @@ export function nextStep(
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
   const wait = { do: 'wait' as const, reason, for: decision.for }
-  if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null }
+  if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null, pause: decision.pause }
   const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
   const isLate = waitedFor.every(({ surplus, turnUntil }) => surplus && turnUntil === null)
   const lateAt = isLate ? now : becomesLateAt(state, demand, decision.reserve, occupants, rules)
@@ -114,7 +126,7 @@ export function doOthersWait(
 ): boolean {
   if (state.placement.longer === undefined) return false
   for (const other of pending) {
-    if (other === state || other.isUnplaceable || liveResidents(other).length > 0) continue
+    if (other === state || other.isUnplaceable || servingResidents(other).length > 0) continue
     if (shortage(other) > 0 || other.loadWaiters.length > 0 || demandOf(other) !== undefined) return true
   }
   return false
@@ -127,7 +139,7 @@ export const requestOf = ({ placement, keepsFewest }: ModelState, othersWait: bo
 /** Whether its requests would wait longer for the engines that it has than another one takes to load. */
 function needsReplica(state: ModelState, demand: Demand | undefined): boolean {
   if (!demand) return state.loadWaiters.length > 0
-  const slots = Math.max(1, slotsOf(liveResidents(state)))
+  const slots = Math.max(1, slotsOf(servingResidents(state)))
   return expectedWorkMs(state.durations, demand) / slots > expectedLoadMs(state)
 }
 
@@ -165,10 +177,10 @@ export function placeAsClaimed(
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
 ): PlacementDecision {
-  const decision = place(request, occupants, capacities)
+  const decision = placeUnpaused(request, occupants, capacities)
   if (decision.do !== 'wait' || claimed.length === 0) return decision
   const others = occupants.map(other => (claimed.includes(other.engineId) ? other : { ...other, pinned: true }))
-  const kept = place(request, others, capacities)
+  const kept = placeUnpaused(request, others, capacities)
   return kept.do === 'refuse' ? decision : kept
 }
 
@@ -210,7 +222,7 @@ export function occupantsOf(
         surplus: readyAt !== null && !isReserved && isSurplus(resident, runningOf(serves), reserved),
         turnSince: isReserved ? null : readyAt,
         turnUntil,
-        pinned: !serves.retired && liveResidents(serves).indexOf(resident) < serves.model.replicas.min,
+        pinned: isKeptLoaded(resident),
         lastUsedAt: resident.lastUsedAt,
         runMs: serves.durations.runMs,
         reloadMs,
@@ -250,7 +262,7 @@ export function byUrgency(
     const since = Math.min(demand ? now - demand.oldestWaitMs : now, waiter?.since ?? now)
     const first = waiter !== undefined || (demand?.interactive ?? 0) > 0
     const start = demand?.referenceStart ?? Number.POSITIVE_INFINITY
-    return { state, since, start, first, served: liveResidents(state).length > 0 }
+    return { state, since, start, first, served: servingResidents(state).length > 0 }
   })
   ordered.sort(
     (a, b) =>

@@ -3,11 +3,11 @@ import {
   expectedLoadMs,
   expectedRunMs,
   expectedWorkMs,
-  liveResidents,
   loadIsKnown,
   type ModelState,
   pausedUntil,
   type Resident,
+  servingResidents,
   slotsOf,
   untilFree,
 } from './model-state.ts'
@@ -51,7 +51,7 @@ export function expectedWait(
   const known = (ms: number): ExpectedWait => ({ etaMs: ms, retryMs: ms })
   const pauseEnd = pausedUntil(state, now)
   if (pauseEnd !== null) return known(pauseEnd - now)
-  const live = liveResidents(state)
+  const live = servingResidents(state)
   const starting = live.find(resident => resident.state === 'starting')
   if (starting) return known(untilReady(starting, expectations))
   const slots = slotsOf(live)
@@ -61,7 +61,10 @@ export function expectedWait(
   const at = order.findIndex(({ model, retired }) => model.id === state.model.id && !retired)
   const before = order.slice(0, Math.max(0, at))
   const ahead = before
-    .filter(other => other.placement.kind === state.placement.kind && liveResidents(other).length === 0)
+    .filter(
+      other =>
+        other.placement.kind === state.placement.kind && servingResidents(other).length === 0 && !other.waitsForPause,
+    )
     .reduce((sum, other) => sum + turnMs(other, demandOf(other), expectations), 0)
   const retryMs = Math.max(0, failedUntil, ...blocked) + ahead / roomsFor(state, capacities)
   const clearing = evicts || ahead > 0 ? clearingMs : 0

@@ -1,8 +1,7 @@
 import { Failure, retryAfter } from '../../core/failure.ts'
-import type { Demand, ModelActivity, ResidentState } from '../../core/models/fleet.ts'
+import type { Demand, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { type BackoffRules, circuitState, type StartFailures } from './backoff.ts'
-import type { ExpectedWait } from './expected-wait.ts'
+import type { StartFailures } from './backoff.ts'
 import type { FirstLoad } from './first-load.ts'
 import type { Chosen, LongerContext, PlacementRequest } from './place.ts'
 
@@ -41,8 +40,11 @@ export interface Resident {
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
   pause: EnginePause | null
-  /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
-  draining: 'turn' | 'unload' | null
+  /**
+   * Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests, as somebody has
+   * asked or because a device of it is paused.
+   */
+  draining: 'turn' | 'unload' | 'pause' | null
   readyAt: number | null
   lastUsedAt: number
   /** Whether it has completed at least one request. */
@@ -116,6 +118,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   waitsFor: [] as readonly string[],
   /** When these make room at the latest; null if that is not known. */
   waitsUntil: null as number | null,
+  /** It waits for devices that are paused. */
+  waitsForPause: false,
   /** The engines that were drained for it: it waits for these, although others may be idle for a moment. */
   claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
@@ -178,15 +182,30 @@ export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =
 export function isSurplus(resident: Resident, running: number, leave: ReadonlySet<string> = new Set()): boolean {
   const { serves } = resident
   const others = serves.residents.filter(
-    other => other !== resident && other.state === 'ready' && other.draining !== 'unload' && !leave.has(other.engineId),
+    other => other !== resident && other.state === 'ready' && !leaves(other) && !leave.has(other.engineId),
   )
   return others.length >= Math.max(1, serves.model.replicas.min) && running <= slotsOf(others)
 }
 
 export const runningOf = ({ residents }: ModelState): number => residents.reduce((sum, { leases }) => sum + leases, 0)
 
+/** Whether it is unloaded once its requests have ended. */
+export const leaves = ({ draining }: Pick<Resident, 'draining'>): boolean =>
+  draining === 'unload' || draining === 'pause'
+
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')
+
+/** Those that are not on a paused device: the model may get another engine elsewhere for one that is. */
+export const servingResidents = (state: ModelState): Resident[] =>
+  liveResidents(state).filter(({ draining }) => draining !== 'pause')
+
+/** Whether `replicas.min` keeps it loaded. */
+export function isKeptLoaded(resident: Resident): boolean {
+  const { retired, model } = resident.serves
+  const at = servingResidents(resident.serves).indexOf(resident)
+  return !retired && at >= 0 && at < model.replicas.min
+}
 
 const isPaused = ({ pause }: Resident, now: number): boolean => pause !== null && (pause.probing || now < pause.until)
 
@@ -220,16 +239,13 @@ export function freeResident(state: ModelState, now: number, alone = false, pref
 }
 
 const readyResident = (state: ModelState): Resident | undefined =>
-  state.residents.find(resident => resident.state === 'ready' && resident.draining !== 'unload')
+  state.residents.find(resident => resident.state === 'ready' && !leaves(resident))
 
 /** How many engines there are fewer than `replicas.min`. */
 export const shortage = (state: ModelState): number =>
   state.unloaded || state.retired || !state.model.enabled
     ? 0
-    : Math.max(0, state.model.replicas.min - liveResidents(state).length)
-
-const loading = (state: ModelState): Resident | undefined =>
-  state.residents.find(resident => resident.state === 'starting')
+    : Math.max(0, state.model.replicas.min - servingResidents(state).length)
 
 /** True when an engine has completed a request, or ran so long that its end does not count as a failed start. */
 export const isProven = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
@@ -291,7 +307,8 @@ export const unplaceable = (reason: string, { impossible, loadFault }: ModelStat
 export const enginePaused = (modelId: string, retryAfterMs: number, engineText?: string): Failure =>
   new Failure('no_capacity', pauseText(modelId, retryAfterMs), { retryAfterMs, askedByEngine: true, engineText })
 
-const pauseText = (modelId: string, ms: number): string =>
+/** Why a model whose engines all asked for a pause takes no requests. */
+export const pauseText = (modelId: string, ms: number): string =>
   `The engine of '${modelId}' takes no requests for another ${Math.ceil(ms / 1000)} s, as it has asked (Retry-After).`
 
 export const modelsClosed = (): Failure =>
@@ -300,44 +317,3 @@ export const modelsClosed = (): Failure =>
 /** Milliseconds of the wait from `from` to `now` in which this resident was loading. */
 export const loadedDuring = (resident: Resident, from: number, now: number): number =>
   resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
-
-/**
- * A model's status for users and for the queue. `unfit`: why it fits nowhere on this machine; null when it fits.
- * `expected`: how long its waiting requests should wait; null while nothing waits.
- */
-export function activityOf(
-  state: ModelState,
-  {
-    now,
-    rules,
-    unfit,
-    expected,
-  }: { now: number; rules: BackoffRules; unfit: string | null; expected: ExpectedWait | null },
-): ModelActivity {
-  const open = circuitState(state.failures, now, rules) === 'open'
-  const pauseEnd = pausedUntil(state, now)
-  const ready = state.residents.some(resident => resident.state === 'ready')
-  const status = !state.model.enabled
-    ? 'disabled'
-    : ready
-      ? 'warm'
-      : loading(state)
-        ? 'loading'
-        : open || state.isUnplaceable || unfit !== null
-          ? 'unavailable'
-          : 'cold'
-  return {
-    status,
-    reason:
-      pauseEnd !== null
-        ? pauseText(state.model.id, pauseEnd - now)
-        : ready
-          ? null
-          : (state.failures?.reason ?? state.reason ?? unfit),
-    etaMs: expected?.etaMs ?? null,
-    retryMs: expected?.retryMs ?? null,
-    etaIsMeasured: expected !== null && loadIsKnown(state),
-    engineStarts: state.engineStarts,
-    engineFailures: state.engineFailures,
-  }
-}

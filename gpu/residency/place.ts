@@ -22,6 +22,8 @@ export interface DeviceCapacity {
   fault?: string
   /** Bytes that other programs use; 0 if absent. */
   usedByOthers?: number
+  /** It is given to other programs for now: for how long, milliseconds (null: nobody knows), and `is paused until …`. */
+  pause?: { endsInMs: number | null; text: string }
 }
 
 /** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
@@ -95,8 +97,13 @@ export interface LongerContext {
 export type PlacementDecision =
   | ({ do: 'load'; evict: readonly string[] } & Chosen)
   /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. `where`: the devices then. */
-  | { do: 'wait'; for: readonly string[]; reserve: Reservation; where: Chosen; reason: string }
+  | { do: 'wait'; for: readonly string[]; reserve: Reservation; where: Chosen; reason: string; pause?: WaitForPause }
   | { do: 'refuse'; reason: string }
+
+/** It waits for devices that are paused for this long, milliseconds; null where nobody knows. */
+export interface WaitForPause {
+  endsInMs: number | null
+}
 
 /** Where an engine is placed. */
 export interface Chosen {

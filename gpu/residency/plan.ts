@@ -24,6 +24,7 @@ import {
   pausedUntil,
   placementAs,
   type Resident,
+  servingResidents,
   shortage,
   slotsOf,
 } from './model-state.ts'
@@ -32,7 +33,7 @@ import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
-export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'benchmark'> & {
+export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark'> & {
   /** The layout with which it would be loaded. */
   layout: Pick<Resident, 'placement' | 'longer'>
 }
@@ -97,10 +98,16 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
   }
   const evicts = chosen.evict.length > 0
   const layout = { placement: placementAs(state.placement, chosen.longer), longer: chosen.longer }
+  const expected = () => {
+    const ends = step.do === 'wait' && step.pause ? step.pause.endsInMs : undefined
+    if (ends === null) return null
+    if (ends !== undefined) return Math.round(ends + expectedLoadMs(state))
+    return Math.round(expectedWait(asked, expectations, evicts).etaMs)
+  }
   return {
     modelId: state.model.id,
     ...outcome,
-    etaMs: outcome.etaMs === undefined ? Math.round(expectedWait(asked, expectations, evicts).etaMs) : outcome.etaMs,
+    etaMs: outcome.etaMs === undefined ? expected() : outcome.etaMs,
     evict: chosen.evict.map(describe).flatMap((one): PlannedEviction[] => {
       const { engineId, modelId } = identify(one, resident)
       return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []
@@ -140,7 +147,7 @@ function outcomeOf(
   const pauseEnd = pausedUntil(state, now)
   if (pauseEnd !== null) return { status: 'wait', detail: enginePaused(state.model.id, pauseEnd - now).message }
   if (step.do === 'load') return { status: 'load', detail: loadSentence(state, step, step.evict.map(modelOf)) }
-  const live = liveResidents(state)
+  const live = servingResidents(state)
   const ready = live.filter(resident => resident.state === 'ready')
   if (ready.length > 0)
     return {
@@ -204,7 +211,7 @@ function choiceOf(
   capacities: readonly DeviceCapacity[],
   othersWait: boolean,
 ): Choice {
-  const mayEvict = liveResidents(state).length === 0 || shortage(state) > 0
+  const mayEvict = servingResidents(state).length === 0 || shortage(state) > 0
   const decision = placeAsClaimed({ ...requestOf(state, othersWait), mayEvict }, state.claimed, occupants, capacities)
   if (decision.do === 'load') return decision
   return decision.do === 'refuse' ? noChoice : { ...decision.where, evict: decision.reserve.engines }
@@ -242,7 +249,7 @@ function devicesOf(
   const occupants = onSharedMemory(engines, capacities)
   return capacities
     .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
-    .map(({ id, capacity, fault = null }) => {
+    .map(({ id, capacity, fault = null, pause }) => {
       const engines = occupants
         .filter(one => one.devices.includes(id))
         .map(one => ({
@@ -253,7 +260,15 @@ function devicesOf(
         }))
       const freeBytes = Math.max(0, capacity - engines.reduce((sum, { bytes }) => sum + bytes, 0))
       const neededBytes = shareOn({ bytes: placement.bytes, ...chosen }, id)
-      return { id, capacityBytes: capacity, freeBytes, fault, neededBytes, engines }
+      return {
+        id,
+        capacityBytes: capacity,
+        freeBytes,
+        fault,
+        paused: pause ? `${id} ${pause.text}.` : null,
+        neededBytes,
+        engines,
+      }
     })
 }
 

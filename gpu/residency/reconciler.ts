@@ -10,9 +10,10 @@ import {
   freeBytes,
   type PlacementDecision,
   type PlacementRequest,
-  place,
   type Reservation,
+  type WaitForPause,
 } from './place.ts'
+import { placeUnpaused } from './place-unpaused.ts'
 import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
@@ -81,7 +82,9 @@ export function openReconciler(
 
   /** Runs the reference schedule while a model waits for an engine, and only then. */
   function follow(now: number): void {
-    const waits = [...pending].some(state => states.liveResidents(state).length === 0 && demandOf(state) !== undefined)
+    const waits = [...pending].some(
+      state => states.servingResidents(state).length === 0 && demandOf(state) !== undefined,
+    )
     if (!waits) return reference.rest()
     const next = reference.advance(now, () => occupied(now, []), { find, capacities: capacities() })
     if (next !== null) wakeBy(Math.max(next, now + followMs))
@@ -99,6 +102,8 @@ export function openReconciler(
     state.isUnplaceable = step.do === 'refuse'
     if (step.do !== 'wait') state.claimed = step.do === 'drain' ? step.reserve.engines : []
     state.waitsFor = 'for' in step ? step.for : []
+    const serving = states.servingResidents(state)
+    state.waitsForPause = step.do === 'wait' && step.pause !== undefined && serving.length === 0
     state.waitsUntil = step.do === 'drain' ? now : step.do === 'wait' ? step.until : null
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
@@ -130,13 +135,30 @@ export function openReconciler(
     }
   }
 
+  /**
+   * Until when the model waits for paused devices, and why; undefined if it does not. Without requests too, so that
+   * people see it before they send one.
+   */
+  function pauseOf(state: ModelState): { pause: WaitForPause; reason: string } | undefined {
+    if (states.servingResidents(state).length > 0) return undefined
+    const all = capacities()
+    if (!all.some(({ pause }) => pause)) return undefined
+    const request = { ...state.placement, mayEvict: true }
+    const decision = placeUnpaused(request, occupied(effects.now(), []), all)
+    return decision.do === 'wait' && decision.pause ? { pause: decision.pause, reason: decision.reason } : undefined
+  }
+
   return {
     demandOf,
+    pauseOf,
     /** How long the waiting requests of the model should wait; null when nothing waits for it. */
     expected(state: ModelState): ExpectedWait | null {
       const loads = state.loadWaiters.length > 0 || state.residents.some(({ state }) => state === 'starting')
       if (!loads && demandOf(state) === undefined) return null
       const now = effects.now()
+      const ends = pauseOf(state)?.pause.endsInMs
+      if (ends === null) return null
+      if (ends !== undefined) return { etaMs: ends + states.expectedLoadMs(state), retryMs: ends }
       return expectedWait(state, {
         now,
         demandOf,
@@ -155,7 +177,8 @@ export function openReconciler(
       const all = occupied(effects.now(), [])
       return capacities().every(device => !devices.includes(device.id) || freeOn(device, all) > -1)
     },
-    place: (request: PlacementRequest): PlacementDecision => place(request, occupied(effects.now(), []), capacities()),
+    place: (request: PlacementRequest): PlacementDecision =>
+      placeUnpaused(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
     plan: (state: ModelState, refusal: string | null = null): Plan =>
       planOf(state, refusal, {
@@ -196,6 +219,8 @@ export function openReconciler(
       follow(now)
       for (const state of byUrgency(pending, demandOf, now)) advance(state, now, reserved)
     },
+    /** What the reference order has begun on devices that are paused now, or could not begin there, is begun anew. */
+    beginAnew: (): void => reference.rest(),
     isClosed: (): boolean => closed,
     close(): void {
       closed = true

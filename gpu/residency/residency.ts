@@ -1,5 +1,6 @@
 import type { SlotQueue } from '../../core/models/fleet.ts'
 import { movingAverage } from '../../core/moving-average.ts'
+import { activityOf } from './activity.ts'
 import type { ResidencyRules } from './advance.ts'
 import { engineEvents } from './engine-events.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
@@ -115,7 +116,7 @@ export function openResidency(
     if (state.residents.length > 1) leaveIfSurplus(resident)
     if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
     if (resident.leases > 0) return
-    if (resident.draining === 'unload') residents.stop(resident, 'unloaded')
+    if (states.leaves(resident)) residents.stop(resident, resident.draining === 'pause' ? devicePaused : 'unloaded')
     reconciler.run()
     if (resident.state === 'ready' && resident.leases === 0) reconciler.wakeWhenIdle(resident)
   }
@@ -146,6 +147,24 @@ export function openResidency(
       for (const state of all.values()) reconciler.addIfNeeded(state)
       reconciler.run()
     },
+    /**
+     * Other devices are paused than before. Engines on paused ones leave, idle and starting ones at once, the others after their
+     * requests or, with `atOnce`, with them. Those that have not left when their devices are used again stay.
+     */
+    pausesChanged({ atOnce }: { atOnce: boolean }): void {
+      const paused = new Set(capacities().flatMap(({ id, pause }) => (pause ? [id] : [])))
+      for (const resident of residents.all()) {
+        if (resident.state === 'stopping') continue
+        const isPaused = resident.devices.some(id => paused.has(id))
+        if (!isPaused && resident.draining === 'pause') resident.draining = null
+        if (!isPaused) continue
+        resident.draining = 'pause'
+        if (resident.leases === 0 || atOnce) residents.stop(resident, devicePaused, atOnce)
+      }
+      reconciler.beginAnew()
+      for (const state of all.values()) reconciler.addIfNeeded(state)
+      reconciler.run()
+    },
     tick(): void {
       const now = effects.now()
       reconciler.woken()
@@ -172,7 +191,8 @@ export function openResidency(
     activity(state: ModelState) {
       const unfit = unfitReason(state.placement, capacities())
       const expected = unfit === null && !state.isUnplaceable ? reconciler.expected(state) : null
-      return states.activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, expected })
+      const pause = reconciler.pauseOf(state)?.reason ?? null
+      return activityOf(state, { now: effects.now(), rules: rules.backoff, unfit, expected, pause })
     },
     plan: reconciler.plan,
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */
@@ -182,5 +202,8 @@ export function openResidency(
     },
   }
 }
+
+/** Why an engine on a paused device is stopped. */
+const devicePaused = 'its device is paused'
 
 export type Residency = ReturnType<typeof openResidency>

@@ -130,6 +130,14 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   gauge('infer_device_usable', '1, or 0 while a card has a fault and gets no engine.', ['device'], set => {
     for (const { id, fault } of fleet.snapshot().devices) set.set({ device: id }, fault === null ? 1 : 0)
   })
+  gauge(
+    'infer_device_paused',
+    '1, or 0 while infer uses the device: it is given to other programs.',
+    ['device'],
+    set => {
+      for (const { id, paused } of fleet.snapshot().devices) set.set({ device: id }, paused === null ? 0 : 1)
+    },
+  )
   const reading = (name: string, help: string, of: (device: DeviceReadings) => number | null) =>
     gauge(name, `${help} Absent where the driver does not report it.`, ['device'], set => {
       for (const device of fleet.snapshot().devices) {

@@ -9,7 +9,7 @@ import {
   oneOf,
   string,
 } from '../../core/schemas/fields.ts'
-import { viewOf } from './view-of.ts'
+import { seconds, viewOf } from './view-of.ts'
 
 const Reading = z.number().nullable()
 const absence = 'Null if the driver does not report it, for MIG slices and the CPU.'
@@ -32,6 +32,13 @@ export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
   booked_bytes: integer('Bytes reserved for engines.'),
   fault: nullableString('Why it is not used for now, as a sentence; null if it is.'),
+  paused: nullable(
+    z.object({
+      until: nullableInteger('Unix seconds at which it is used again; null if nobody knows.'),
+      reason: string('The same as a sentence.'),
+    }),
+    'Set while the device is given to other programs: see `POST /api/gpu/pause`.',
+  ),
   utilization: Reading.describe(
     'Fraction of the last sample period (up to 1 s) in which a kernel ran on the device, 0 to 1. Null if the driver does not report it, for MIG slices and the CPU.',
   ),
@@ -57,5 +64,6 @@ export const deviceStatus = (device: DeviceSnapshot, processes: readonly DeviceP
     total_bytes: Math.round(device.totalBytes),
     used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
     booked_bytes: Math.round(device.bookedBytes),
+    paused: device.paused && { until: seconds(device.paused.endsAt), reason: device.paused.reason },
     processes: processes?.map(one => viewOf(ProcessStatus, one, {})) ?? null,
   })

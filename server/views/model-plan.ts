@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ModelBenchmark } from '../../core/models/benchmark.ts'
 import type { ModelPlan as Plan } from '../../core/models/model-plan.ts'
+import { scheduledActions } from '../../core/models/model-schedule.ts'
 import {
   array,
   boolean,
@@ -16,6 +17,7 @@ import {
 } from '../../core/schemas/fields.ts'
 import { LeftDevice } from './device-status.ts'
 import { EnginePlacement, placementView } from './engine-placement.ts'
+import { seconds } from './view-of.ts'
 
 const modelId = nullableString('Id of its model; null if the token may not use that model.')
 const engineId = nullableString('Id of the engine; null for memory that is reserved for a model that is loaded first.')
@@ -54,6 +56,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
       memory_bytes: integer('Bytes for models: without a reserve, and without what other programs use.'),
       free_bytes: integer('Bytes that no engine uses or has reserved.'),
       fault: nullableString('Why it is not used for now, as a sentence; null if it is.'),
+      paused: nullableString('Until when it is given to other programs, as a sentence; null if it is not.'),
       needed_bytes: integer('Bytes that the model would use; 0 on devices that it does not get.'),
       engines: array(
         'Who is on it now.',
@@ -91,6 +94,14 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
     'Null if it is refused, computes on GPUs alone, or chooses its threads itself.',
   ),
+  schedule: array(
+    'What `schedule` of the model does.',
+    z.object({
+      action: oneOf('What it does.', scheduledActions),
+      next_at: integer('Unix seconds at which it does that next.'),
+      until: nullableInteger('Unix seconds until which `pin` keeps the model loaded; null while it does not.'),
+    }),
+  ),
   benchmark: nullable(ModelBenchmark, 'The newest benchmark of the model with its current settings; null before any.'),
 })
 
@@ -121,6 +132,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       memory_bytes: Math.round(one.capacityBytes),
       free_bytes: Math.round(one.freeBytes),
       fault: one.fault,
+      paused: one.paused,
       needed_bytes: Math.round(one.neededBytes),
       engines: one.engines.map(engine => ({
         engine_id: engine.engineId,
@@ -142,6 +154,11 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
       order_bound: figures.orderBound,
     },
     threads: plan.threads,
+    schedule: plan.schedule.map(one => ({
+      action: one.do,
+      next_at: seconds(one.nextAt),
+      until: seconds(one.until),
+    })),
     benchmark: plan.benchmark,
   }
 }

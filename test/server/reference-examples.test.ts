@@ -121,6 +121,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     for (const name of [
       'GET /std/v1/models',
       'GET /api/model-status',
+      'GET /api/gpu',
       'GET /api/tasks',
       'GET /api/voice/models',
       'POST /api/session/codes',
@@ -135,6 +136,8 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('POST /api/models/{id}/benchmark', { path })
     await run.send('GET /api/models/{id}', { path })
     await run.send('POST /api/models/{id}/unload', { path, query: { wait: '30' } })
+    await run.send('POST /api/gpu/pause', { body: { devices: ['cpu'], for: 60 } })
+    await run.send('POST /api/gpu/resume', { body: {} })
   })
 
   test('jobs and their events', async () => {

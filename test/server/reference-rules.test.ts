@@ -11,7 +11,7 @@ const operations = operationsOf(api)
 /** The verbs that summaries begin with. Add one where none of them describes an operation. */
 const verbs = new Set(
   (
-    'Add Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Redeliver Remove Replace ' +
+    'Add Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Pause Redeliver Remove Replace ' +
     'Rerank Resume Retry Revoke Rewrite Rotate Run Score Send Start Stream Submit Suspend Test Transcribe Translate Unload ' +
     'Update Upload Validate'
   ).split(' '),

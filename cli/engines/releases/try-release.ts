@@ -151,7 +151,7 @@ async function answerOf(
   const preset = presetOf(model)
   const port = await freePort()
   const gpus = build.backend === 'cpu' ? 0 : 1
-  const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, bytes: 0, backend: null }
+  const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
   const [, ...args] = preset.command(model, facts).map(part => part.replaceAll('{port}', String(port)))
   const key = 'trial'
   const child = spawn(program, args, {

@@ -23,6 +23,14 @@ export function openAudit(connection: Connection) {
   }
 }
 
+/** The writer's command for acts that change nothing in the store. */
+export const auditCommands = (audit: ReturnType<typeof openAudit>) =>
+  ({
+    'audit.record'({ actor: by, targetId: id, ...entry }) {
+      audit({ ...entry, id, by })
+    },
+  }) satisfies Statements
+
 type AuditRow = RowOf<Omit<AuditRecord, 'actor'>, 'before' | 'after'> & Omit<Actor, 'kind'> & { actor: Actor['kind'] }
 
 const record = ({ actor: kind, tokenId, userId, address, osUser, ...row }: AuditRow): AuditRecord => ({

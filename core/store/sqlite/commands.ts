@@ -1,4 +1,5 @@
 import type { Statements } from '../method-table.ts'
+import { auditCommands } from './audit.ts'
 import { batchCommands } from './batches.ts'
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
@@ -29,6 +30,7 @@ import type { WriteContext } from './write-context.ts'
  */
 export const openCommands = (connection: Connection, context: WriteContext) =>
   ({
+    ...auditCommands(context.audit),
     ...organizationCommands(connection, context),
     ...spendCommands(context),
     // Here, because the writer alone knows the count of its jobs.

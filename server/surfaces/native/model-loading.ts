@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
@@ -22,11 +21,12 @@ import { ownsMachine, requireMachineOwner } from '../../http/access/reach.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { EngineStatus, engineOf } from '../../views/engine-status.ts'
 import { ModelPlan, modelPlanView } from '../../views/model-plan.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { seconds, viewOf } from '../../views/view-of.ts'
 import { allowedModels, modelNotFound } from '../../work/allowed-models.ts'
-import { EngineStatus, engineOf } from './status.ts'
+import { Wait, waitFor } from '../../work/wait-seconds.ts'
 
 const route = routeOf({ tag: 'Models' })
 
@@ -85,10 +85,6 @@ export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
 ]
 
 const One = z.object({ id: string('Id of the model. It may contain `/`.') })
-const Wait = z.strictObject({
-  wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
-})
-
 const ModelEngine = EngineStatus.extend({
   command: array('Program and arguments; empty for a remote engine.', z.string()),
 }).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
@@ -131,19 +127,6 @@ export function findModel(id: string, exchange: ClientExchange, { registry }: Ow
   const model = models.find(one => one.id === id)
   if (model) return model
   throw modelNotFound(id, models, '/api/model-status', 'id')
-}
-
-/**
- * Waits for the work at most this many seconds, and only while the client is connected. Throws what the work throws.
- */
-async function waitFor(seconds: number, work: Promise<void>, exchange: ClientExchange) {
-  const done = new AbortController()
-  // After the wait, errors are shown by the model's status.
-  work.catch(() => undefined)
-  const signal = AbortSignal.any([done.signal, exchange.signal])
-  const time = delay(seconds * 1_000, undefined, { signal }).catch(() => undefined)
-  await Promise.race([work, time]).finally(() => done.abort())
-  exchange.signal.throwIfAborted()
 }
 
 /** Returns the settings with masked values of environment variables, which may be secrets. */

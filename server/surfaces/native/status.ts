@@ -23,31 +23,14 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import type { Timing } from '../../metrics/timings.ts'
 import { DeviceStatus, deviceStatus, LeftDevice } from '../../views/device-status.ts'
-import { EnginePlacement, placementView } from '../../views/engine-placement.ts'
+import { EngineStatus, engineOf } from '../../views/engine-status.ts'
 import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
-import { seconds, viewOf } from '../../views/view-of.ts'
+import { seconds } from '../../views/view-of.ts'
 import { allowedModels } from '../../work/allowed-models.ts'
 
 const route = routeOf({ tag: 'System' })
-
-export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
-  id: string('Id of the engine.'),
-  model_id: string('Id of the model that it serves.'),
-  state: oneOf('State of the engine.', ['starting', 'ready', 'stopping']),
-  pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
-  devices: array('Ids of the devices that it uses.', z.string()),
-  placement: EnginePlacement,
-  memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
-  device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
-  booked_memory_bytes: integer('Bytes that were reserved for it when it was started, by estimate.'),
-  used_memory_bytes: nullableInteger('Bytes that it used when that was measured last; null before.'),
-  slots: integer('How many requests it can serve at a time.'),
-  busy: integer('How many requests it serves now.'),
-  started_at: integer('Unix seconds.'),
-  last_used_at: integer('Unix seconds of the last request.'),
-})
 
 const Mean = z.number().nullable()
 const average = 'Milliseconds, moving average; null before the first.'
@@ -166,18 +149,6 @@ function loadOf(
     engine_failures: activity?.engineFailures ?? 0,
   }
 }
-
-/** Returns the status of an engine, for operators. */
-export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> =>
-  viewOf(EngineStatus, resident, {
-    id: resident.engineId,
-    placement: placementView(resident.placement),
-    memory_bytes: Math.round(resident.bytes),
-    device_memory_bytes: resident.shares.map(Math.round),
-    booked_memory_bytes: Math.round(resident.bookedBytes),
-    used_memory_bytes: resident.usedBytes === null ? null : Math.round(resident.usedBytes),
-    busy: resident.leases,
-  })
 
 /** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
 function waitingRequests({ jobs }: Owners<'jobs'>, models: ReadonlySet<string>): z.input<typeof WaitingRequest>[] {

@@ -19,6 +19,7 @@ export function slotsOnly({ slots = 32 } = {}) {
   const warm: ModelActivity = {
     status: 'warm',
     reason: null,
+    paused: false,
     etaMs: null,
     retryMs: null,
     etaIsMeasured: false,

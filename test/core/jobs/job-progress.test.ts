@@ -8,6 +8,7 @@ const now = 1_000_000
 const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
   status: 'warm',
   reason: null,
+  paused: false,
   etaMs: null,
   retryMs: null,
   etaIsMeasured: false,
@@ -69,6 +70,22 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<ProgressFacts>,
     { ...nothing, etaMs: 3_300 },
   ],
   ['a run of which nothing is known here', { status: 'processing' }, {}, nothing],
+  [
+    'it waits for a paused device, also while the engine there ends its requests',
+    {},
+    { activity: activity({ status: 'cold', paused: true, reason: "'m' waits: gpu0 is paused.", etaMs: 9_000 }) },
+    {
+      waitingFor: { reason: 'paused', detail: "'m' waits: gpu0 is paused.", etaMs: 9_000 },
+      queuePosition: 0,
+      etaMs: 13_000,
+    },
+  ],
+  [
+    'nobody knows when the pause ends',
+    {},
+    { activity: activity({ status: 'cold', paused: true, reason: 'Paused.' }) },
+    { waitingFor: { reason: 'paused', detail: 'Paused.', etaMs: null }, etaMs: null },
+  ],
   [
     'the next one waits for the slot',
     {},

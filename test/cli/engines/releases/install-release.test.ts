@@ -92,7 +92,7 @@ async function setUp(
   const programOf = (engine_version?: string) => {
     const model = Model.parse({ id: 'm', engine: kind.name, source: '/m.gguf', engine_version })
     const preset = presetOf(model)
-    const facts = { slots: 1, threads: 1, gpus: 0, memoryShare: 1, bytes: 0, backend: null }
+    const facts = { slots: 1, threads: 1, gpus: 0, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
     const found = findProgram(
       preset.command(model, facts)[0]!,
       enginePath(dataDir, '/nowhere', preset.environments!(model)),

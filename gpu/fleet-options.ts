@@ -1,0 +1,29 @@
+import type { Limits } from '../core/config.ts'
+import type { Log } from '../core/log.ts'
+import type { DeviceSetting } from '../core/models/device-setting.ts'
+import type { Model } from '../core/models/model.ts'
+import type { NewPause } from '../core/models/pause.ts'
+import type { Clock } from './clock.ts'
+import type { ProbedMachine } from './probe-machine.ts'
+
+/** What the fleet needs of the server and of the machine. */
+export interface FleetOptions {
+  models: () => readonly Model[]
+  /** The pauses of devices in the configuration. */
+  quiet?: () => readonly NewPause[]
+  dataDir: string
+  /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
+  bootId: string
+  log: Log
+  limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace'>
+  /** Called when an engine is ready, with the milliseconds that it took. */
+  onLoaded?: (modelId: string, ms: number) => void
+  clock?: Clock
+  /** The environment from which the engines' environments are built; by default that of this process. */
+  environment?: Readonly<Record<string, string | undefined>>
+  /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
+  secrets?: readonly string[]
+  /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
+  ownDevices?: readonly DeviceSetting[] | undefined
+  machine?: ProbedMachine
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import type { ResidentSnapshot } from '../../core/models/fleet.ts'
+import { array, integer, namedObject, nullableInteger, oneOf, string } from '../../core/schemas/fields.ts'
+import { EnginePlacement, placementView } from './engine-placement.ts'
+import { viewOf } from './view-of.ts'
+
+export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
+  id: string('Id of the engine.'),
+  model_id: string('Id of the model that it serves.'),
+  state: oneOf('State of the engine.', ['starting', 'ready', 'stopping']),
+  pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
+  devices: array('Ids of the devices that it uses.', z.string()),
+  placement: EnginePlacement,
+  memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
+  device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
+  booked_memory_bytes: integer('Bytes that were reserved for it when it was started, by estimate.'),
+  used_memory_bytes: nullableInteger('Bytes that it used when that was measured last; null before.'),
+  slots: integer('How many requests it can serve at a time.'),
+  busy: integer('How many requests it serves now.'),
+  started_at: integer('Unix seconds.'),
+  last_used_at: integer('Unix seconds of the last request.'),
+})
+
+/** Returns the status of an engine, for operators. */
+export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> =>
+  viewOf(EngineStatus, resident, {
+    id: resident.engineId,
+    placement: placementView(resident.placement),
+    memory_bytes: Math.round(resident.bytes),
+    device_memory_bytes: resident.shares.map(Math.round),
+    booked_memory_bytes: Math.round(resident.bookedBytes),
+    used_memory_bytes: resident.usedBytes === null ? null : Math.round(resident.usedBytes),
+    busy: resident.leases,
+  })
