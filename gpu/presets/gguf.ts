@@ -38,7 +38,7 @@ export const gguf = definePreset({
       gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
       // The engine computes its layout with the function that made the booking, so it needs the same amount of
       // memory: what the plan takes, not what earlier engines took beyond it.
-      option('--memory', planned ?? Math.max(0, Math.floor(bytes) - own)),
+      option('--memory', planned ?? model.memory ?? Math.max(0, Math.floor(bytes) - own)),
       option('--context', model.context_length),
       option('--gpu-layers', model.gpu_layers),
       option('--flash-attention', model.flash_attention),

@@ -41,10 +41,10 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     ['--context', '--gpu-layers', '--kv-type', '--no-mmap', '--mlock'],
   ],
   [
-    'the built-in engine on two GPUs with a configured amount',
+    'the built-in engine on two GPUs with a configured amount for which there is no layout',
     { memory: '6GiB' },
     { gpus: 2, bytes: 6 * 2 ** 30, backend: { gpu: 'vulkan', folder: '/b' } },
-    ['--gpu vulkan --backends /b --memory 5905580032'],
+    ['--gpu vulkan --backends /b --memory 6442450944'],
     [],
   ],
   [
