@@ -4,6 +4,7 @@ import type { GpuSetupPlan } from '../../core/models/gpu-setup.ts'
 import { behindProxy } from '../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { npmRegistry, packageIndex } from '../../core/models/package-index/find-package-file.ts'
+import { readCxxLibrary } from '../../gpu/devices/cxx-library.ts'
 import { readLinuxSystem } from '../../gpu/devices/driver-advice.ts'
 import { findGraphicsCards, type GraphicsCards } from '../../gpu/devices/graphics-cards.ts'
 import { discover } from '../../gpu/devices/nvidia-smi.ts'
@@ -35,7 +36,8 @@ export async function setUpGpu(
   if (options.from !== undefined && options.downloadOnly !== undefined)
     throw usageFailure('--from and --download-only exclude each other.')
   const cards = await findGraphicsCards({ environment })
-  const choice = chooseGpuBackend(cards, readLinuxSystem(), process.arch)
+  const system = { ...readLinuxSystem(), cxxLibrary: readCxxLibrary() }
+  const choice = chooseGpuBackend(cards, system, process.arch)
   const backend = wanted === 'auto' ? choice.backend : wanted
   if (options.dryRun) return showPlan(options, { cards, choice, backend }, terminal)
   if (backend === null && options.downloadOnly !== undefined)

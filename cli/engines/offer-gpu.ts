@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { llamaVersion } from '../../core/assets.ts'
 import { hostEnvironment } from '../../core/config.ts'
+import { readCxxLibrary } from '../../gpu/devices/cxx-library.ts'
 import { readLinuxSystem } from '../../gpu/devices/driver-advice.ts'
 import { findGraphicsCards, type GraphicsCards } from '../../gpu/devices/graphics-cards.ts'
 import { findBuilds } from '../../gpu/engines/gguf/backend-packages.ts'
@@ -31,7 +32,7 @@ export function neededFor(cards: GraphicsCards, choice: BackendChoice): BackendC
 /** What the built-in engine needs to use the cards of this machine, whether or not it is installed. Never rejects. */
 export async function neededHere(environment: Environment): Promise<BackendChoice | null> {
   const cards = await findGraphicsCards({ environment })
-  return neededFor(cards, chooseGpuBackend(cards, readLinuxSystem(), process.arch))
+  return neededFor(cards, chooseGpuBackend(cards, { ...readLinuxSystem(), cxxLibrary: readCxxLibrary() }, process.arch))
 }
 
 /** Whether a backend of this version is installed. */

@@ -25,7 +25,7 @@ export type Send = (size: RequestSize, signal: AbortSignal) => Promise<Sample>
 
 /**
  * Computes the figures of requests that were sent at once. The rate of prompts is not known if some of them waited for a
- * slot, because the time to their first token includes the answers of others. Pure.
+ * slot, because the time to their first token includes the answers of others; vectors have no answers. Pure.
  */
 export function runOf(samples: readonly Sample[], slots: number): BenchmarkRun {
   const sum = (of: (sample: Sample) => number) => samples.reduce((total, sample) => total + of(sample), 0)
@@ -41,7 +41,7 @@ export function runOf(samples: readonly Sample[], slots: number): BenchmarkRun {
     requests: samples.length,
     input_tokens: input,
     output_tokens: output,
-    input_tokens_per_second: samples.length <= slots && input > 0 ? perSecond(input, readMs) : null,
+    input_tokens_per_second: (samples.length <= slots || output === 0) && input > 0 ? perSecond(input, readMs) : null,
     output_tokens_per_second: generated > 0 ? perSecond(generated, writeMs) : null,
     time_to_first_token_ms: Math.round(waits[Math.floor((waits.length - 1) / 2)]! * 10) / 10,
   }

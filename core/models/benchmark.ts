@@ -12,7 +12,7 @@ export const BenchmarkRun = namedObject('BenchmarkRun', 'Figures of requests tha
   output_tokens: z.int().min(0).max(1_000_000_000).describe('Tokens of all answers together.'),
   input_tokens_per_second: rate()
     .nullable()
-    .describe('Rate at which prompts were read, all together; null if requests had to wait for a slot.'),
+    .describe('Rate at which prompts were read, all together; null if requests for text had to wait for a slot.'),
   output_tokens_per_second: rate()
     .nullable()
     .describe('Rate at which tokens were generated, all together; null for vectors.'),

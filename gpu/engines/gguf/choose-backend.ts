@@ -25,8 +25,15 @@ const blackwell = 10
 
 const count = (n: number, of: string) => `${n} ${of}${n === 1 ? '' : 's'}`
 
-/** Chooses the backend for the cards of a machine. Pure. */
-export function chooseGpuBackend(cards: GraphicsCards, system: LinuxSystem, architecture: string): BackendChoice {
+/** The n of GLIBCXX_3.4.n that the builds need: that of GCC 12. Read from the libraries of 3.22.1. */
+const neededCxx = 30
+
+/** Chooses the backend for the cards of a machine. `cxxLibrary`: see `readCxxLibrary`. Pure. */
+export function chooseGpuBackend(
+  cards: GraphicsCards,
+  system: LinuxSystem & { cxxLibrary?: number | null },
+  architecture: string,
+): BackendChoice {
   const { nvidia, driver, fault, bus, renders } = cards
   const has = (maker: BusCard['maker']) => bus.some(card => card.maker === maker)
   const missing = (why: string, advice: string | null): BackendChoice => ({ backend: null, none: false, why, advice })
@@ -36,6 +43,12 @@ export function chooseGpuBackend(cards: GraphicsCards, system: LinuxSystem, arch
     return missing(
       `llama.cpp has no published build for GPUs on ${architecture}`,
       'To use the GPU, build llama.cpp on this machine and set "engine: llama-server" in infer.yaml.',
+    )
+  const { cxxLibrary: cxx = null } = system
+  if (cxx !== null && cxx < neededCxx)
+    return missing(
+      `The builds for GPUs need a newer C++ library than this system has (GLIBCXX_3.4.${neededCxx}, here GLIBCXX_3.4.${cxx})`,
+      'Use Debian 12, Ubuntu 22.04, RHEL 10 or a later system, or build llama.cpp on this machine and set "engine: llama-server" in infer.yaml.',
     )
   if (nvidia.length > 0) {
     const names = [...new Set(nvidia.map(({ name }) => name))].join(', ')

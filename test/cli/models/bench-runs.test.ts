@@ -31,6 +31,8 @@ test('rates are those of all requests together; the first token is the median', 
   expect(runOf(four, 2)).toMatchObject({ input_tokens_per_second: null, output_tokens_per_second: 400 })
   const vector = sample(80, 80, { outputTokens: 0 })
   expect(runOf([vector], 1)).toMatchObject({ input_tokens_per_second: 6_250, output_tokens_per_second: null })
+  // Vectors have no answer that delays the others.
+  expect(runOf([vector, sample(160, 160, { outputTokens: 0 })], 1)).toMatchObject({ input_tokens_per_second: 6_250 })
 })
 
 test.each<[string, number | null, (size: RequestSize) => Sample, RequestSize]>([

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { cxxVersionOf, readCxxLibrary } from '../../../../gpu/devices/cxx-library.ts'
 import { driverAdvice, familyOf, type LinuxSystem, vulkanAdvice } from '../../../../gpu/devices/driver-advice.ts'
 import type { BusCard, GraphicsCards } from '../../../../gpu/devices/graphics-cards.ts'
 import { packagesOf } from '../../../../gpu/engines/gguf/backend.ts'
@@ -105,4 +106,32 @@ describe('the packages', () => {
   ] as const)('%s is not larger than announced', (backend, most) => {
     expect(gpuPackages[backend].reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(most)
   })
+})
+
+test.each<[library: number | null, backend: string | null]>([
+  [28, null],
+  [29, null],
+  [30, 'cuda'],
+  [33, 'cuda'],
+  [null, 'cuda'],
+])('a C++ library of version 3.4.%s', (cxxLibrary, backend) => {
+  const choice = chooseGpuBackend({ ...none, ...nvidia(590, 8.6) }, { ...debian, cxxLibrary }, 'x64')
+  expect(choice.backend).toBe(backend)
+  if (backend !== null) return
+  expect(choice).toMatchObject({
+    none: false,
+    why: `The builds for GPUs need a newer C++ library than this system has (GLIBCXX_3.4.30, here GLIBCXX_3.4.${cxxLibrary})`,
+    advice:
+      'Use Debian 12, Ubuntu 22.04, RHEL 10 or a later system, or build llama.cpp on this machine and set "engine: llama-server" in infer.yaml.',
+  })
+})
+
+test('the version of the C++ library is the newest of its version strings', () => {
+  expect(
+    cxxVersionOf(Buffer.from('\0GLIBCXX_3.4\0GLIBCXX_3.4.9\0GLIBCXX_3.4.29\0GLIBCXX_TUNABLES\0CXXABI_1.3.13')),
+  ).toBe(29)
+  expect(cxxVersionOf(Buffer.from('nothing'))).toBeNull()
+  // That of this process, which a development machine has new enough.
+  expect(readCxxLibrary()).toBeGreaterThanOrEqual(30)
+  expect(readCxxLibrary('/nonexistent')).toBeNull()
 })
