@@ -22,6 +22,7 @@ import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
 import { openModelSchedules } from './model-schedules.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
+import { openForeignGrowth } from './placement/foreign-growth.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { ownCards } from './placement/own-cards.ts'
@@ -75,6 +76,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   let opened: Residency | undefined
   let pauses: FleetPauses | undefined
   const measured = openMeasuredMemory(options)
+  const foreignGrowth = openForeignGrowth()
   const memory = await openMemory({
     source,
     log,
@@ -90,9 +92,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     failed: (id, { reason, isFatal }) => opened?.deviceFailed(id, reason, isFatal),
     changed: () => {
       pauses?.refresh()
-      opened?.refresh()
+      opened?.makeRoom(foreignGrowth(memory.devices(), memory.capacities()))
     },
   })
+  foreignGrowth(memory.devices(), memory.capacities())
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
@@ -321,10 +324,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     await engines.allExited()
     cancelWake()
     stopFollowing()
-    paused.close()
-    schedules.close()
-    memory.close()
-    launcher.close()
+    for (const owner of [paused, schedules, memory, launcher]) owner.close()
   }
 
   const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })

@@ -1,10 +1,11 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
 import { byUrgency, doOthersWait, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
+import { evictionFor } from './evict.ts'
 import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
-import { freeOn } from './occupancy.ts'
+import { freeOn, shareOn } from './occupancy.ts'
 import {
   type DeviceCapacity,
   freeBytes,
@@ -172,6 +173,14 @@ export function openReconciler(
     /** Free bytes on all devices of an engine together, as far as its model can use them. */
     freeBytes: ({ devices, placement }: Resident): number =>
       freeBytes(devices, occupied(effects.now(), []), capacities(), placement.split === undefined),
+    /** The idle engines that leave so that this many bytes are free on a device; all of them where that is not enough. */
+    idleEngines(device: string, bytes: number): string[] {
+      const idle = occupied(effects.now(), []).filter(
+        ({ devices, busy, pinned }) => devices.includes(device) && !busy && !pinned,
+      )
+      const candidates = idle.map(occupant => ({ occupant, frees: shareOn(occupant, device) }))
+      return (evictionFor(bytes, candidates) ?? idle).map(({ engineId }) => engineId)
+    },
     /** Whether the devices of an engine still have the memory that is booked there. */
     fits({ devices }: Resident): boolean {
       const all = occupied(effects.now(), [])

@@ -121,6 +121,12 @@ export function openResidency(
     if (resident.state === 'ready' && resident.leases === 0) reconciler.wakeWhenIdle(resident)
   }
 
+  /** Loads what the configuration keeps loaded, and decides again for every waiting model. */
+  function refresh(): void {
+    for (const state of all.values()) reconciler.addIfNeeded(state)
+    reconciler.run()
+  }
+
   return {
     upsert: all.upsert,
     take,
@@ -142,11 +148,17 @@ export function openResidency(
       queue.refuse(modelId, () => states.notOffered(modelId), Number.POSITIVE_INFINITY)
       reconciler.run()
     },
-    /** Loads what the configuration keeps loaded, and decides again for every waiting model. */
-    refresh(): void {
-      for (const state of all.values()) reconciler.addIfNeeded(state)
-      reconciler.run()
+    /**
+     * The devices have changed. `needed`: bytes that should be free on some because other programs take more of them; idle
+     * engines that are not kept loaded leave for that.
+     */
+    makeRoom(needed: ReadonlyMap<string, number>): void {
+      for (const [device, bytes] of needed)
+        for (const engineId of reconciler.idleEngines(device, bytes))
+          residents.stop(residents.get(engineId), `another program takes the memory of ${device}`)
+      refresh()
     },
+    refresh,
     /**
      * Other devices are paused than before. Engines on paused ones leave, idle and starting ones at once, the others after their
      * requests or, with `atOnce`, with them. Those that have not left when their devices are used again stay.

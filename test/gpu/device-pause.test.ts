@@ -22,9 +22,11 @@ function openCards(count: number) {
   const ended = new Map<number, number>()
   let pidsOn = (_id: string): number[] => []
   const known = new Map<number, string>()
+  /** Bytes of other programs on each card. */
+  const taken = new Map<string, number>()
   const used = (id: string): number => {
     for (const pid of pidsOn(id)) known.set(pid, id)
-    let bytes = 0
+    let bytes = taken.get(id) ?? 0
     for (const [pid, on] of known) {
       if (on !== id) continue
       if (existsSync(`/proc/${pid}`)) ended.delete(pid)
@@ -52,7 +54,7 @@ function openCards(count: number) {
     processes: async () => null,
     cpu,
   }
-  return { devices, used, follow: (of: (id: string) => number[]) => void (pidsOn = of) }
+  return { devices, used, taken, follow: (of: (id: string) => number[]) => void (pidsOn = of) }
 }
 
 async function fleetWithCards(count: number, models: ReturnType<typeof fake>[], of: { dataDir?: string } = {}) {
@@ -62,7 +64,7 @@ async function fleetWithCards(count: number, models: ReturnType<typeof fake>[], 
   cards.follow(id =>
     fleet.snapshot().residents.flatMap(({ devices, pid }) => (devices.includes(id) && pid !== null ? [pid] : [])),
   )
-  return { ...opened, used: cards.used }
+  return { ...opened, used: cards.used, taken: cards.taken }
 }
 
 test('a card under load is given back within 5 s of the last token: nothing is lost, and the order is kept', async () => {
@@ -161,3 +163,19 @@ test('devices are named by number, id, UUID or name; others are refused with tho
     "There is no device '7' here. This server has gpu0 (NVIDIA L4), gpu1 (NVIDIA L4), cpu (Processor).",
   )
 })
+
+test('a program that takes nearly all free memory gets that of an idle engine', async () => {
+  const models = ['idle', 'kept'].map(id =>
+    fake(id, [], { devices: [0], replicas: { min: id === 'kept' ? 1 : 0, max: 1 } }),
+  )
+  const other = fake('other', [], { devices: [1] })
+  const { fleet, taken, log } = await fleetWithCards(2, [...models, other])
+  await Promise.all(models.map(model => fleet.load(model)))
+  await until(() => fleet.snapshot().residents.every(({ usedBytes }) => usedBytes !== null))
+  taken.set('gpu0', 15.5 * GiB)
+  // Its start measures the cards.
+  await fleet.load(other)
+  await until(() => !fleet.snapshot().residents.some(({ modelId }) => modelId === 'idle'))
+  expect(fleet.activity('kept').status).toBe('warm')
+  expect(log.lines.join()).toContain('another program takes the memory of gpu0')
+}, 60_000)

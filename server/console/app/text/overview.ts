@@ -1,7 +1,7 @@
 import { named } from './named.ts'
 
 export const overviewText = {
-  ...named('devices', 'memory', 'processor'),
+  ...named('devices', 'memory', 'processor', 'pause', 'resume'),
   work: (running: number, waiting: number) =>
     running + waiting === 0 ? 'Nothing runs now' : `${running} running, ${waiting} waiting`,
   memoryParts: { own: 'in use by engines', reserved: 'reserved for engines', foreign: 'in use by other programs' },
@@ -34,6 +34,11 @@ export const overviewText = {
     source: (size: string, source: string, folder: string) => `${size} from ${source} into ${folder}`,
     accept: 'Download and accept the licenses',
   },
+  pauseFor: (device: string) => `How long ${device} is paused`,
+  pauseLengths: { 1800: '30 minutes', 7200: '2 hours', 28800: '8 hours', 0: 'Until resumed' },
+  pausing: (device: string) => `${device} is paused. Its engines are unloaded when their requests have ended.`,
+  isPaused: (device: string) => `${device} is paused, and no engine is on it.`,
+  isResumed: (device: string) => `${device} is used again.`,
   activity: 'Last 60 minutes',
   requests: 'Requests per second',
   ended: 'ended',

@@ -7,6 +7,7 @@ import { Meter, meterColours } from '../../components/meter.tsx'
 import { EngineStateView, ModelActions } from '../../components/model.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
+import { DevicePause } from './device-pause.tsx'
 import { memoryUse } from './memory-use.ts'
 
 type Device = Schema<'DeviceStatus'>
@@ -57,6 +58,7 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
           ),
         )}
       </p>
+      <DevicePause device={device} />
       {engines.length === 0 ? (
         <p className="text-muted mt-3">{overviewText.noEngines}</p>
       ) : (
