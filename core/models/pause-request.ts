@@ -41,7 +41,7 @@ export function pauseOf(request: PauseRequest, now: number): NewPause {
 }
 
 /** Returns the schedule of a pause. Throws Failure `invalid_value`. */
-export function scheduleOf(request: { schedule: string; timezone?: string | undefined; forMs: number }): PauseSchedule {
+function scheduleOf(request: { schedule: string; timezone?: string | undefined; forMs: number }): PauseSchedule {
   const { schedule, timezone = machineTimeZone(), forMs } = request
   const cron = parseCron(schedule)
   if ('fault' in cron) throw invalidValue(cron.fault, { param: 'schedule' })
@@ -53,7 +53,7 @@ export function scheduleOf(request: { schedule: string; timezone?: string | unde
 }
 
 /** Returns the name of the program in `process:NAME`. Throws Failure `invalid_value`. */
-export function programOf(when: string): string {
+function programOf(when: string): string {
   const [, name = ''] = /^process:([^/\\\0]{1,128})$/.exec(when) ?? []
   if (name.trim() !== '') return name.trim()
   throw invalidValue(

@@ -47,7 +47,7 @@ export function ruleState({ until, process, schedule }: NewPause, { now, running
 }
 
 /** The devices of a rule that exist: every GPU, or the processor where there is none, unless it names some. */
-export function devicesOf({ devices }: Pick<NewPause, 'devices'>, known: PauseFacts['devices']): string[] {
+function devicesOf({ devices }: Pick<NewPause, 'devices'>, known: PauseFacts['devices']): string[] {
   const gpus = known.filter(({ kind }) => kind !== 'cpu')
   const meant = devices === null ? (gpus.length > 0 ? gpus : known) : known.filter(({ id }) => devices.includes(id))
   return meant.map(({ id }) => id)

@@ -131,6 +131,24 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
     await fleet.unload('wide')
     expect(fleet.snapshot().residents.map(({ modelId }) => modelId)).toEqual(['processor'])
     expect(fleet.snapshot().devices).toMatchObject([{ bookedBytes: 0 }, { bookedBytes: 0 }, { id: 'cpu' }])
+
+    // Both devices are given to other programs while one answers, and are used again.
+    const lease = await fleet.lease(first, { waitMs: 600_000 })
+    const body = JSON.stringify({ model: 'first', prompt: 'Hello', max_tokens: 16 })
+    const { answer } = send(lease, '', { path: '/v1/completions', body })
+    const none = { devices: null, until: null, process: null, schedule: null }
+    await fleet.pauses.add(none, { atOnce: false })
+    const waiting = firstTokens(fleet, first, prompts.slice(0, 1))
+    expect((await answer).failure).toBeUndefined()
+    const lastToken = performance.now()
+    lease.release()
+    await fleet.pauses.released()
+    const freedMs = performance.now() - lastToken
+    expect(freedMs).toBeLessThan(5_000)
+    expect(fleet.snapshot().residents.map(({ modelId }) => modelId)).toEqual(['processor'])
+    expect(fleet.activity('first')).toMatchObject({ paused: true })
+    await fleet.pauses.resume(null)
+    expect([...(await waiting)[0]!.keys()]).toEqual([...expected[0]!.keys()])
     expect(log.lines.filter(line => line.includes('does not work'))).toEqual([])
   })
 

@@ -46,6 +46,11 @@ test('commands are offered, except hidden ones', async () => {
 test.each<[words: string[], values: string[], paths?: string]>([
   [['se'], ['serve', 'service']],
   [
+    ['gpu', ''],
+    ['list', 'pause', 'resume', 'help'],
+  ],
+  [['gpu', 'pause', '--t'], ['--timezone']],
+  [
     ['token', 'r'],
     ['revoke', 'rotate'],
   ],

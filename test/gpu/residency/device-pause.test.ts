@@ -240,3 +240,20 @@ test('for another program idle engines leave, those that are cheap to load first
   m.residency.makeRoom(new Map([['gpu0', 24 * GiB]]))
   expect(new Set(leaving())).toEqual(new Set(['idle', 'other']))
 })
+
+test('after a pause nobody waits longer beside a model that is never idle than the bound allows', () => {
+  const m = machine(24)
+  const hot = m.model('hot', 20)
+  const cold = m.model('cold', 20)
+  for (const { durations } of [hot, cold]) durations.loadMs = 1_000
+  m.pause({ gpu0: null })
+  const again = (): void => m.ask(hot, { serviceMs: 100, completed: again })
+  for (let at = 0; at < 4; at++) again()
+  let servedAt = Number.POSITIVE_INFINITY
+  m.run(100)
+  m.ask(cold, { serviceMs: 10, completed: () => void (servedAt = m.now()) })
+  m.run(5_000)
+  m.resume()
+  m.run(60_000)
+  expect(servedAt).toBeLessThan(20_000)
+})
