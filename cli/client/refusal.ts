@@ -91,6 +91,7 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/`?DELETE \/std\/v1\/files\/(\{id\}|[\w-]+)`?/g, 'infer file delete $1'],
   [/'\w+' to POST \/slug\/\{slug\}/g, 'use infer video --all-formats'],
   [/`?GET \/api\/jobs`?(?![/\w])/g, 'infer job list'],
+  [/`?GET \/api\/gpu`?(?![/\w])/g, 'infer gpu list'],
 ]
 
 /** Replaces the routes in a server's message by commands, for a terminal user. */

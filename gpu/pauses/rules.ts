@@ -89,7 +89,7 @@ const untilText = ({ process }: NewPause, endsAt: number | null): string =>
     ? `until ${new Date(Math.ceil(endsAt / 1000) * 1000).toISOString().replace('.000', '')}`
     : process !== null
       ? 'while another program runs'
-      : 'until it is resumed (infer gpu resume)'
+      : 'until it is resumed'
 
 /** Pure: the rules without those that have ended, and without what was ended by hand of those that have ended this time. */
 export function keptRules(rules: readonly PauseRule[], facts: PauseFacts): PauseRule[] {

@@ -37,8 +37,8 @@ describe('what is paused', () => {
       [rule()],
       {},
       {
-        gpu0: 'is paused until it is resumed (infer gpu resume)',
-        gpu1: 'is paused until it is resumed (infer gpu resume)',
+        gpu0: 'is paused until it is resumed',
+        gpu1: 'is paused until it is resumed',
       },
     ],
     [
@@ -84,7 +84,7 @@ describe('what is paused', () => {
       'of which one has no end',
       [rule({ devices: ['gpu0'] }), rule({ until: now + 2 * hour, devices: ['gpu0'] })],
       {},
-      { gpu0: 'is paused until it is resumed (infer gpu resume)' },
+      { gpu0: 'is paused until it is resumed' },
     ],
     [
       'not where it was ended by hand',

@@ -40,7 +40,7 @@ test('pause and resume: the engine leaves, a request waits and is served, and th
     http: 200,
     object: 'gpu.status',
     engines: [],
-    devices: [{ id: 'cpu', paused: { until: null, reason: 'cpu is paused until it is resumed (infer gpu resume).' } }],
+    devices: [{ id: 'cpu', paused: { until: null, reason: 'cpu is paused until it is resumed.' } }],
     pause: { devices: null, until: null, when: null, schedule: null, paused_devices: ['cpu'], ends_at: null },
   })
   const made = await app.fetch('/api/jobs', {
@@ -57,7 +57,7 @@ test('pause and resume: the engine leaves, a request waits and is served, and th
     .poll(async () => (await status()).models[0])
     .toMatchObject({
       waiting: 2,
-      reason: "'fake' waits: cpu is paused until it is resumed (infer gpu resume).",
+      reason: "'fake' waits: cpu is paused until it is resumed.",
       waiting_for: { reason: 'paused', eta_seconds: null },
     })
   expect((await status()).waiting).toMatchObject([{ waiting_for: { reason: 'paused' } }])
@@ -69,8 +69,8 @@ test('pause and resume: the engine leaves, a request waits and is served, and th
   expect(await (await app.fetch('/api/plan?model=fake')).json()).toMatchObject({
     status: 'wait',
     eta_seconds: null,
-    detail: "'fake' waits: cpu is paused until it is resumed (infer gpu resume).",
-    devices: [{ id: 'cpu', paused: 'cpu is paused until it is resumed (infer gpu resume).' }],
+    detail: "'fake' waits: cpu is paused until it is resumed.",
+    devices: [{ id: 'cpu', paused: 'cpu is paused until it is resumed.' }],
   })
   expect(await (await app.fetch('/metrics')).text()).toContain('infer_device_paused{device="cpu"} 1')
 
