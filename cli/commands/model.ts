@@ -1,4 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
+import type { Task } from '../../core/schemas/task.ts'
 import { define as defineAdd } from '../models/add.ts'
 import { define as defineBench } from '../models/bench.ts'
 import { define as defineCatalog } from '../models/catalog.ts'
@@ -18,12 +19,16 @@ export function define(command: Command, terminal: Terminal): void {
     const { offerGpu } = await import('../engines/offer-gpu.ts')
     await offerGpu({ dataDir }, terminal, signal)
   }
+  const offerEngine = async (of: { engine: string; tasks: readonly Task[]; dataDir: string }, signal: AbortSignal) => {
+    const offer = await import('../engines/offer-engine.ts')
+    await offer.offerEngine(of, terminal, signal)
+  }
   const parts = {
     list: defineList,
     show: defineShow,
     plan: definePlan,
     catalog: defineCatalog,
-    add: (add: Command) => defineAdd(add, terminal, offerBackend),
+    add: (add: Command) => defineAdd(add, terminal, { offerBackend, offerEngine }),
     pull: definePull,
     test: defineTest,
     bench: defineBench,

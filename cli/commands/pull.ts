@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
 import { didYouMean } from '../../core/nearest.ts'
+import type { Task } from '../../core/schemas/task.ts'
 import { addAnywhere } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -25,7 +26,11 @@ export function define(command: Command, terminal: Terminal): void {
       return interruptible(terminal, async signal => {
         const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')
         const what = findCatalogModel(reference) ? reference : hubReference(reference)
-        await addAnywhere(what, { ...options, withoutQuestion: true }, terminal, signal)
+        const offerEngine = async (of: { engine: string; tasks: readonly Task[]; dataDir: string }) => {
+          const offer = await import('../engines/offer-engine.ts')
+          await offer.offerEngine(of, terminal, signal)
+        }
+        await addAnywhere(what, { ...options, withoutQuestion: true }, terminal, signal, { offerEngine })
       })
     })
   withExamples(command, [

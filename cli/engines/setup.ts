@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
-import { hostEnvironment } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
@@ -13,7 +12,7 @@ import { type CommonOptions, withCommon, withExamples } from '../terminal/option
 import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type EnvironmentKind, environmentKinds, processorOnlyBytes, torchBuild } from './environment-kinds.ts'
+import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 import { defineSetupReleases } from './releases/define-releases.ts'
 import { defineSetupGpu, readUrl } from './setup-gpu.ts'
 import { placeSpeechModels } from './speech-models.ts'
@@ -109,28 +108,9 @@ async function run(kind: EnvironmentKind, options: Options, command: Command, te
   const config = options.config ?? join(dataDir, 'infer.yaml')
   // A wrong file is reported before the download.
   readConfig(config, options.config !== undefined)
-  const { installEnvironment } = await import('./install-environment.ts')
+  const { installShown } = await import('./install-shown.ts')
   await interruptible(terminal, async signal => {
-    let step = ''
-    const installed = await installEnvironment({
-      ...options,
-      dataDir,
-      kind,
-      torch: torchBuild(options),
-      bytes: options.cpu ? processorOnlyBytes : undefined,
-      environment: hostEnvironment(),
-      signal,
-      onStep(text) {
-        step = text
-        terminal.waiting(text)
-      },
-      onLine: line => terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1)),
-    })
-      .catch((thrown: unknown) => {
-        if (signal.aborted) terminal.remark('Stopped. Run the same command to continue.')
-        throw thrown
-      })
-      .finally(() => terminal.progress(''))
+    const installed = await installShown(kind, { ...options, dataDir }, terminal, signal)
     const models = kind.name === 'speech' ? placeSpeechModels(installed.packages, dataDir) : []
     const added = offer(models, config)
     const offered = await areOffered(models, dataDir, signal)

@@ -40,11 +40,24 @@ export interface AddOptions extends GivenSettings, CommonOptions {
   isStarting?: boolean
 }
 
-/** Offers the backend with which the built-in engine uses the GPUs, if it is not installed. */
-type OfferBackend = (dataDir: string, signal: AbortSignal) => Promise<void>
+/** What is offered to a user at a terminal when it is not installed. */
+interface Offers {
+  /** The backend with which the built-in engine uses the GPUs. */
+  offerBackend?: (dataDir: string, signal: AbortSignal) => Promise<void>
+  /** The engine of the added model. */
+  offerEngine?: (of: { engine: string; tasks: readonly Task[]; dataDir: string }, signal: AbortSignal) => Promise<void>
+}
+
+/** Options of a model that is added to the data directory of this machine. */
+type LocalAddOptions = AddOptions &
+  Pick<Offers, 'offerEngine'> & {
+    dataDir: string
+    /** Accepts the proposal without a question, unless there is an obstacle. */
+    withoutQuestion?: boolean
+  }
 
 /** `infer model add <model>`: reads a model's files, proposes an entry for infer.yaml, and writes it. */
-export function define(command: Command, terminal: Terminal, offerBackend: OfferBackend): void {
+export function define(command: Command, terminal: Terminal, offers: Offers): void {
   const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
@@ -52,7 +65,7 @@ export function define(command: Command, terminal: Terminal, offerBackend: Offer
     )
     .argument(
       '<model>',
-      'a short name of the catalog, hf:owner/name[:file], a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<graph file>, or a URL',
+      'a short name of the catalog, owner/name[:file] of a hub (with hf: if there is such a folder here), a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<graph file>, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
     .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
@@ -68,14 +81,15 @@ export function define(command: Command, terminal: Terminal, offerBackend: Offer
     .addOption(new Option('--events', 'print the progress as JSON, one object per line').hideHelp())
     .action((what, options) => {
       const given = { ...options, withoutQuestion: options.events === true }
-      return interruptible(terminal, signal => addAnywhere(what, given, terminal, signal, offerBackend))
+      return interruptible(terminal, signal => addAnywhere(what, given, terminal, signal, offers))
     })
   withExamples(add, [
     ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
     ['infer model add starter', 'a small real chat model, 100 MB'],
     ['infer model add qwen3-8b --dry-run', 'only show what would be written'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
-    ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
+    ['infer model add Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
+    ['infer model add meta-llama/Llama-3.1-8B-Instruct', 'for vLLM; says how to install it'],
     ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a graph that was exported in API format'],
     ['infer model add ~/models/flux1-dev-Q8_0.gguf', 'an image model, for sd-server'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
@@ -88,17 +102,19 @@ export async function addAnywhere(
   options: AddOptions & { withoutQuestion?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
-  offerBackend?: OfferBackend,
+  { offerBackend, offerEngine }: Offers = {},
 ): Promise<void> {
+  const { asReference } = await import('./locate.ts')
+  const model = asReference(what)
   if (options.dataDir === undefined && remoteServer()) {
     const { addElsewhere } = await import('./elsewhere.ts')
-    return addElsewhere(what, options, terminal, signal)
+    return addElsewhere(model, options, terminal, signal)
   }
   const dataDir = dataDirectory(options.dataDir)
   // Before the settings are chosen, which depend on where the model will run.
   if (!options.json && !options.dryRun && !options.withoutQuestion && (options.engine ?? 'gguf') === 'gguf')
     await offerBackend?.(dataDir, signal)
-  return addByName(what, { ...options, dataDir }, terminal, signal)
+  return addByName(model, { ...options, dataDir, offerEngine }, terminal, signal)
 }
 
 /** A model of the catalog with chosen engine and quantization. */
@@ -115,7 +131,7 @@ interface ChosenModel {
  */
 export async function addByName(
   what: string,
-  options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
+  options: LocalAddOptions,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
@@ -172,7 +188,7 @@ class Ended extends Error {
  */
 export async function addOne(
   what: string,
-  options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
+  options: LocalAddOptions,
   terminal: Terminal,
   signal: AbortSignal,
   chosen?: ChosenModel,
@@ -270,6 +286,7 @@ export async function addOne(
   if (models.length === 0 && !toys && !keepsToys)
     terminal.remark('The toy models are no longer offered: infer offers them only while no model is configured.')
   if (options.isStarting) return
+  if (!yes && !options.events) await offerMissingEngine(entry, options, signal)
   const next = await tryCommand(entry.id, entry.tasks ?? [])
   if (offered === true) terminal.print(`Ready to use: ${next}`)
   else if (offered instanceof Failure)
@@ -279,6 +296,17 @@ export async function addOne(
     terminal.warn(
       'The server does not offer the model yet. It may read another file (see --config), or its log has the reason: infer logs',
     )
+}
+
+/** Offers the engine of a model where it is not installed. */
+async function offerMissingEngine(
+  { engine = 'gguf', tasks = [] }: ModelEntry,
+  { dataDir, offerEngine }: LocalAddOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { isInstalled } = await import('./engine-programs.ts')
+  if (isInstalled(engine, { dataDir, path: hostEnvironment().PATH ?? '', tasks })) return
+  await offerEngine?.({ engine, tasks, dataDir }, signal)
 }
 
 /** Whether the server on this data directory runs as the same user as this process. */

@@ -95,9 +95,18 @@ export function checkLocal(text: string, hub: HubSettings): void {
   throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hintFor(text)}`)
 }
 
+/**
+ * Reads `owner/name`, also with a revision or a file, as a reference to a hub, unless there is such a path here or it ends
+ * like the file of a model. Other texts are returned as they are.
+ */
+export function asReference(text: string): string {
+  const isName = /^\w[\w.-]*\/[\w.-]+(@[^:]+)?(:.+)?$/.test(text)
+  const isFile = /^[^:@]*\.(gguf|safetensors|onnx|bin|pt|json)$/i.test(text)
+  return isName && !isFile && !existsSync(resolve(text)) ? `hf:${text}` : text
+}
+
 /** Returns a suggestion for a text that names no file. */
 function hintFor(text: string): string {
-  if (/^[\w.-]+\/[\w.-]+$/.test(text)) return ` If it is on a hub, write hf:${text}.`
   if (/[/\\]|\.gguf$/i.test(text)) return ''
   return ` The catalog has no model '${text}' either.${didYouMean(nearestCatalogNames(text))} See: infer model catalog`
 }

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyEmbed } from '../../../bin/tiny-bert.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
-import { locateModel } from '../../../cli/models/locate.ts'
+import { asReference, locateModel } from '../../../cli/models/locate.ts'
 import { type GivenSettings, propose } from '../../../cli/models/proposal.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { openHub } from '../../fixtures/hub.ts'
@@ -149,7 +149,7 @@ test('a file that is not a model, or that no engine can run, is refused with wha
   await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is not a GGUF file')
   await expect(refused(file('m.gguf', tinyChat()), { engine: 'nope' })).rejects.toThrow("there is no engine 'nope'")
   await expect(refused(dataDir)).rejects.toThrow('has no config.json')
-  await expect(refused('owner/name')).rejects.toThrow('write hf:owner/name')
+  await expect(refused('owner/name')).rejects.toThrow(/There is no file '.*\/owner\/name'/)
 })
 
 /** The beginning of a Whisper model in the format of whisper.cpp, with this vocabulary. */
@@ -332,3 +332,16 @@ test('a ComfyUI graph is proposed with its mapping, and one in the format of the
   const nowhere = await add(`comfyui:${path}`, ['--yes', '--id', 'third', '--comfyui', dataDir])
   expect(nowhere.stderr).toContain('has no main.py')
 })
+
+test.each([
+  ['meta-llama/Llama-3.1-8B-Instruct', 'hf:meta-llama/Llama-3.1-8B-Instruct'],
+  ['Qwen/Qwen3-8B-GGUF:Q8_0', 'hf:Qwen/Qwen3-8B-GGUF:Q8_0'],
+  ['o/n@v1.0:m.gguf', 'hf:o/n@v1.0:m.gguf'],
+  ['models/nowhere.gguf', 'models/nowhere.gguf'],
+  // A folder of this machine.
+  ['test/cli', 'test/cli'],
+  ['a/b/c', 'a/b/c'],
+  ['./o/n', './o/n'],
+  ['comfyui:graphs/one', 'comfyui:graphs/one'],
+  ['qwen3-8b', 'qwen3-8b'],
+])('%s is read as %s', (text, reference) => expect(asReference(text)).toBe(reference))

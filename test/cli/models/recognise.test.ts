@@ -375,3 +375,35 @@ test.runIf(hasTerminal)(
     expect(existsSync(join(dataDir, 'hf'))).toBe(false)
   },
 )
+
+const transformers = {
+  'config.json': '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "max_position_embeddings": 4096}',
+  'model.safetensors': weights(20_000),
+}
+
+test('a name of a hub needs no prefix, and the engine that is missing is named in one line', async () => {
+  const { add, written } = setUp()
+  const { env } = await hubWith(transformers)
+  const { exitCode, stdout, stderr } = await add('o/some-model', ['--engine', 'vllm', '--yes', '--force'], env)
+  expect([exitCode, stdout.toString()]).toEqual([0, expect.stringMatching(/\n {2}engine +vllm \(not installed\)\n/)])
+  const said = "The engine 'vllm' is not installed on this machine. Install it with: infer engine setup vllm"
+  expect(stderr.split('\n').filter(line => line.includes(said))).toHaveLength(1)
+  expect(written()).toContain('engine: vllm')
+})
+
+test.runIf(hasTerminal)('in a terminal the set-up of the engine is offered', async () => {
+  const { dataDir } = setUp()
+  const { env } = await hubWith(transformers)
+  const terminal = inTerminal(['model', 'add', 'o/some-model', '--data-dir', dataDir], {
+    ...env,
+    HF_HOME: join(dataDir, 'hf'),
+  })
+  await terminal.sees('Download 19.6 KiB and add it to')
+  terminal.types('y\n')
+  await terminal.sees("Added 'some-model' to")
+  await terminal.sees("Install the environment 'python' now? It takes about 8.4 GiB on the disk.")
+  terminal.types('n\n')
+  await terminal.sees('Later: infer engine setup python')
+  expect(await terminal.ends()).toBe(0)
+  expect(existsSync(join(dataDir, 'engines'))).toBe(false)
+})
