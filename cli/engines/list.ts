@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
@@ -23,10 +23,9 @@ export function define(command: Command, terminal: Terminal): void {
       const backends = await installedBackends(localDirectory(command, dataDir), terminal.environment)
       const { folderBytes } = await import('./install-environment.ts')
       const releases = await releasesIn(localDirectory(command, dataDir))
-      const released = new Set(releases.map(({ engine }) => engine))
       const names = existsSync(folder)
         ? readdirSync(folder, { withFileTypes: true })
-            .filter(entry => entry.isDirectory() && !released.has(entry.name))
+            .filter(entry => entry.isDirectory() && !isOfReleases(join(folder, entry.name), entry.name))
             .map(({ name }) => name)
             .toSorted()
         : []
@@ -71,6 +70,11 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])
 }
+
+/** Whether a folder of engines is for releases; one with programs of the user is not. */
+const isOfReleases = (path: string, name: string): boolean =>
+  Object.keys(releaseKinds).includes(name) &&
+  lstatSync(join(path, 'bin'), { throwIfNoEntry: false })?.isDirectory() !== true
 
 /** The installed releases of all engines. */
 async function releasesIn(dataDir: string) {

@@ -98,20 +98,39 @@ export async function findRelease(
 }
 
 /** Opens the requests for a release. A token of the model hub is sent to none of them. */
-export const openReleaseDownload = (
+export function openReleaseDownload(
   kind: ReleaseKind,
   target: URL,
   { hub, retryRules = defaultRetryRules }: ReleaseSource,
   signal: AbortSignal,
-): ReturnType<typeof openDownload> =>
-  openDownload({
+): ReturnType<typeof openDownload> {
+  const { ask, first } = openDownload({
     target,
     hub: { ...hub, token: undefined },
     repository: kind.repository,
     retryRules,
     signal,
-    instead: `Or run this command with --download-only DIR on another machine, and with --from DIR here.`,
+    instead: 'Or run this command with --download-only DIR on another machine, and with --from DIR here.',
   })
+  const explained: HubFetch = async (address, headers) => {
+    try {
+      return await ask(address, headers)
+    } catch (thrown) {
+      if (thrown instanceof Failure && /rate limit/i.test(thrown.message))
+        throw new Failure(
+          'no_capacity',
+          `${target.host} has got too many requests from this network within an hour. Try again in an hour, or use a mirror or a folder with --from.`,
+          { cause: thrown },
+        )
+      if (!(thrown instanceof Failure && thrown.code === 'invalid_api_key')) throw thrown
+      throw invalidValue(
+        `${target.host} asks for a login, which infer does not send. Use another mirror, or a folder with --from.`,
+        { cause: thrown },
+      )
+    }
+  }
+  return { ask: explained, first }
+}
 
 /** Reads the release of a folder that --download-only has filled. Throws Failure `invalid_value`. */
 export function readRelease(kind: ReleaseKind, folder: string): Release {

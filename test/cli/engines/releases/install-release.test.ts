@@ -259,6 +259,23 @@ test('stopped while it unpacks or tries, the next attempt completes it', async (
   expect([versions(), readdirSync(folder).toSorted()]).toEqual([['b1 current'], ['b1', 'bin']])
 })
 
+test.each([
+  [403, '{"message":"API rate limit exceeded for 192.0.2.1."}', /too many requests from this network within an hour/],
+  [401, '{"message":"Bad credentials"}', /asks for a login, which infer does not send/],
+  [200, '<html>', /does not describe a release as GitHub does/],
+])('a server that answers %i is explained', async (status, text, said) => {
+  const server = await openReleaseServer({}, { refuses: { status, text } })
+  onTestFinished(() => server.close())
+  const source = { mirror: server.url, hub: hubSettings({}) }
+  await expect(findRelease(kind, undefined, source, new AbortController().signal)).rejects.toThrow(said)
+  expect(server.requests).toHaveLength(1)
+})
+
+test('an engine without releases takes no version', () => {
+  const model = Model.parse({ id: 'm', engine: 'vllm', source: 'o/n', engine_version: 'b1' })
+  expect(() => presetOf(model)).toThrow("the engine 'vllm' has no setting 'engine_version'")
+})
+
 test('programs that infer did not put there are not touched', async () => {
   const { install, folder } = await setUp([published('b1')])
   mkdirSync(join(folder, 'bin'), { recursive: true })

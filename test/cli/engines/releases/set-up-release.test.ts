@@ -6,7 +6,10 @@ import { openReleaseServer } from '../../../fixtures/release-server.ts'
 import { infer, json, temporaryFolder } from '../../_infer.ts'
 import { llamaArchive, serverProgram, shell } from './_program.ts'
 
-const help = shell('echo "usage: sd-server --listen-ip IP --listen-port PORT"')
+const help = shell(`case "$1" in
+  --version) echo "stable-diffusion.cpp version 929, commit 3f8527a" ;;
+  *) echo "invalid parameter for argument: $1" >&2; echo "Usage: sd-server --listen-port PORT"; exit 1 ;;
+esac`)
 const sdFile = 'sd-master-3f8527a-bin-Linux-Ubuntu-24.04-x86_64.zip'
 /** As stable-diffusion.cpp publishes it, here with a library that a link names. */
 const stableDiffusion = (program = help) =>
@@ -50,6 +53,7 @@ test('sd-server: shown first, downloaded on one machine, installed on another, l
     engine: 'sd-server',
     version: 'master-929-3f8527a',
     is_current: true,
+    says: '929, commit 3f8527a',
     trial: 'The program starts. No image was made, because that needs a model: try one with infer model test.',
   })
   expect(server.requests).toHaveLength(requests)
