@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
+import { optionalNames } from '../../core/optional-file.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { findEngines } from '../models/engine-programs.ts'
@@ -33,6 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
         names.map(async name => ({
           name,
           state: await stateOf(join(folder, name), name),
+          versions: versionsIn(join(folder, name), name),
           bytes: await folderBytes(join(folder, name)),
           path: join(folder, name),
         })),
@@ -49,18 +51,17 @@ export function define(command: Command, terminal: Terminal): void {
         terminal.remark('There are no environments. Make one with: infer engine setup speech')
       const all = [
         ...backends.map(one => ({ ...one, name: `gpu (${one.name})` })),
-        ...releases.map(({ engine, version, backend, is_current, bytes, path }) => ({
-          name: `${engine} ${version} (${backend})`,
+        ...releases.map(({ engine, backend, is_current, ...release }) => ({
+          ...release,
+          name: `${engine} (${backend})`,
           state: is_current ? 'current' : 'beside',
-          bytes,
-          path,
         })),
-        ...rows,
+        ...rows.map(({ versions, ...row }) => ({ ...row, version: versionsText(versions) })),
       ]
       if (all.length > 0)
         terminal.table(
-          ['NAME', 'STATE', 'SIZE', 'PATH'],
-          all.map(({ name, state, bytes, path }) => [name, state, sizeText(bytes), path]),
+          ['NAME', 'VERSION', 'STATE', 'SIZE', 'PATH'],
+          all.map(({ name, version, state, bytes, path }) => [name, version, state, sizeText(bytes), path]),
         )
       terminal.print('')
       terminal.table(
@@ -95,6 +96,26 @@ async function releasesIn(dataDir: string) {
     })),
   )
 }
+
+/** The versions of the libraries that make an environment what it is, by their names; empty for one of the user. */
+function versionsIn(folder: string, name: string): Record<string, string> {
+  const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
+  const libraries = optionalNames(join(folder, 'lib')).find(one => one.startsWith('python3')) ?? ''
+  const found = optionalNames(join(folder, 'lib', libraries, 'site-packages'))
+  const versionOf = (library: string) =>
+    found.flatMap(one => (one.startsWith(`${library}-`) ? (/-([^-]+)\.dist-info$/.exec(one)?.[1] ?? []) : []))[0]
+  return Object.fromEntries(
+    (kind?.modules ?? []).flatMap(library => {
+      const version = versionOf(library)
+      return version === undefined ? [] : [[library, version]]
+    }),
+  )
+}
+
+const versionsText = (versions: Record<string, string>): string =>
+  Object.entries(versions)
+    .map(([library, version]) => `${library} ${version}`)
+    .join(', ')
 
 /** `outdated`: made for other versions of the libraries than this infer was tested with. */
 async function stateOf(folder: string, name: string): Promise<'complete' | 'outdated' | 'incomplete' | 'own'> {

@@ -30,7 +30,7 @@ test('backends for GPUs are listed with their state, updated and removed', async
       ({ name, state }) => `${name} ${state}`,
     )
   expect(await states()).toEqual(['cuda-12 incomplete', 'vulkan outdated'])
-  expect((await engine('list')).stdout).toMatch(/gpu \(vulkan\)\s+outdated/)
+  expect((await engine('list')).stdout).toMatch(/gpu \(vulkan\)\s+0\.0\.1\s+outdated/)
   expect((await engine('remove', 'gpu')).stderr).toContain('Add --yes to confirm.')
   expect((await engine('remove', 'gpu', '--yes')).stdout).toMatch(/^Deleted the backends for GPUs: \d+ B are free/)
   expect(await states()).toEqual([])
@@ -39,19 +39,23 @@ test('backends for GPUs are listed with their state, updated and removed', async
 test('engines are found in environments and on the PATH', async () => {
   const dataDir = temporaryFolder()
   const worker = program(join(dataDir, 'engines', 'python', 'bin'), 'infer-worker')
+  mkdirSync(join(dataDir, 'engines/python/lib/python3.12/site-packages/torch-2.11.0.dist-info'), { recursive: true })
   const whisper = program(join(dataDir, 'programs'), 'whisper-server')
   const list = (...args: string[]) =>
     infer(['engine', 'list', '--data-dir', dataDir, ...args], { env: { PATH: join(dataDir, 'programs') } })
   const { environments, engines } = json(await list('--json')) as {
-    environments: { name: string; state: string }[]
+    environments: object[]
     engines: { engine: string; path: string | null }[]
   }
-  expect(environments).toEqual([expect.objectContaining({ name: 'python', state: 'incomplete' })])
+  expect(environments).toEqual([
+    expect.objectContaining({ name: 'python', state: 'incomplete', versions: { torch: '2.11.0' } }),
+  ])
   expect(engines.filter(({ path }) => path !== null)).toEqual([
     { engine: 'whisper-server', path: whisper },
     { engine: 'python', path: worker },
   ])
   const { stdout } = await list()
+  expect(stdout).toMatch(/python +torch 2\.11\.0 +incomplete/)
   expect(stdout).toMatch(/gguf\s+built in/)
   expect(stdout).toMatch(/sd-server\s+not installed/)
 })

@@ -63,7 +63,7 @@ test('sd-server: shown first, downloaded on one machine, installed on another, l
     'library',
   ])
   const { stdout: listed } = await engine('list')
-  expect(listed).toMatch(/sd-server master-929-3f8527a \(cpu\) +current +\S+ B +\//)
+  expect(listed).toMatch(/sd-server \(cpu\) +master-929-3f8527a +current +\S+ B +\//)
   expect(listed).toMatch(/\nsd-server +\/.*\/engines\/sd-server\/bin\/sd-server\n/)
 
   expect((await engine('remove', 'sd-server', '--yes')).stdout).toMatch(/^Deleted the engine 'sd-server': /)
