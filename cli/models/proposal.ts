@@ -100,6 +100,9 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   if (wrong !== undefined) throw new Failure('invalid_value', `'${path}' cannot be added: ${wrong}`)
   const room = await openPlacementTargets(dataDir).targetFor(model)
   const { bytes, plan, devices = 1, longer } = await planMemory({ ...model, memory: undefined }, room, { header })
+  const where = { dataDir, path: hostEnvironment().PATH ?? '', tasks: model.tasks }
+  const isMissing = engine !== undefined && !isInstalled(engine, where)
+  const missing = isMissing ? [installAdvice(engine, model.tasks)] : []
   const sizing = plan.layout ?? null
   const least = bytes ?? 0
   const memory = model.memory ?? least
@@ -112,13 +115,16 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
     memory,
     obstacle: sizing ? null : misfit(least, room, 'A smaller --context or --concurrency may help.'),
     doesNotFit: sizing === null,
-    advice: [...advice, ...warnings, ...(room.needsSetup ? [setupAdvice] : [])],
+    advice: [...missing, ...advice, ...warnings, ...(room.needsSetup ? [setupAdvice] : [])],
     facts: [
       ['source', path],
       [
         'is',
         `${header.architecture}, ${countText(header.parameterCount)} parameters, ${parts}${header.quantization ?? 'unknown quantization'}, ${sizeText(header.tensorBytes)}`,
       ],
+      ...(engine === undefined
+        ? []
+        : [['engine', `${engine}${isMissing ? ' (not installed)' : ''}`] as [string, string]]),
       ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
       [
         'context',

@@ -110,7 +110,7 @@ export function openReleaseDownload(
     repository: kind.repository,
     retryRules,
     signal,
-    instead: 'Or run this command with --download-only DIR on another machine, and with --from DIR here.',
+    instead: `Or run infer engine setup ${kind.name} with --download-only DIR on another machine, and with --from DIR here.`,
   })
   const explained: HubFetch = async (address, headers) => {
     try {

@@ -345,3 +345,12 @@ test.each([
   ['comfyui:graphs/one', 'comfyui:graphs/one'],
   ['qwen3-8b', 'qwen3-8b'],
 ])('%s is read as %s', (text, reference) => expect(asReference(text)).toBe(reference))
+
+test('of a GGUF file whose engine is given and missing, the set-up is named', async () => {
+  const { file, add } = setUp()
+  const ended = await add(file('m1.gguf', tinyChat()), ['--engine', 'llama-server', '--yes'])
+  expect(ended.stdout).toMatch(/\n {2}engine +llama-server \(not installed\)\n/)
+  expect(ended.stderr).toContain(
+    "The engine 'llama-server' is not installed on this machine. Install it with: infer engine setup llama-server",
+  )
+})
