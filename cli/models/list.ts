@@ -60,8 +60,11 @@ async function configured(path: string | undefined, dataDir: string): Promise<Mo
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
   const config = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined, traitsOf)
   const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
-  return registry.all().map(({ id, enabled, tasks, engine, slug, context_length, price }) => ({
+  const listed = [...registry.names()].flatMap(one => (one.kind === 'alias' ? [] : [one.listed]))
+  return listed.map(({ id, modelId, kind, aliases = [], enabled, tasks, engine, slug, context_length, price }) => ({
     model_id: id,
+    profile_of: kind === 'profile' ? modelId : null,
+    aliases: kind === 'profile' ? [] : aliases,
     enabled,
     tasks,
     engine,
@@ -87,8 +90,14 @@ function rowOf(model: ModelStatus, hasRegions: boolean, { paint, isTerminal }: T
     ...(hasRegions ? [model.region ?? '-'] : []),
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
     isTerminal ? tasksText(model.tasks) : model.tasks.join(' '),
-    storedSentence(model.reason ?? eta),
+    storedSentence(model.reason ?? (eta || namesText(model))),
   ]
+}
+
+/** Returns what else is known of the name of a model, and of its other names. */
+function namesText({ profile_of, aliases = [] }: ModelStatus): string {
+  if (profile_of != null) return `profile of ${profile_of}`
+  return aliases.length > 0 ? `also ${aliases.join(', ')}` : ''
 }
 
 /** Returns the first tasks of a model without their prefixes, and how many more it has: `text-to-image +10`. */

@@ -37,6 +37,7 @@ function planLines(plan: Plan, paint: Paint): string[] {
   // The sentence of a load has its time; models that are loaded first come before it.
   const said = status === 'load' ? Math.ceil(figures.load_ms / 1_000) : 0
   if (eta_seconds && eta_seconds > said) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)
+  if (plan.fallback) lines.push(storedSentence(plan.fallback.detail))
   if (plan.placement) lines.push(`It runs ${printable(plan.placement.detail)}.`)
   const waited = new Set(waits_for.map(({ engine_id }) => engine_id))
   const moves = [

@@ -4,6 +4,7 @@ import { dataDirectory, remoteServer } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
+import { namesOf } from '../../core/models/model-names.ts'
 import { openClient } from '../client/client.ts'
 import { runningServer } from '../client/find-server.ts'
 import { storedSentence } from '../client/refusal.ts'
@@ -39,14 +40,14 @@ export function define(command: Command, terminal: Terminal): void {
 
 function configured(id: string, path: string | undefined, dataDir: string): ModelDetail {
   const file = path ?? join(dataDir, 'infer.yaml')
-  const model = offeredModels(readConfig(file, path !== undefined)).find(one => one.id === id)
+  const model = offeredModels(readConfig(file, path !== undefined)).find(one => namesOf(one).includes(id))
   if (!model) throw new Failure('model_not_found', `${file} has no model '${id}'. See: infer model list`)
   const { env, ...settings } = model
   return {
-    id,
+    id: model.id,
     settings: { ...settings, env: Object.fromEntries(Object.keys(env).map(name => [name, '***'])) },
     status: {
-      model_id: id,
+      model_id: model.id,
       status: model.enabled ? 'configured' : 'disabled',
       tasks: model.tasks,
       engine: model.engine,

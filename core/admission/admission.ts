@@ -1,9 +1,9 @@
 import type { Caller } from '../accounts/accounts.ts'
-import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure, invalid } from '../failure.ts'
 import type { ModelSetEntry } from '../models/engine-traits.ts'
 import type { Model } from '../models/model.ts'
+import { modelOfWork, type NamedWork, nameAllowed } from '../models/model-names.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
@@ -33,6 +33,7 @@ export interface AdmissionRequest {
    */
   kind: 'call' | 'job' | 'node' | 'line'
   task: Task
+  /** The name of the model: its id, an alias, or the name of a profile. */
   modelId: string
   /** The field of the request that names the model; null if its URL does. */
   param?: string | null
@@ -53,7 +54,10 @@ export interface Admitted {
   readonly organizationId: string
   readonly tokenId: string
   readonly task: Task
+  /** With the price that applies to the work. */
   readonly model: Model
+  /** The name by which the request chose the model; null if it is its id. */
+  readonly requestedModel: string | null
   /** The region in which it must run; null if any will do. */
   readonly region: RegionLabel | null
   /** Limits of the organization that the store checks when the job is added; absent if there are none. */
@@ -96,7 +100,11 @@ export function openAdmission(options: {
   batchPriceFactor?: number
 }) {
   const { registry, room, bodies, tokenLimiter, spend, batchPriceFactor = 1 } = options
-  const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
+  function allowed({ token }: Requester, name: string): boolean {
+    if (token.models === null) return true
+    const { kind, modelId } = registry.catalog().get(name)?.named ?? { kind: 'id' as const, modelId: name }
+    return nameAllowed(token.models, { id: name, kind, modelId })
+  }
 
   function requireBudget({ spender, hold }: Admitted): void {
     if (hold > 0) spend.requireAnythingLeft(spender)
@@ -112,9 +120,13 @@ export function openAdmission(options: {
   }
 
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
-  function readmit({ task, modelId, region }: Pick<JobRecord, 'task' | 'modelId' | 'region'>): Model {
-    const model = registry.find(modelId)
-    if (!model) throw invalid('model', `The model '${modelId}' is no longer offered here.`, 'model_not_found')
+  function readmit(job: Pick<JobRecord, 'task' | 'region'> & NamedWork): Model {
+    const { task, modelId, region } = job
+    const model = modelOfWork(registry.find, job)
+    if (!model) {
+      const name = job.requestedModel ?? modelId
+      throw invalid('model', `The model '${name}' is no longer offered here.`, 'model_not_found')
+    }
     // A disabled model is expected to be enabled again: the attempt never began, and the job waits.
     if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
     const entry = modelFor(taskRecord(task), modelId, registry.catalog())
@@ -180,7 +192,7 @@ export function openAdmission(options: {
       const record = taskRecord(task)
       const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
-      requireAllowed(requester, model.id, param)
+      requireAllowed(requester, entry.id, param)
       const region = regionFor(requester, entry, ofWorkflow)
       // A batch runs whenever there is capacity: rates do not limit it.
       if (record.category === 'text' && kind !== 'line') tokenLimiter.admit(requester)
@@ -189,12 +201,14 @@ export function openAdmission(options: {
       const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
       if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
-      room.machine(model, task)
+      // Where a fallback does the work of a model that fails, the model need not be able to serve.
+      if (!model.fallbacks?.some(({ when }) => when.includes('failed'))) room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       const jobLimits = jobLimitsOf(requester, record)
       const more = jobLimits ? { jobLimits } : {}
-      return { organizationId, tokenId, task, model, region, spender, hold, ...more } as Admitted
+      const requestedModel = entry.named ? entry.id : null
+      return { organizationId, tokenId, task, model, requestedModel, region, spender, hold, ...more } as Admitted
     },
 
     /** The same work with another estimate, once more is known of it. */
@@ -221,16 +235,19 @@ export function openAdmission(options: {
      * them, and the job was accepted.
      */
     async admitForJob(
-      { id, organizationId, tokenId, region }: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region'>,
+      { id: jobId, organizationId, tokenId, region }: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region'>,
       { task, modelId, estimate }: Pick<AdmissionRequest, 'task' | 'modelId' | 'estimate'>,
     ): Promise<Admitted> {
-      const model = readmit({ task, modelId, region })
+      const { id, named } = modelFor(taskRecord(task), modelId, registry.catalog())
+      const requestedModel = named ? id : null
+      const model = readmit({ task, modelId: named?.modelId ?? id, requestedModel, fallbackReason: null, region })
       const limited = await spend.spenderOf(organizationId, tokenId)
       if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
-      const spender = spend.holdsFor(id) ? withoutLimits(limited) : limited
+      const spender = spend.holdsFor(jobId) ? withoutLimits(limited) : limited
       room.machine(model, task)
       room.records()
-      return { organizationId, tokenId, task, model, region, spender, hold: holdOf(model, estimate) } as Admitted
+      const hold = holdOf(model, estimate)
+      return { organizationId, tokenId, task, model, requestedModel, region, spender, hold } as Admitted
     },
 
     /**

@@ -1,5 +1,6 @@
 import { jobSeed } from '../ids.ts'
 import type { Media } from '../media/media.ts'
+import { modelOfWork } from '../models/model-names.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Store } from '../store/store.ts'
 import { taskRecord } from '../tasks/registry.ts'
@@ -17,13 +18,13 @@ export function openLineRunner(dependencies: {
 }): RunJob {
   const { run, store, registry, media } = dependencies
   const runLine = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
-    const model = job.batch && registry.find(job.modelId)
+    const model = job.batch && modelOfWork(registry.find, job)
     // Without a model the job fails as any other.
     if (!job.batch || !model) return run(job, lease, signal, report)
     const batch = await store.batches.find(job.organizationId, job.batch.id)
     const sender = { organizationId: job.organizationId, origin: batch?.origin ?? '', jobId: job.id, signal }
     const filled = await taskRecord(job.task).fill(JSON.parse(job.inputs) as Record<string, unknown>, {
-      model,
+      model: { ...model, id: job.requestedModel ?? model.id },
       drawSeed: () => jobSeed(job.id),
       take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
     })

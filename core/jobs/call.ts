@@ -2,7 +2,8 @@ import type { AbortSource } from '../abort-source.ts'
 import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
 import type { Lease } from '../models/fleet.ts'
-import { callRecordDefaults } from '../store/job-records.ts'
+import type { FallbackReason } from '../schemas/fallback-reason.ts'
+import { callRecordDefaults } from '../store/call-record.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
@@ -25,16 +26,20 @@ export interface CallOptions {
   caller: AbortSource
   /** The body that the engine gets, if it begins with what other requests begin with: the prompt of a text. */
   prompt?: string | Uint8Array | undefined
+  /** Absent without any: then a call costs nothing more. */
+  fallbacks?: CallFallbacks | undefined
   /** Called when it first has to wait for a slot. */
   waits?: (call: RunningCall) => void
-  /** Called when it gets its first slot, so that the response headers can say how it was served. */
+  /** Called when it gets its first slot of a model, so that the response headers can say how it was served. */
   began?: (call: RunningCall, lease: Lease) => void
 }
 
 /** A job with a synchronous caller, while it waits or runs. It is in memory only. */
 export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
   readonly id: string
-  readonly modelId: string
+  modelId: string
+  requestedModel: string | null
+  fallbackReason: FallbackReason | null
   /** When it got its first slot, epoch milliseconds. */
   startedAt: number | null
   engineId: string | null
@@ -49,6 +54,8 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
   hasReference: boolean
   /** What its attempts have used of the devices so far, as in `SlotUse`. */
   gpuMs: number
+  /** The part of it on models whose work was done by a fallback: nobody pays for it. */
+  unbilledGpuMs: number
   energyMj: number | null
   /** Its entry in the queue, created when it first has to wait. */
   entry: WaitingJob | undefined
@@ -57,6 +64,23 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
   /** Created when something waits for its end. */
   ended: PromiseWithResolvers<void> | undefined
   readonly caller: AbortSource
+}
+
+/** What does the work of a call whose model cannot: its fallback. */
+export interface Substitute {
+  admitted: Admitted
+  attempt: CallAttempt
+  reason: FallbackReason
+}
+
+/** The fallbacks of the model of a call. None of them is asked once the caller has received a byte. */
+export interface CallFallbacks {
+  /** How long the call may wait for its model before a fallback is asked, milliseconds. */
+  readonly waitMs: number
+  /** Whether a fallback is asked as soon as the model cannot serve. */
+  readonly whenFailed: boolean
+  /** Returns the next fallback; undefined if none may do the work. `waited`: the call waits too long for its model. */
+  next(failure: Failure, waited: boolean): Promise<Substitute | undefined>
 }
 
 /** Runs one attempt on one slot. Resolves with how it ended; never throws for an engine's failure. */
@@ -68,6 +92,8 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   id: call.id,
   task: call.task,
   modelId: call.modelId,
+  requestedModel: call.requestedModel,
+  fallbackReason: call.fallbackReason,
   organizationId: call.organizationId,
   tokenId: call.tokenId,
   createdAt: call.createdAt,

@@ -2,36 +2,29 @@ import { type JobSpend, noSpend } from '../admission/spend.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Fleet, ModelActivity } from '../models/fleet.ts'
+import type { Fleet } from '../models/fleet.ts'
 import { type Model, slotWaitMs } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
 import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
-import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
+import {
+  type CallAttempt,
+  type CallEnd,
+  type CallOptions,
+  type RunningCall,
+  runningRecord,
+  type Substitute,
+} from './call.ts'
+import { openCallWait, refusalOf } from './call-wait.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
 import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import type { Suspects } from './suspects.ts'
-import {
-  type CallSlot,
-  queueFull,
-  type WaitingCall,
-  type WaitingCalls,
-  waitedTooLong,
-  whenToRetry,
-  wouldWaitTooLong,
-} from './waiting-calls.ts'
+import { queueFull, type WaitingCalls, whenToRetry } from './waiting-calls.ts'
 
 const maxAttempts = 3
-/** How often a call that is held is asked whether its wait has become too long, milliseconds. */
-const expectEveryMs = 10_000
-
-/** Whether a call would wait for a load that will not end in time. Of busy slots nobody knows, and of a first load. */
-const inVain = ({ status, etaMs, etaIsMeasured }: ModelActivity, leftMs: number): boolean =>
-  status !== 'warm' && etaIsMeasured && etaMs !== null && etaMs > leftMs
-
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
  * record. If an engine fails before the caller has received a byte, the call is tried again, at most three times; an
@@ -53,93 +46,30 @@ export function openCalls(dependencies: {
   log: Log
 }) {
   const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
-  const { used, rankOf, spend = noSpend, holdMs, log } = dependencies
+  const { used, spend = noSpend, log } = dependencies
+  const { maxWaiting, wait } = openCallWait(dependencies)
   const running = new Map<string, RunningCall>()
-
-  /** The maximum number of calls that may wait for the model: `max_queue`, plus the planned slots while it is not loaded. */
-  function maxWaiting({ id, max_queue }: Model): number {
-    const { ready, planned } = fleet.slots(id)
-    return max_queue + (ready > 0 ? 0 : planned)
-  }
-
-  /**
-   * Waits for a slot, for `waitMs`; if that is infinite, for as long as it is expected to wait less than `holdMs`.
-   * Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity`, or the caller's abort reason.
-   */
-  function wait(
-    call: RunningCall,
-    model: Model,
-    { waitMs, prompt }: Pick<CallOptions, 'waitMs' | 'prompt'>,
-  ): Promise<CallSlot> {
-    const { id } = model
-    const { organizationId } = call
-    call.entry ??= { id: call.id, organizationId, modelId: id, class: 'interactive', rank: rankOf(0) }
-    const job = call.entry
-    return new Promise((resolve, reject) => {
-      const since = waiting.now()
-      let timer: NodeJS.Timeout | undefined
-      const settled = (referenceStart: number | null = null) => {
-        clearTimeout(timer)
-        call.caller.removeEventListener('abort', onAbort)
-        const waitedMs = waiting.now() - since
-        call.queuedMs += waitedMs
-        const begun = Number.isFinite(referenceStart)
-        call.referenceQueuedMs += begun ? Math.max(0, referenceStart! - since) : waitedMs
-        call.hasReference ||= begun
-        call.waiting = undefined
-      }
-      const exact = Number.isFinite(waitMs)
-      const entry: WaitingCall = {
-        job,
-        prompt,
-        since,
-        get deadline() {
-          return exact ? since + waitMs : waiting.now() + holdMs
-        },
-        granted(slot) {
-          settled(slot.entry.referenceStart)
-          resolve(slot)
-        },
-        refused(failure) {
-          settled()
-          reject(failure)
-        },
-      }
-      const withdraw = (why: unknown) => {
-        if (!waiting.withdraw(entry)) return
-        settled()
-        reject(why)
-        dispatch.check(id)
-      }
-      const refuseIfTooLong = () => {
-        const leftMs = since + waitMs - waiting.now()
-        const activity = fleet.activity(id)
-        if (leftMs <= 0) withdraw(waitedTooLong(id, activity))
-        else if (exact ? inVain(activity, leftMs) : (activity.etaMs ?? 0) > holdMs)
-          withdraw(wouldWaitTooLong(id, activity, exact ? 'longer than this request waits' : undefined))
-        else timer = setTimeout(refuseIfTooLong, Math.min(leftMs, expectEveryMs))
-      }
-      const onAbort = () => withdraw(call.caller.reason)
-      // A call that has run before was admitted: only new ones can be too many.
-      const full = call.startedAt === null && queue.waiting(id).interactive >= maxWaiting(model)
-      call.waiting = entry
-      waiting.add(entry)
-      call.caller.addEventListener('abort', onAbort)
-      // A call above the limit also counts as demand for a moment: with max_queue 0 it is what loads another engine.
-      dispatch.check(id)
-      if (full && call.waiting) withdraw(queueFull(id, queue.waiting(id).interactive - 1, fleet.activity(id)))
-      else if (call.waiting) refuseIfTooLong()
-    })
-  }
 
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const { gpuMs, energyMj } = call
     const usage = meteredUsage({ ...(end.how === 'retry' ? noUsage : end.usage), gpuMs, energyMj })
     used(call.tokenId, usage)
     // Nobody pays for the time in which an engine failed.
-    const billed = end.how === 'failed' ? { ...usage, gpuMs: 0 } : usage
+    const unbilledGpuMs = end.how === 'failed' ? gpuMs : call.unbilledGpuMs
+    const billed = unbilledGpuMs > 0 ? { ...usage, gpuMs: gpuMs - unbilledGpuMs } : usage
     const failure = end.how === 'failed' ? end.failure : undefined
-    const { id, task, modelId, engineId, organizationId, tokenId, createdAt, startedAt } = call
+    const {
+      id,
+      task,
+      modelId,
+      requestedModel,
+      fallbackReason,
+      engineId,
+      organizationId,
+      tokenId,
+      createdAt,
+      startedAt,
+    } = call
     if (failure?.engineText)
       log.warn('An engine failed a request', {
         job: id,
@@ -151,6 +81,8 @@ export function openCalls(dependencies: {
       id,
       task,
       modelId,
+      requestedModel,
+      fallbackReason,
       createdAt,
       startedAt,
       referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
@@ -167,6 +99,19 @@ export function openCalls(dependencies: {
     spend.settle(id, finished)
   }
 
+  /** Gives the call to another model: its hold is that of this model from now on. */
+  function substituted(call: RunningCall, before: Model, { admitted, attempt, reason }: Substitute) {
+    const { model, spender, hold } = admitted
+    spend.release(call.id)
+    spend.hold(call.id, spender, hold)
+    call.requestedModel ??= before.id
+    call.fallbackReason = reason
+    call.modelId = model.id
+    call.unbilledGpuMs = call.gpuMs
+    call.entry = undefined
+    return { model, attempt }
+  }
+
   const ownCall = (organizationId: string, id: string): RunningCall | undefined => {
     const call = running.get(id)
     return call?.organizationId === organizationId ? call : undefined
@@ -179,10 +124,15 @@ export function openCalls(dependencies: {
      */
     async run(
       options: CallOptions,
-      attempt: CallAttempt,
+      firstAttempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
       const { admitted, createdAt, caller, withoutEngine = false } = options
-      const { organizationId, tokenId, task, model } = admitted
+      const { organizationId, tokenId, task, requestedModel } = admitted
+      let { model } = admitted
+      let { fallbacks } = options
+      let attempt = firstAttempt
+      /** The model that has begun it. */
+      let begun: Model | undefined
       const id = newId('job')
       spend.hold(id, admitted.spender, admitted.hold)
       const call: RunningCall = {
@@ -191,6 +141,8 @@ export function openCalls(dependencies: {
         tokenId,
         task,
         modelId: model.id,
+        requestedModel,
+        fallbackReason: null,
         createdAt,
         startedAt: null,
         engineId: null,
@@ -198,6 +150,7 @@ export function openCalls(dependencies: {
         referenceQueuedMs: 0,
         hasReference: false,
         gpuMs: 0,
+        unbilledGpuMs: 0,
         energyMj: 0,
         entry: undefined,
         waiting: undefined,
@@ -221,14 +174,27 @@ export function openCalls(dependencies: {
             if (call.entry === undefined) options.waits?.(call)
             // The wait before an attempt that failed counts.
             const waitMs = Math.min(slotWaitMs(model), options.waitMs) - call.queuedMs
-            const slot = await wait(call, model, { waitMs, prompt: options.prompt })
+            const slot = fallbacks
+              ? await wait(call, { model, waitMs, prompt: options.prompt, fallbacks, isNew: begun !== model }).catch(
+                  (thrown: unknown) => refusalOf(thrown, caller),
+                )
+              : await wait(call, { model, waitMs, prompt: options.prompt, isNew: begun !== model })
+            if ('refused' in slot) {
+              const substitute = await fallbacks!.next(slot.refused, slot.waited)
+              if (substitute) ({ model, attempt } = substituted(call, model, substitute))
+              // It waits on as a call without fallbacks.
+              else if (slot.waited) fallbacks = undefined
+              else throw slot.refused
+              continue
+            }
             lease = slot.lease
             entry = slot.entry
           }
           const since = performance.now()
           let outcome: CallEnd | undefined
           try {
-            const first = call.startedAt === null
+            const first = begun !== model
+            begun = model
             call.startedAt ??= Date.now()
             call.engineId = withoutEngine ? null : lease.engineId
             if (first) options.began?.(call, lease)
@@ -245,11 +211,20 @@ export function openCalls(dependencies: {
             lease.release()
           }
           const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease) : 'none'
+          const isLast =
+            outcome.how === 'retry' && (outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts))
+          if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {
+            const substitute = await fallbacks.next(outcome.failure, false)
+            if (substitute) {
+              ;({ model, attempt } = substituted(call, model, substitute))
+              attempts = 1
+              continue
+            }
+          }
           if (outcome.how !== 'retry') {
             end = outcome
             break
           }
-          const isLast = outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts)
           if (isLast || caller.aborted) {
             end = { how: 'failed', failure: outcome.failure, usage: noUsage }
             break

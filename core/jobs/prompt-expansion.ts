@@ -117,7 +117,7 @@ export function openPromptExpansion(dependencies: {
     closing.addEventListener('abort', stop)
     try {
       const prepared = await rewriting.prepare({
-        modelId: admitted.model.id,
+        modelId: admitted.requestedModel ?? admitted.model.id,
         sender: { organizationId, origin: '', jobId: id },
         caller,
         prompt,

@@ -6,6 +6,9 @@ import type { Model } from './model.ts'
  * unnecessary load is better than an engine that runs with old settings.
  */
 const serverFields = new Set<keyof Model>([
+  'aliases',
+  'profiles',
+  'fallbacks',
   'slug',
   'description',
   'enabled',

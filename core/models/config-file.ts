@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { configSchema, parseConfig } from './config.ts'
 import { schemaFile } from './edit.ts'
-import type { Model } from './model.ts'
+import type { ModelCheck } from './engine-traits.ts'
 import type { ConfigLines } from './model-administration.ts'
 
 /** How often an edit is repeated because another process has changed the file meanwhile. */
@@ -28,11 +28,7 @@ const maxAttempts = 5
  * never see half of it and a crash leaves the old or the new file. A missing file counts as empty. A link stays a link;
  * mode and owner stay. `check` is as in `parseConfig`. Throws what the edit and the check throw; then nothing is written.
  */
-export function editConfigFile(
-  path: string,
-  edit: (text: string, path: string) => string,
-  check?: (model: Model) => unknown,
-): void {
+export function editConfigFile(path: string, edit: (text: string, path: string) => string, check?: ModelCheck): void {
   const real = existsSync(path) ? realpathSync(path) : path
   for (let attempt = 1; ; attempt++) {
     const before = textOf(real)
@@ -59,7 +55,7 @@ export function editConfigFile(
 export function previewConfigEdit(
   path: string,
   edit: (text: string, path: string) => string,
-  check?: (model: Model) => unknown,
+  check?: ModelCheck,
 ): ConfigLines {
   const before = textOf(path) ?? ''
   const after = edit(before, path)

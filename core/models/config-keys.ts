@@ -33,6 +33,10 @@ export interface ConfigKey {
 export const sections = {
   server: { title: 'Server', about: 'Addresses, hosts and who may reach the server.' },
   own: { title: 'Models: name and tasks', about: 'The name of a model and its tasks.' },
+  names: {
+    title: 'Models: further names',
+    about: 'Other names of a model, with other defaults and prices, and the models that answer in its place.',
+  },
   launch: { title: 'Models: engine', about: 'How the engine of a model is started, and what it can access.' },
   residency: { title: 'Models: memory, slots and time', about: 'Devices, memory, slots and timeouts of a model.' },
   gguf: {
@@ -160,9 +164,12 @@ function exampleOf(key: string, { example, with: more }: DescribedSchema): unkno
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
   if (key.startsWith('gpu.quiet[]')) return more
   if (!key.startsWith('models[].')) return placed(more ?? {}, key.replace('<name>', 'team').split('.'), example)
+  if (more && 'models' in more) return more
   // An item of a list needs its other keys too.
   if (key.includes('[].', 'models[].'.length)) return { models: [more] }
-  return { models: [{ ...(more ?? usualModel), ...(within(key.split('.').slice(1)) as object) }] }
+  return {
+    models: [{ ...(more ?? usualModel), ...(within(key.replace('<name>', 'team').split('.').slice(1)) as object) }],
+  }
 }
 
 /**

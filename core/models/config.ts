@@ -4,7 +4,7 @@ import { PlanSettings } from '../accounts/plans.ts'
 import { Limits, section } from '../config.ts'
 import { Failure, invalidValue } from '../failure.ts'
 import { listenPattern } from '../listen-address.ts'
-import { coversLoopback, isNetwork, networkOf } from '../network-address.ts'
+import { isNetwork } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
 import { readYaml } from '../read-yaml.ts'
 import { regionLabels } from '../schemas/region.ts'
@@ -14,43 +14,13 @@ import { faultOf, placeIn } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { DeviceSetting } from './device-setting.ts'
+import type { ModelCheck } from './engine-traits.ts'
 import { HttpUrl } from './http-url.ts'
-import { Model } from './model.ts'
+import { type Feature, Model } from './model.ts'
+import { fallbackFault, lackedByProfile, nameFault, namesOf } from './model-names.ts'
+import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
 import { GpuSettings } from './quiet-hours.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
-
-/**
- * Returns why `ollama.loopback_token` cannot be used with these proxies: what a proxy on this machine forwards looks like a
- * request of a local program if the proxy leaves out X-Forwarded-For.
- */
-function loopbackTokenFault({
-  ollama,
-  trusted_proxies,
-}: {
-  ollama: z.output<typeof OllamaSettings>
-  trusted_proxies: readonly string[]
-}): string | undefined {
-  if (ollama.loopback_token === undefined || !coversLoopback(trusted_proxies.map(networkOf))) return undefined
-  return "'ollama.loopback_token' lets requests from this machine in without a token, and 'trusted_proxies' has a proxy on this machine: its clients could look like local programs. Remove the setting, or the loopback addresses from 'trusted_proxies'."
-}
-
-/** The section `ollama` of infer.yaml. */
-const OllamaSettings = section(
-  "The API for Ollama's clients, many of which cannot send a token.",
-  { loopback_token: 'tok_01JC0000000000000000000000' },
-  {
-    loopback_token: z
-      .string()
-      .regex(/^tok_[0-9A-Za-z]{10,64}$/, 'must be the id of a token (tok_…), as `infer token list` shows it')
-      .optional()
-      .meta({
-        description:
-          'Id of the token, not its secret, as which requests below `/ollama` count that come without a token from a program on this machine: by a direct connection to a loopback address, and from no web page. Not together with `trusted_proxies` on this machine.',
-        example: 'tok_01JC0000000000000000000000',
-        absent: 'none: every request needs a token',
-      }),
-  },
-)
 
 const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 
@@ -314,7 +284,7 @@ export function configText(path: string): string {
  * Reads infer.yaml. A missing file means the defaults if `required` is false.
  * Throws Failure `invalid_value` whose message names the file, the line and the error.
  */
-export function readConfig(path: string, required: boolean, check?: (model: Model) => unknown): Config {
+export function readConfig(path: string, required: boolean, check?: ModelCheck): Config {
   let text: string
   try {
     text = configText(path)
@@ -330,19 +300,26 @@ export function readConfig(path: string, required: boolean, check?: (model: Mode
  * Parses the text of infer.yaml; `path` is used only in messages, which begin with `path:line:column`. `check` throws a
  * Failure for an enabled model that is invalid for reasons that the schema cannot express.
  */
-export function parseConfig(text: string, path: string, check?: (model: Model) => unknown): Config {
+export function parseConfig(text: string, path: string, check?: ModelCheck): Config {
   const { document, value: written } = readYaml(text, path)
   const value = written ?? {}
   const parsed = Config.safeParse(value)
   if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
   const { models } = parsed.data
-  const invalid = (at: number, field: string, message: string) =>
-    invalidValue(`${placeIn(document, text, path, ['models', at, field])}: ${message}`)
+  const invalid = (at: number, field: string | (string | number)[], message: string) =>
+    invalidValue(`${placeIn(document, text, path, ['models', at, ...[field].flat()])}: ${message}`)
   const ids = new Set<string>()
+  const named = new Map(models.map(({ id }) => [id, id]))
+  const offered = new Map(offeredModels(parsed.data).map(model => [model.id, model]))
   const slugs: SlugTable<Model> = new Map()
   for (const [at, model] of models.entries()) {
     if (ids.has(model.id)) throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
     ids.add(model.id)
+    const name = nameFault(model, named)
+    if (name) throw invalid(at, name.key, name.message)
+    for (const one of namesOf(model)) named.set(one, model.id)
+    const fallback = fallbackFault(model, offered)
+    if (fallback) throw invalid(at, ['fallbacks', fallback.at], fallback.message)
     const slug = slugFault(model, slugs)
     if (slug) throw invalid(at, 'slug', slug)
     addSlugs(slugs, model)
@@ -350,11 +327,14 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
     const graph = graphFault(model)
     if (graph) throw invalid(at, 'comfyui', `Model '${model.id}': ${graph}`)
     if (!check) continue
+    let features: ReadonlySet<Feature>
     try {
-      check(model)
+      features = check(model).features
     } catch (thrown) {
       throw thrown instanceof Failure ? invalid(at, 'engine', thrown.message) : thrown
     }
+    const lacking = lackedByProfile(model, features)
+    if (lacking) throw invalid(at, lacking.key, lacking.message)
   }
   const require = (keys: string[], fault: string | undefined) => {
     if (fault) throw invalidValue(`${placeIn(document, text, path, keys)}: ${fault}`)
@@ -368,9 +348,10 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
 function rewritingFault({ models, toys, prompt_rewriting: configured }: Config): string | undefined {
   if (!configured) return undefined
   const offered = offeredModels({ models, toys })
-  const chat = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(conversationTask)).map(({ id }) => id)
-  if (chat.includes(configured.model)) return undefined
-  const model = offered.find(({ id }) => id === configured.model)
+  const able = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(conversationTask))
+  if (able.some(one => namesOf(one).includes(configured.model))) return undefined
+  const chat = able.map(({ id }) => id)
+  const model = offered.find(one => namesOf(one).includes(configured.model))
   const why = !model
     ? `there is no model '${configured.model}'`
     : model.enabled

@@ -1,6 +1,7 @@
 import { assetPath } from '../assets.ts'
 import { generationTasks, tasksBy } from '../schemas/task.ts'
 import { Model } from './model.ts'
+import { namesOf } from './model-names.ts'
 
 /** The models that a configuration offers: its own, and the toys where it lists none or asks for them. */
 export function offeredModels(
@@ -8,7 +9,7 @@ export function offeredModels(
   defaults: () => Model[] = defaultModels,
 ): readonly Model[] {
   if (!(toys ?? models.length === 0)) return models
-  const taken = new Set(models.flatMap(({ id, slug }) => [id, slug]))
+  const taken = new Set(models.flatMap(model => [model.slug, ...namesOf(model)]))
   return [...models, ...defaults().filter(({ id, slug }) => !taken.has(id) && (slug === undefined || !taken.has(slug)))]
 }
 

@@ -3,6 +3,8 @@ import type { SpeechFormat } from '../schemas/speech-format.ts'
 import type { Operation, Task } from '../schemas/task.ts'
 import type { ComfyuiSettings } from './comfyui/settings.ts'
 import type { Feature, Model } from './model.ts'
+import type { ModelName } from './model-names.ts'
+import type { Profile } from './name-fields.ts'
 
 /** Request fields for images and videos that OpenAI does not have. */
 export type EngineField =
@@ -98,9 +100,17 @@ export interface EngineTraits {
   upstreamId: string
 }
 
+/** Returns what the engine of a model can do. Throws Failure for a model that is invalid. */
+export type ModelCheck = (model: Model) => Pick<EngineTraits, 'features'>
+
 /** An enabled model as the checks of requests need it. Plain data, so that it can be sent to a thread. */
 export interface ModelSetEntry {
+  /** The name by which requests choose it: the id of the model, an alias, or the name of a profile. */
   id: string
+  /** What this name is, and the id of the model; absent if it is the id. */
+  named?: { kind: Exclude<ModelName['kind'], 'id'>; modelId: string }
+  /** The defaults of requests under this name; absent if they are those of the engine. */
+  profile?: Profile | undefined
   engine: string
   tasks: readonly Task[]
   extraParams: readonly string[]
@@ -112,4 +122,5 @@ export interface ModelSetEntry {
   /** The most tokens of a request and its answer together; null or absent if unknown. */
   contextLength?: number | null
 }
+/** The enabled models by each of their names. */
 export type ModelSet = ReadonlyMap<string, ModelSetEntry>

@@ -11,7 +11,9 @@ import {
   speechFields,
 } from './engine-fields.ts'
 import { GenerationDefaults } from './generation-defaults.ts'
-import { Price } from './price.ts'
+import { modelNameSchema } from './model-id.ts'
+import { nameFields } from './name-fields.ts'
+import { priceSchema } from './price.ts'
 
 /** Optional features of an engine. A request that uses a feature that its engine lacks is refused. */
 export const features = [
@@ -43,8 +45,6 @@ export const features = [
 export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>
 
-export const modelIdPattern = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
-
 /** The other keys of the model in an example. */
 const images = {
   id: 'flux-dev',
@@ -55,7 +55,7 @@ const images = {
 
 /** Keys of a model about its identity and its tasks. */
 const ownFields = {
-  id: z.string().max(128).regex(modelIdPattern, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.').meta({
+  id: modelNameSchema().meta({
     description:
       'Name of the model in requests. Letters, digits and `.` `_` `:` `-`, with `/` between parts; each model has another.',
     example: 'qwen3-8b',
@@ -95,7 +95,7 @@ const ownFields = {
         'Tasks that the model does. A model that makes images also does `std/image-generation` and `std/image-edit`, which need not be listed.',
       example: tasksBy('embed').slice(0, 1),
     }),
-  slug: z.string().max(128).regex(modelIdPattern).optional().meta({
+  slug: modelNameSchema().optional().meta({
     description:
       'Path below /slug for the image and video tasks of the model. With several such tasks the name of the task follows, as in `flux/text-to-image`.',
     example: 'flux',
@@ -111,11 +111,13 @@ const ownFields = {
     description: 'Whether the model is offered. An entry that is switched off need not be complete.',
     example: false,
   }),
-  price: Price.prefault({}).meta({
-    description: 'What the use of the model costs, in units of `currency`. A key that is left out costs nothing.',
-    example: { input_per_million_tokens: 0.5, output_per_million_tokens: 1.5 },
-    absent: 'none: work of the model costs nothing',
-  }),
+  price: priceSchema()
+    .prefault({})
+    .meta({
+      description: 'What the use of the model costs, in units of `currency`. A key that is left out costs nothing.',
+      example: { input_per_million_tokens: 0.5, output_per_million_tokens: 1.5 },
+      absent: 'none: work of the model costs nothing',
+    }),
   extra_params: z
     .array(z.string())
     .default([])
@@ -168,6 +170,7 @@ const ownFields = {
 /** The keys of a model by section, in the order of the configuration reference. */
 export const modelFields = {
   own: ownFields,
+  names: nameFields,
   launch: launchFields,
   residency: residencyFields,
   gguf: ggufFields,
@@ -180,6 +183,7 @@ export const modelFields = {
 export const Model = z
   .strictObject({
     ...ownFields,
+    ...nameFields,
     ...launchFields,
     ...residencyFields,
     ...ggufFields,

@@ -29,28 +29,29 @@ const pricedBySize = {
   price: { image_prices: [{ size: '1024x1024', quality: 'high', price: 0.08 }] },
 }
 
-const ImagePrice = z.strictObject({
-  size: z.string().regex(imageSize, 'Such as 1024x1024.').optional().meta({
-    description: 'Width and height of the images in pixels.',
-    example: '1024x1024',
-    with: pricedBySize,
-    absent: 'any size',
-  }),
-  quality: z.enum(imageQualities).optional().meta({
-    description: 'Quality that the request names.',
-    example: 'high',
-    with: pricedBySize,
-    absent: 'any quality',
-  }),
-  price: z.number().min(0).max(1_000_000).meta({
-    description: 'Price of such an image.',
-    unit: 'currency units per image',
-    example: 0.08,
-    with: pricedBySize,
-  }),
-})
+const imagePrice = () =>
+  z.strictObject({
+    size: z.string().regex(imageSize, 'Such as 1024x1024.').optional().meta({
+      description: 'Width and height of the images in pixels.',
+      example: '1024x1024',
+      with: pricedBySize,
+      absent: 'any size',
+    }),
+    quality: z.enum(imageQualities).optional().meta({
+      description: 'Quality that the request names.',
+      example: 'high',
+      with: pricedBySize,
+      absent: 'any quality',
+    }),
+    price: z.number().min(0).max(1_000_000).meta({
+      description: 'Price of such an image.',
+      unit: 'currency units per image',
+      example: 0.08,
+      with: pricedBySize,
+    }),
+  })
 
-const priceFields = {
+const priceFields = () => ({
   input_per_million_tokens: amount('Price of a million input tokens.', 'per million tokens', 0.5),
   cached_input_per_million_tokens: amount(
     'Price of a million input tokens that the engine reuses from its cache.',
@@ -61,7 +62,7 @@ const priceFields = {
   output_per_million_tokens: amount('Price of a million output tokens, reasoning included.', 'per million tokens', 1.5),
   per_image: amount('Price of an image.', 'per image', 0.04),
   image_prices: z
-    .array(ImagePrice)
+    .array(imagePrice())
     .max(100)
     .optional()
     .meta({
@@ -88,11 +89,11 @@ const priceFields = {
     'per GPU second',
     0.0006,
   ),
-}
+})
 
 /** Prices of a model, in currency units. An absent price is 0, unless its description says otherwise. */
-export const Price = z.strictObject(priceFields)
-export type Price = z.output<typeof Price>
+export const priceSchema = () => z.strictObject(priceFields())
+export type Price = z.output<ReturnType<typeof priceSchema>>
 
 /** Millionths of the currency unit for a million of each measure, as whole numbers. */
 interface Rates {

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { type Task, tasksBy } from '../schemas/task.ts'
 import type { GgufHeader } from './gguf-header.ts'
 import { quantizationOf } from './hub/choose.ts'
-import { modelIdPattern } from './model.ts'
+import { modelIdPattern } from './model-id.ts'
 
 /** The tasks of a model, and the reason why it has them as the end of a sentence. */
 export interface Purpose {

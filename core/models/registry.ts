@@ -1,16 +1,18 @@
 import type { RegionLabel } from '../schemas/region.ts'
-import type { GenerationTask } from '../schemas/task.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import { offeredModels } from './defaults.ts'
-import type { EngineTraits, ModelSet } from './engine-traits.ts'
+import type { EngineTraits, ModelSet, ModelSetEntry } from './engine-traits.ts'
 import type { Model } from './model.ts'
-import { slugTable } from './slugs.ts'
+import { type ModelName, modelNames } from './model-names.ts'
+import { type SlugTable, slugTable } from './slugs.ts'
 
 interface Offer {
   models: readonly Model[]
   byId: ReadonlyMap<string, Model>
+  names: ReadonlyMap<string, ModelName>
   catalog: ModelSet
-  slugs: ReadonlyMap<string, { model: Model; task: GenerationTask }>
+  slugs: SlugTable<Model>
+  hasFallbacks: boolean
   readAt: number
 }
 
@@ -32,32 +34,36 @@ export function openRegistry(options: {
   let current = offerOf(offeredModels({ models: configured, toys }, defaults))
 
   function offerOf(models: readonly Model[]): Offer {
+    const names = models.flatMap(modelNames)
     return {
       models,
       byId: new Map(models.map(model => [model.id, model])),
-      catalog: new Map(
-        models
-          .filter(model => model.enabled)
-          .map(model => {
-            const engineTraits = traits(model)
-            return [
-              model.id,
-              {
-                id: model.id,
-                engine: model.engine,
-                tasks: model.tasks,
-                extraParams: model.extra_params,
-                region: regionOf(model, engineTraits),
-                traits: engineTraits,
-                contextLength: model.context_length ?? null,
-                embeddingPrefixes: model.embedding_prefixes,
-              },
-            ]
-          }),
-      ),
+      names: new Map(names.map(one => [one.name, one])),
+      catalog: new Map(models.filter(({ enabled }) => enabled).flatMap(entriesOf)),
       slugs: slugTable(models),
+      hasFallbacks: models.some(({ enabled, fallbacks }) => enabled && fallbacks !== undefined),
       readAt: Date.now(),
     }
+  }
+
+  /** The entry of each name of a model. */
+  function entriesOf(model: Model): [string, ModelSetEntry][] {
+    const engineTraits = traits(model)
+    return modelNames(model).map(({ name, kind, profile }) => [
+      name,
+      {
+        id: name,
+        ...(kind === 'id' ? {} : { named: { kind, modelId: model.id } }),
+        ...(profile ? { profile } : {}),
+        engine: model.engine,
+        tasks: model.tasks,
+        extraParams: model.extra_params,
+        region: regionOf(model, engineTraits),
+        traits: engineTraits,
+        contextLength: model.context_length ?? null,
+        embeddingPrefixes: model.embedding_prefixes,
+      },
+    ])
   }
 
   /** A server elsewhere is where its own label says; without one, its region is not known. */
@@ -68,13 +74,24 @@ export function openRegistry(options: {
   return {
     /** Returns every configured model, including disabled ones, in the order of the file. */
     all: (): readonly Model[] => current.models,
-    find: (id: string): Model | undefined => current.byId.get(id),
-    /** Returns the enabled models in the form that checks of requests need. */
+    /**
+     * Returns the model with this name, disabled ones included: for a profile with the price of the profile. `id` is that of
+     * the model whatever the name.
+     */
+    find: (name: string): Model | undefined => current.names.get(name)?.model,
+    /** Returns every name of every configured model, in the order of the file. */
+    names: (): Iterable<ModelName> => current.names.values(),
+    named: (name: string): ModelName | undefined => current.names.get(name),
+    /** Returns the enabled models by name, in the form that checks of requests need. */
     catalog: (): ModelSet => current.catalog,
-    /** Returns the enabled model and the task of a path below /slug. */
-    bySlug: (slug: string): { model: Model; task: GenerationTask } | undefined => current.slugs.get(slug),
+    /** Returns the enabled model, its name and the task of a path below /slug. */
+    bySlug: (slug: string) => current.slugs.get(slug),
     /** Returns every slug of the enabled models. */
-    slugs: (): ReadonlyMap<string, { model: Model; task: GenerationTask }> => current.slugs,
+    slugs: (): SlugTable<Model> => current.slugs,
+    /** Whether any enabled model has fallbacks. */
+    get hasFallbacks(): boolean {
+      return current.hasFallbacks
+    },
     /** When this set of models was read, epoch milliseconds. */
     get readAt(): number {
       return current.readAt

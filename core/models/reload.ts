@@ -5,8 +5,8 @@ import { Failure, invalidValue } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { anyChange, type ModelChanges } from './change.ts'
 import { type Config, parseConfig } from './config.ts'
+import type { ModelCheck } from './engine-traits.ts'
 import type { Fleet } from './fleet.ts'
-import type { Model } from './model.ts'
 import type { Registry } from './registry.ts'
 
 /** How often the file is checked, milliseconds. */
@@ -60,7 +60,7 @@ export function openReload(options: {
   path: string
   /** The configuration of the start. */
   config: Config
-  check: (model: Model) => unknown
+  check: ModelCheck
   registry: Pick<Registry, 'replace'>
   plans?: Pick<Plans, 'replace'>
   fleet: Pick<Fleet, 'reconfigured'>

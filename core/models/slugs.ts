@@ -1,7 +1,8 @@
 import { type GenerationTask, isSlugTask, slugTaskName } from '../schemas/task.ts'
 import type { Model } from './model.ts'
+import { namesOf } from './model-names.ts'
 
-type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
+type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'> & Partial<Pick<Model, 'aliases' | 'profiles'>>
 
 /** First parts of paths below /slug that do not name models. */
 const reserved = ['requests', 'queue']
@@ -27,7 +28,20 @@ export function everySlugOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<st
   return all
 }
 
-export type SlugTable<M extends Slugged> = Map<string, { model: M; task: GenerationTask }>
+/** Returns the slugs of a model and of its aliases and profiles, each with the name that it stands for. */
+function namedSlugsOf(model: Slugged): { slug: string; task: GenerationTask; name: string }[] {
+  if (!model.tasks.some(isSlugTask)) return []
+  return namesOf(model).flatMap(name =>
+    Array.from(everySlugOf(name === model.id ? model : { ...model, id: name, slug: undefined }), ([slug, task]) => ({
+      slug,
+      task,
+      name,
+    })),
+  )
+}
+
+/** The model and task of each path below /slug, and the name of the model that the path has. */
+export type SlugTable<M extends Slugged> = Map<string, { model: M; task: GenerationTask; name: string }>
 
 /** Returns every slug of all enabled models. */
 export function slugTable<M extends Slugged>(models: readonly M[]): SlugTable<M> {
@@ -39,18 +53,21 @@ export function slugTable<M extends Slugged>(models: readonly M[]): SlugTable<M>
 /** Adds the slugs of a model, if it is enabled and no model before it has them. */
 export function addSlugs<M extends Slugged>(table: SlugTable<M>, model: M): void {
   if (!model.enabled) return
-  for (const [slug, task] of everySlugOf(model)) if (!table.has(slug)) table.set(slug, { model, task })
+  for (const { slug, task, name } of namedSlugsOf(model)) if (!table.has(slug)) table.set(slug, { model, task, name })
 }
 
 /** Returns why the slugs of a model conflict with those of earlier models, as a sentence; undefined without a conflict. */
 export function slugFault<M extends Slugged>(model: M, taken: SlugTable<M>): string | undefined {
   if (!model.enabled) return undefined
-  for (const slug of everySlugOf(model).keys()) {
-    if (reserved.includes(slug.split('/')[0]!))
-      return `the slug '${slug}' of the model '${model.id}' begins with '${slug.split('/')[0]}', which is reserved; choose another with 'slug'.`
+  for (const { slug, name } of namedSlugsOf(model)) {
+    const [first] = slug.split('/')
+    if (reserved.includes(first!))
+      return name === model.id
+        ? `the slug '${slug}' of the model '${model.id}' begins with '${first}', which is reserved; choose another with 'slug'.`
+        : `the name '${name}' of the model '${model.id}' begins with '${first}', which is reserved; choose another name.`
     const other = taken.get(slug)?.model
     if (other && other.id !== model.id)
-      return `the models '${other.id}' and '${model.id}' would both have the path /slug/${slug}; give one of them another 'slug'.`
+      return `the models '${other.id}' and '${model.id}' would both have the path /slug/${slug}; give one of them another ${name === model.id ? "'slug'" : 'name'}.`
   }
   return undefined
 }

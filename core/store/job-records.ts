@@ -1,4 +1,5 @@
 import type { Failure } from '../failure.ts'
+import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import type { LogLevel } from '../schemas/log-level.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
@@ -43,6 +44,8 @@ export interface NewJob {
   tokenId: string
   task: Task
   modelId: string
+  /** The name by which the request chose its model; null or absent if it is `modelId`. */
+  requestedModel?: string | null
   /** The slug of the request; null if the request named a model. */
   slug: string | null
   /** JSON text. */
@@ -82,10 +85,16 @@ export interface NewJob {
 }
 
 export interface JobRecord
-  extends Omit<NewJob, 'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch'> {
+  extends Omit<
+    NewJob,
+    'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch' | 'requestedModel'
+  > {
+  requestedModel: string | null
   region: RegionLabel | null
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'
+  /** Why it is done by another model than the requested one; null if it is not. */
+  fallbackReason: FallbackReason | null
   /** `interactive` for a synchronous call. */
   class: JobClass
   status: JobStatus
@@ -250,43 +259,13 @@ export type JobOutcome =
 export interface FinishedJob
   extends Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'error' | 'engineId'>,
     Pick<JobRecord, 'createdAt' | 'startedAt' | 'referenceQueueMs'> {
+  requestedModel?: string | null
+  fallbackReason?: FallbackReason | null
   status: 'completed' | 'failed' | 'cancelled'
   usage: Usage
   cost: number
   finishedAt: number
 }
-
-/** The fields of a synchronous call's record that are the same for every call: its prompt and answer are not kept. */
-export const callRecordDefaults = {
-  kind: 'sync',
-  class: 'interactive',
-  inputs: 'null',
-  result: null,
-  metadata: null,
-  webhook: null,
-  slug: null,
-  priority: 0,
-  rank: 0,
-  startBy: null,
-  timeoutMs: null,
-  retentionMs: null,
-  parent: null,
-  batch: null,
-  region: null,
-  attempt: 1,
-  maxAttempts: 1,
-  claims: 1,
-  boot: null,
-} as const
-
-/** A finished synchronous call as a job record. */
-export const callRecord = (call: FinishedJob): JobRecord => ({
-  ...callRecordDefaults,
-  ...call,
-  notBefore: call.createdAt,
-  updatedAt: call.finishedAt,
-  expiresAt: null,
-})
 
 /** How much earlier one point of priority ranks a job, in microseconds: a minute. */
 const headStart = 60_000_000

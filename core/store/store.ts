@@ -14,6 +14,7 @@ import type { CommitEffects, ExecutionStore, WorkflowStore } from './workflows.t
 export * from './account-records.ts'
 export * from './audit-records.ts'
 export * from './batch-records.ts'
+export { callRecord } from './call-record.ts'
 export * from './event-types.ts'
 export * from './file-records.ts'
 export * from './job-records.ts'

@@ -107,6 +107,8 @@ export interface NewExecutionNode {
   nodeId: string
   task: string
   modelId: string
+  /** The name by which the definition chooses its model; null or absent if it is `modelId`. */
+  requestedModel?: string | null
   successors: number[]
   predecessors: number
   onError: 'fail' | 'continue'

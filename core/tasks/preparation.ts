@@ -11,6 +11,7 @@ import type { TextTask } from '../schemas/task.ts'
 import { encodedText } from '../system-memory.ts'
 import { type Filling, filled } from './chat/images.ts'
 import type { AnswerFormat, CallerAnswer, FormedRequest, PreparedRequest } from './engine-request.ts'
+import { estimatedInputs } from './profile.ts'
 import { taskRecord } from './registry.ts'
 import { checkRequestFields } from './request-fields.ts'
 import { showsCompression } from './transcription/transcription.ts'
@@ -52,9 +53,9 @@ export const prepare = (
   const bodyHash = hash ? canonicalHash(sent) : undefined
   const record = taskRecord(task)
   const prepared = record.prepare(raw, catalog)
-  const contextLength = catalog.get(prepared.modelId)?.contextLength ?? null
-  const inputs = raw as Record<string, unknown>
-  const estimate = record.metering.estimate({ inputs, length: body.length, contextLength })
+  const { contextLength = null, profile } = catalog.get(prepared.modelId) ?? {}
+  const estimated = estimatedInputs(raw as Record<string, unknown>, body.length, profile)
+  const estimate = record.metering.estimate({ ...estimated, contextLength })
   return {
     ...prepared,
     estimate,

@@ -3,6 +3,7 @@ import { Failure } from '../failure.ts'
 import type { MediaSender } from '../media/media.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
+import { catalogOfWork, modelOfWork } from '../models/model-names.ts'
 import { costOf, type Price, type PricedImage } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Task } from '../schemas/task.ts'
@@ -106,21 +107,23 @@ export function openTaskRunner(
 }
 
 /**
- * Returns what a runner needs of a job: the record of its task, its model, and the sender of its media. Throws Failure
+ * Returns what a runner needs of a job: the record of its task, its model, the catalog for its request, and the sender of its media. Throws Failure
  * `model_not_found` if the model is no longer offered.
  */
 export function workOfJob<Name extends RunnerName>(
   runner: Name,
-  { task, modelId, organizationId, id, origin = '' }: RunnableJob,
-  registry: Pick<Registry, 'find'>,
+  job: RunnableJob,
+  registry: Pick<Registry, 'find' | 'catalog'>,
   signal: AbortSignal,
 ) {
+  const { task, organizationId, id, origin = '' } = job
   const record = taskRecord(task) as Extract<TaskRecord, { runner: Name }>
   if (record.runner !== runner) throw new Failure('unsupported_task', `The runner '${runner}' has no task ${task}.`)
-  const model = registry.find(modelId)
-  if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
+  const model = modelOfWork(registry.find, job)
+  if (!model?.enabled)
+    throw new Failure('model_not_found', `The model '${job.requestedModel ?? job.modelId}' is no longer offered here.`)
   const sender: MediaSender = { organizationId, origin, jobId: id, signal }
-  return { record, model, sender }
+  return { record, model, catalog: catalogOfWork(registry.catalog(), job), sender }
 }
 
 /** Returns the result of a run without files. A large one stays bytes, because it is written to a file unchanged. */

@@ -21,8 +21,8 @@ export function openTextRunner({
   limits: Limits
 }): RunTask {
   return async (...[job, lease, signal, report]) => {
-    const { record, model, sender } = workOfJob('text', job, registry, signal)
-    const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
+    const { record, model, catalog, sender } = workOfJob('text', job, registry, signal)
+    const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), catalog, limits)
     const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender), cpu)
     const answers: Buffer[] = []
     const ignored = (paths: string) => report.log('WARN', ignoredLine(model.id, paths))

@@ -108,9 +108,12 @@ export function openExecutions(dependencies: {
     const nodes = planNodes(given.dag, more.reuse)
     const limits: JobLimits[] = []
     let { region } = given
-    for (const { task, modelId, reuses } of nodes)
-      if (reuses === null) {
+    for (const node of nodes)
+      if (node.reuses === null) {
+        const { task, modelId } = node
         const admitted = admission.admit(requester, { kind: 'node', task: task as Task, modelId, region })
+        node.modelId = admitted.model.id
+        node.requestedModel = admitted.requestedModel
         region = admitted.region ?? region
         if (admitted.jobLimits) limits.push(admitted.jobLimits)
       }

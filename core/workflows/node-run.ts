@@ -41,21 +41,24 @@ export function openNodeWorks(options: {
   /** By job id. Results never change, so the inputs of a job never change either. */
   const kept = new Map<string, NodeWork>()
 
-  async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
+  async function bound(job: JobRecord, model: Model): Promise<NodeWork> {
+    const { parent, organizationId, modelId, requestedModel, task } = job
     const execution = await snapshots.of(organizationId, parent!.executionId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
-    admission.readmit({ task, modelId, region: requiredLabel(execution.definition.region) })
+    admission.readmit({ ...job, region: requiredLabel(execution.definition.region) })
     const node = await bindNodeInputs(execution, parent!.nodeId, { snapshots, cpu })
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
-    const own = { ...node, model, read: false, key: null, origin }
-    if (!write) return own
+    const uncached = { ...node, model, read: false, key: null, origin }
+    if (!write) return uncached
     const { inputs, foreign } = await content(node.inputs, execution)
     // The content at a foreign URL may change, so caching it has to be requested.
-    if (foreign && node.node.cache === undefined) return own
+    if (foreign && node.node.cache === undefined) return uncached
     const { engine, source, upstream_id, url, command, args } = model
-    const configured = { modelId, engine, source, upstream_id, url, command, args }
-    return { ...own, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
+    const profile = requestedModel === null ? undefined : model.profiles?.[requestedModel]
+    const own = profile ? { profile } : {}
+    const configured = { modelId, engine, source, upstream_id, url, command, args, ...own }
+    return { ...uncached, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
 
   /** Throws Failure for references to something that does not exist, and for a model that is no longer offered. */
@@ -135,7 +138,7 @@ export function openNodeRunner(dependencies: {
     const record = taskRecord(job.task)
     let audioBytes = 0
     const filled = await record.fill(inputs, {
-      model,
+      model: { ...model, id: job.requestedModel ?? model.id },
       drawSeed: () => jobSeed(job.id),
       async take(field, value, kind, options) {
         const file = await media.take(sender, field, value, kind, options)

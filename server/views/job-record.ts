@@ -3,6 +3,7 @@ import type { Caller } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import { type WaitingFor as CoreWaitingFor, type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
+import { fallbackReasons } from '../../core/schemas/fallback-reason.ts'
 import {
   anything,
   boolean,
@@ -121,7 +122,14 @@ const JobFacts = z.object({
   organization_id: string('Id of the organization: `org_…`.'),
   kind: oneOf('`async`: a background job. `sync`: a synchronous request.', ['async', 'sync']),
   task: Task,
-  model_id: string('Id of the model.'),
+  model_id: string('Id of the model that does it.'),
+  requested_model: nullableString(
+    'The alias, profile or other model that the request named; null if it is `model_id`.',
+  ),
+  fallback_reason: nullable(
+    z.enum(fallbackReasons),
+    'Why a fallback does it in place of the requested model; null if it does not.',
+  ),
   slug: nullableString('The slug that was requested; null if none was.'),
   status: oneOf('State of the job.', jobStatuses),
   priority: integer('Priority, -100 to 100; higher runs earlier.'),
@@ -192,6 +200,8 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
     kind: job.kind,
     task: job.task,
     model_id: job.modelId,
+    requested_model: job.requestedModel,
+    fallback_reason: job.fallbackReason,
     slug: job.slug,
     status: job.status,
     priority: job.priority,

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { ModelBenchmark } from '../../core/models/benchmark.ts'
+import { plannedFallback } from '../../core/models/fallbacks.ts'
+import type { Model } from '../../core/models/model.ts'
 import type { ModelPlan as Plan } from '../../core/models/model-plan.ts'
 import { scheduledActions } from '../../core/models/model-schedule.ts'
+import { fallbackReasons } from '../../core/schemas/fallback-reason.ts'
 import {
   array,
   boolean,
@@ -103,12 +106,26 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
   ),
   benchmark: nullable(ModelBenchmark, 'The newest benchmark of the model with its current settings; null before any.'),
+  fallback: nullable(
+    z.object({
+      model_id: string('Id of the model.'),
+      reason: oneOf('Why, as in `fallback_reason` of a job.', fallbackReasons),
+      detail: string('The same as a sentence.'),
+    }),
+    'The model that would answer in its place, by `fallbacks`; null if it would answer itself.',
+  ),
 })
 
 /** Returns the plan for callers. `allowed`: whether they may know of the model. */
-export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean): z.input<typeof ModelPlan> {
+export function modelPlanView(
+  plan: Plan,
+  model: Pick<Model, 'id' | 'fallbacks'>,
+  allowed: (modelId: string) => boolean,
+): z.input<typeof ModelPlan> {
   const known = (id: string) => (allowed(id) ? id : null)
   const { figures } = plan
+  const { fallbacks } = model
+  const fallback = plannedFallback({ ...model, fallbacks: fallbacks?.filter(one => allowed(one.model)) }, plan)
   return {
     object: 'model.plan',
     model_id: plan.modelId,
@@ -142,6 +159,7 @@ export function modelPlanView(plan: Plan, allowed: (modelId: string) => boolean)
         kept_loaded: engine.keptLoaded,
       })),
     })),
+    fallback: fallback ? { model_id: fallback.modelId, reason: fallback.reason, detail: fallback.detail } : null,
     placement: plan.placement && placementView(plan.placement),
     left_devices: plan.leftDevices.map(one => ({ ...one })),
     figures: {

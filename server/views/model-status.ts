@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ModelBenchmark } from '../../core/models/benchmark.ts'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
+import type { ListedModel } from '../../core/models/model-names.ts'
 import { hasPrice, imageQualities } from '../../core/models/price.ts'
 import { firstSlugOf, slugsOf } from '../../core/models/slugs.ts'
 import {
@@ -81,8 +82,18 @@ export const modelRegion = nullable(
 )
 
 export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
-  model_id: string('Id of the model.'),
+  model_id: string('Id of the model, or name of a profile.'),
   spec_id: string('Id of the model with the version of its description: `<model_id>@1`.'),
+  profile_of: nullableString('Id of the model of which this is a profile; null for a model.'),
+  aliases: array('Further names of the model in requests.', z.string()),
+  fallbacks: array(
+    'Models that answer in its place, in their order.',
+    z.object({
+      model_id: string('Id of the model.'),
+      when: array('`failed`: the model cannot serve. `context`: the prompt is too long for it.', z.string()),
+      wait_ms: nullableInteger('Milliseconds; also when a request would wait longer. Null: however long it waits.'),
+    }),
+  ),
   enabled: boolean('Whether it is enabled in `infer.yaml`.'),
   tasks: array('Tasks that the model does.', Task),
   slug: nullableString('Path under `/slug` of its first task that has one; null if none has.'),
@@ -118,13 +129,13 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
 
 /** Returns the status of a model that its users may see. */
 export function modelStatusView(
-  model: Model,
+  model: ListedModel,
   { models, residents }: FleetSnapshot,
   { config, fleet, jobs, registry }: Owners<'config' | 'fleet' | 'jobs' | 'registry'>,
 ): z.input<typeof ModelStatus> {
-  const activity = models[model.id]
-  const own = residents.filter(resident => resident.modelId === model.id)
-  const outlook = jobs.queueForecast(model.id)
+  const activity = models[model.modelId]
+  const own = residents.filter(resident => resident.modelId === model.modelId)
+  const outlook = jobs.queueForecast(model.modelId)
   const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
   const bySlug = slugsOf(model)
   const slugs = Object.fromEntries(bySlug)
@@ -136,6 +147,13 @@ export function modelStatusView(
   return {
     model_id: model.id,
     spec_id: `${model.id}@1`,
+    profile_of: model.kind === 'profile' ? model.modelId : null,
+    aliases: model.kind === 'profile' ? [] : (model.aliases ?? []),
+    fallbacks: (model.fallbacks ?? []).map(({ model: id, when, wait = null }) => ({
+      model_id: id,
+      when,
+      wait_ms: wait,
+    })),
     enabled: model.enabled,
     tasks: model.tasks,
     slug: firstSlugOf(model),
@@ -149,7 +167,7 @@ export function modelStatusView(
       loading: own.filter(({ state }) => state === 'starting').length,
     },
     placement: own[0] ? placementView(own[0].placement) : null,
-    benchmark: fleet.benchmark(model),
+    benchmark: fleet.benchmark(registry.find(model.modelId)!),
     queue_depth: outlook.waiting,
     eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
     dispatch_wait_ms: model.dispatch_wait_ms === 'auto' ? null : model.dispatch_wait_ms,

@@ -1,30 +1,31 @@
 import { AbortSource } from '../../core/abort-source.ts'
-import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { Failure } from '../../core/failure.ts'
-import type { Model } from '../../core/models/model.ts'
+import { type ListedModel, nameAllowed } from '../../core/models/model-names.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/openai-audio.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import type { Owners } from '../http/request/owners.ts'
 import type { Viewer } from './job-record.ts'
 
 /** Returns the speech models that the caller may use. */
-export function speechModels({ caller }: Viewer, { registry }: Owners<'registry'>): Model[] {
+export function speechModels({ caller }: Viewer, { registry }: Owners<'registry'>): ListedModel[] {
   const catalog = registry.catalog()
-  return registry
-    .all()
-    .filter(({ id }) => catalog.get(id)?.traits.speech !== undefined && modelAllowed(caller.token.models, id))
+  return [...registry.names()].flatMap(({ kind, listed }) =>
+    kind !== 'alias' && catalog.get(listed.id)?.traits.speech && nameAllowed(caller.token.models, listed)
+      ? [listed]
+      : [],
+  )
 }
 
 /** Milliseconds to wait for an engine's list of voices. */
 const timeoutMs = 2_000
 
 /** Returns the configured or known voices; else those that the engine reports, if it runs and has a free slot. */
-export async function voicesOf(model: Model, { jobs, registry }: Owners<'jobs' | 'registry'>): Promise<Voice[]> {
+export async function voicesOf(model: ListedModel, { jobs, registry }: Owners<'jobs' | 'registry'>): Promise<Voice[]> {
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)
   const route = traits?.routes.synthesize
-  const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
+  const lease = route === undefined ? undefined : jobs.idleSlot(model.modelId)
   if (!lease) return []
   const timeout = new AbortSource()
   const timer = setTimeout(

@@ -1,16 +1,19 @@
 import type { z } from 'zod'
 import type { Admitted } from '../../core/admission/admission.ts'
+import { isSmallBody } from '../../core/cpu/small-body.ts'
 import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.ts'
 import { Failure } from '../../core/failure.ts'
 import { ignoredHeader, ignoredText } from '../../core/ignored.ts'
-import type { CallEnd, RunningCall } from '../../core/jobs/call.ts'
+import type { CallAttempt, CallEnd, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
+import { catalogOfWork } from '../../core/models/model-names.ts'
 import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { AnswerCollector } from '../../core/tasks/answer-collector.ts'
 import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
 import type { PreparedRequest } from '../../core/tasks/engine-request.ts'
+import type { PrepareOptions } from '../../core/tasks/preparation.ts'
 import { ask, openShortened } from '../../core/tasks/protocols/ask.ts'
 import { withMembers } from '../../core/tasks/protocols/openai-text.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
@@ -24,6 +27,7 @@ import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import type { routeOf } from '../http/request/route.ts'
 import type { StreamOutput } from '../http/streams/kept-stream.ts'
+import { callFallbacks, type OtherModel } from './call-fallbacks.ts'
 import { StreamRelay } from './relay.ts'
 import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
@@ -104,46 +108,69 @@ export async function infer(
   const jobBody = !form && prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(exchange) !== undefined
   const size = body.length
-  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, {
-    hash: keyed,
-    form,
-    context: formed.context,
-    contextLength: formed.contextLength,
-  })
+  const prepareOptions = { form, context: formed.context, contextLength: formed.contextLength }
+  // A large body is transferred to a thread, and a fallback needs it again.
+  const kept = registry.hasFallbacks && !isSmallBody(body) ? Buffer.from(body) : body
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { ...prepareOptions, hash: keyed })
   const checked = ready instanceof Promise ? await ready : ready
   exchange.releaseBody(heldAfterReading(size))
   exchange.bodyHash = checked.bodyHash
   const later = jobBody !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'
-  const admitted = admission.admit(exchange.caller, {
-    kind,
-    task,
-    modelId: checked.modelId,
-    estimate: () => checked.estimate!,
-  })
+  const estimate = () => checked.estimate!
+  const admitted = admission.admit(exchange.caller, { kind, task, modelId: checked.modelId, estimate })
   if (later) return respondLater(exchange, admitted, jobBody, owners)
   const { waitMs, resumeSeconds } = prefer
-  const admittedCall = { admitted, createdAt, waitMs, resumeSeconds, ...(formed.keep ? { keep: formed.keep } : {}) }
+  const keep = formed.keep ? { keep: formed.keep } : {}
+  const admittedCall: AdmittedCall = { admitted, createdAt, waitMs, resumeSeconds, ...keep }
   // After all checks, so that an invalid request does not use its key.
   const before = answeredBefore(exchange, owners)
   if (before && (await before)) return
+  if (admitted.model.fallbacks) {
+    const other = otherModel(exchange, admittedCall, { task, body: kept, prepareOptions }, owners)
+    admittedCall.fallbacks = callFallbacks(exchange, admitted, other, owners)
+  }
   await answer(exchange, checked, admittedCall, owners)
+}
+
+/** Returns how the same body is prepared and admitted for a fallback. */
+function otherModel(
+  exchange: ClientExchange,
+  call: AdmittedCall,
+  { task, body, prepareOptions }: { task: TextTask; body: Buffer; prepareOptions: PrepareOptions },
+  owners: InferenceOwners,
+): OtherModel {
+  const { admission, config, cpu, registry } = owners
+  let kept: Buffer | undefined = body
+  call.dropBody = () => {
+    kept = undefined
+  }
+  return async work => {
+    const catalog = catalogOfWork(registry.catalog(), work)
+    const checked = await cpu.prepare(task, Buffer.from(kept!), catalog, config.limits, prepareOptions)
+    const estimate = () => checked.estimate!
+    const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
+    admission.requireBudget(admitted)
+    return { admitted, attempt: attemptOf(exchange, await complete(exchange, checked, owners), call, owners) }
+  }
 }
 
 interface AdmittedCall extends Omit<CallWork, 'stream'> {
   /** For how long its stream goes on without its client, seconds. */
   resumeSeconds: number
+  /** Where its stream is kept, if it outlives the connection. */
+  kept?: StreamOutput | undefined
   keep?: NonNullable<FormState['keep']>
+  /** Drops the body that is kept for fallbacks. */
+  dropBody?: () => void
 }
 
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
   if (checked.images) owners.admission.requireQueueRoom(call.admitted)
   // Before the call takes a slot that others could use.
-  const prepared = checked.images
-    ? await withImages(checked, fetchFrom(owners.media, exchange.sender), owners.cpu)
-    : checked
+  const prepared = checked.images ? await complete(exchange, checked, owners) : checked
   const { stream, form } = prepared
   const translationOf = () => form && formedStream(form, { createdAt: call.createdAt, queuedMs: 0 })
   // Lines of JSON have neither comments nor ids.
@@ -156,15 +183,13 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
   const prompt = isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined
   const resumable = stream && call.resumeSeconds > 0 && !prepared.unstored && !isLines()
   const kept = resumable ? owners.resumable.keep(exchange, call.resumeSeconds) : undefined
+  call.kept = kept?.stream
   if (kept) exchange.header('preference-applied', `resume=${kept.seconds}`)
   try {
     await runCall(
       exchange,
       { stream, prompt, named: kept?.named, endingOf: stream ? endingOf : undefined, ...call },
-      (lease, running) =>
-        stream
-          ? relay(exchange, prepared, running, lease, { ...call, kept: kept?.stream }, owners)
-          : collect(exchange, prepared, running, lease, call, owners),
+      attemptOf(exchange, prepared, call, owners),
       owners,
     )
     kept?.stream.close()
@@ -175,6 +200,17 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
     throw thrown
   }
 }
+
+const attemptOf =
+  (exchange: ClientExchange, prepared: PreparedRequest, call: AdmittedCall, owners: InferenceOwners): CallAttempt =>
+  (lease, running) =>
+    prepared.stream
+      ? relay(exchange, prepared, running, lease, call, owners)
+      : collect(exchange, prepared, running, lease, call, owners)
+
+/** Puts the images of a request into its bodies. */
+const complete = async (exchange: ClientExchange, checked: PreparedRequest, { media, cpu }: Owners<'media' | 'cpu'>) =>
+  checked.images ? withImages(checked, fetchFrom(media, exchange.sender), cpu) : checked
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
 async function respondLater(
@@ -193,7 +229,7 @@ function relay(
   prepared: PreparedRequest,
   { createdAt, queuedMs }: RunningCall,
   lease: Lease,
-  { keep, kept }: AdmittedCall & { kept?: StreamOutput | undefined },
+  { keep, kept, dropBody }: AdmittedCall,
   { config, throughput, timings }: Owners<'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
   const { answerFormat, form } = prepared
@@ -207,12 +243,14 @@ function relay(
       keep: keep && form && (ended => keep(form.request, JSON.stringify(ended))),
       maxFrameBytes: config.limits.stream_frame,
       streams: exchange.streams,
-      meter: throughput.meter(answerFormat.modelId),
+      meter: throughput.meter(lease.modelId),
       timings,
+      modelId: lease.modelId,
       // A stream that has begun is not retried, so the request body is no longer needed.
       begun(ignored) {
         nameIgnored(exchange, prepared, ignored)
         prepared.bodies = []
+        dropBody?.()
         exchange.releaseBody()
       },
       ended: resolve,

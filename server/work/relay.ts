@@ -18,6 +18,8 @@ interface RelayOptions {
   /** Where the stream is kept, so that it outlives the connection; absent: it is written to the client. */
   kept?: StreamOutput | undefined
   answerFormat: StreamAnswerFormat
+  /** The model whose engine answers. */
+  modelId: string
   /** Translates the events into another form. */
   translation?: ChatStreamForm | undefined
   /** Keeps the whole answer before its end is sent. Never rejects. */
@@ -270,11 +272,11 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   /** Records timings once per stream, because a histogram costs more than relaying a frame. */
   #recordTimings(): void {
-    const { timings, answerFormat } = this.#options
+    const { timings, modelId } = this.#options
     if (this.#firstAt === 0) return
-    timings.record('firstToken', answerFormat.modelId, this.#firstAt - this.#client.startedAt)
+    timings.record('firstToken', modelId, this.#firstAt - this.#client.startedAt)
     const gaps = this.#shape.pieces - 1
-    if (gaps > 0) timings.record('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
+    if (gaps > 0) timings.record('token', modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
 
   /** Counts the engine's reported usage beyond the pieces that were counted during the stream. */

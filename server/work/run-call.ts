@@ -1,6 +1,6 @@
 import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
-import type { CallAttempt, CallEnd, RunningCall } from '../../core/jobs/call.ts'
+import type { CallAttempt, CallEnd, CallFallbacks, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import { noUsage } from '../../core/usage.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
@@ -17,6 +17,8 @@ export interface CallWork {
   stream: boolean
   /** Returns how an event stream ends that fails while it waits; undefined if the answer is none. */
   endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
+  /** The models that may answer in place of the admitted one. */
+  fallbacks?: CallFallbacks | undefined
   /** Whether the answer needs no engine. */
   withoutEngine?: boolean
   /** Called with the id of its job once it has one. */
@@ -31,14 +33,14 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, named, endingOf }: CallWork,
+  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, named, endingOf, fallbacks }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
   let waiting: WaitingStream | undefined
   const waits = (call: RunningCall) => {
     named?.(call.id)
-    const reason = () => jobs.calls.reasonOf(admitted.model.id)
+    const reason = () => jobs.calls.reasonOf(call.modelId)
     const lastWords = endingOf?.()
     if (lastWords) waiting ??= new WaitingStream({ exchange, call, reason, lastWords })
   }
@@ -47,19 +49,22 @@ export async function runCall(
     jobId = running.id
     named?.(running.id)
     waiting?.end()
-    timings.record('queue', admitted.model.id, running.queuedMs)
+    const { modelId, requestedModel, fallbackReason } = running
+    timings.record('queue', modelId, running.queuedMs)
     exchange
-      .header('x-job-id', running.id)
-      .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
-      .header('x-queue-ms', String(Math.round(running.queuedMs)))
+      .setHeader('x-job-id', running.id)
+      .setHeader('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
+      .setHeader('x-queue-ms', String(Math.round(running.queuedMs)))
+    if (requestedModel !== null) exchange.setHeader('x-infer-model', modelId)
+    if (fallbackReason !== null) exchange.setHeader('x-infer-fallback', `${requestedModel}; ${fallbackReason}`)
     if (running.queuedMs > 0) {
-      timings.waited(admitted.model.id, running.queuedMs, running.referenceQueuedMs)
-      exchange.header('x-reference-queue-ms', String(Math.round(running.referenceQueuedMs)))
+      timings.waited(modelId, running.queuedMs, running.referenceQueuedMs)
+      exchange.setHeader('x-reference-queue-ms', String(Math.round(running.referenceQueuedMs)))
     }
   }
   try {
     const caller = exchange.abortSource
-    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, caller, waits, began }
+    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, caller, fallbacks, waits, began }
     const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
     if (ended.end.how === 'cancelled') waiting?.failed(new Failure('cancelled', 'The request was cancelled.'))

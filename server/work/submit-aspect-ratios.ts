@@ -30,9 +30,10 @@ const excluded = ['aspect_ratio', 'image_size', 'width', 'height'] as const
 export async function submitAspectRatios(exchange: ClientExchange, options: AspectRatiosOptions, owners: SubmitOwners) {
   const { slug, body, ratios, terms } = options
   const { admission } = owners
-  const { model, task } = offered(exchange, { slug }, owners)
+  const { name, task } = offered(exchange, { slug }, owners)
+  const model = owners.registry.find(name)!
   const estimate = () => estimateOf(task, {})
-  const offer = admission.admit(exchange.caller, { kind: 'job', task, modelId: model.id, param: null, estimate })
+  const offer = admission.admit(exchange.caller, { kind: 'job', task, modelId: name, param: null, estimate })
   const record = taskRecord(task)
   const { aspect_ratios: _, ...shared } = body
   requireAspectRatios(record, slug, shared)

@@ -1,4 +1,3 @@
-import { modelAllowed } from '../../core/accounts/model-allowed.ts'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure, invalid } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
@@ -15,6 +14,7 @@ import { estimateOf, taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
+import { entryAllowed } from './allowed-models.ts'
 import { type JobOptions, type JobTerms, submitJob, submittedBefore } from './submit.ts'
 
 /** Why this server rewrites no prompts, and what to do. */
@@ -73,12 +73,13 @@ export async function submitGeneration(
   owners: SubmitOwners,
 ): Promise<SubmittedGeneration> {
   const { admission } = owners
-  const { model, task, slug } = offered(exchange, target, owners)
+  const { name, task, slug } = offered(exchange, target, owners)
+  const model = owners.registry.find(name)!
   const param = slug === null ? 'model' : null
   const offer = admission.admit(exchange.caller, {
     kind: 'job',
     task,
-    modelId: model.id,
+    modelId: name,
     param,
     estimate: () => estimateOf(task, {}),
   })
@@ -86,8 +87,8 @@ export async function submitGeneration(
   if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
-  if (prepared.task !== task) admission.admit(exchange.caller, { kind: 'job', task: prepared.task, modelId: model.id })
-  checkAbilities({ ...prepared.inputs, ...imagesOf(prepared.media) }, owners.registry.catalog().get(model.id)!)
+  if (prepared.task !== task) admission.admit(exchange.caller, { kind: 'job', task: prepared.task, modelId: name })
+  checkAbilities({ ...prepared.inputs, ...imagesOf(prepared.media) }, owners.registry.catalog().get(name)!)
   const id = newId('job')
   const { deferred, defer } = deferForPrompt(exchange, prepared, { group: id, terms }, owners)
   // The same body under another slug is another request.
@@ -142,14 +143,13 @@ function refuseSeveralShapes(body: unknown) {
   )
 }
 
-/** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
+/** Finds the name of the model and the task of the target. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
 export function offered(exchange: ClientExchange, target: SlugTarget, { registry }: Owners<'registry'>) {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
-    if (found) return { ...found, slug: target.slug }
-    const { models } = exchange.caller.token
+    if (found) return { name: found.name, task: found.task, slug: target.slug }
     const allowed = [...registry.slugs()]
-      .filter(([, { model }]) => modelAllowed(models, model.id))
+      .filter(([, { name }]) => entryAllowed(exchange, registry.catalog().get(name)!))
       .map(([slug]) => slug)
     const close = closeSlugs(target.slug, allowed).map(slug => `'${slug}'`)
     const instead =
@@ -157,7 +157,7 @@ export function offered(exchange: ClientExchange, target: SlugTarget, { registry
     throw new Failure('model_not_found', `There is no model with the slug '${target.slug.slice(0, 128)}'. ${instead}`)
   }
   const { id } = modelFor(taskRecord(target.task), target.modelId, registry.catalog())
-  return { model: registry.find(id)!, task: target.task, slug: null }
+  return { name: id, task: target.task, slug: null }
 }
 
 /** Returns the number of input images and the field that names them. */

@@ -195,9 +195,10 @@ const generation: Submitter = {
     const body = parsedInputs(exchange, task, inputs, owners)
     return (await submitGeneration(exchange, { target, body, terms, strict: true }, owners)).job
   },
-  async repeat(exchange, { task, modelId, slug, inputs }, { terms }, owners) {
+  async repeat(exchange, { task, modelId: id, requestedModel, slug, inputs }, { terms }, owners) {
+    const modelId = requestedModel ?? id
     const found = slug === null ? undefined : owners.registry.bySlug(slug)
-    const isSame = found?.model.id === modelId && found.task === task
+    const isSame = found?.name === modelId && found.task === task
     const target = isSame ? { slug: slug! } : { modelId, task: task as GenerationTask | ImageTask }
     const request = taskRecord(task).requestAgain(JSON.parse(inputs) as never)
     return (await submitGeneration(exchange, { target, body: request, terms }, owners)).job

@@ -10,7 +10,7 @@ import type { SharedContext } from './write-context.ts'
 
 /** The columns needed to end a job; GPU time and energy are those of its earlier attempts, null before the first. */
 export const endingColumns = selected(
-  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, execution, node, batch, batchLine, gpuMs, energyMj',
+  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, execution, node, batch, batchLine, gpuMs, energyMj',
 )
 export interface EndingRow
   extends Pick<JobRow, 'number' | 'organizationId' | 'id' | 'tokenId' | 'task' | 'modelId' | 'engineId' | 'status'>,
@@ -21,6 +21,8 @@ export interface EndingRow
       | 'createdAt'
       | 'startedAt'
       | 'referenceQueueMs'
+      | 'requestedModel'
+      | 'fallbackReason'
       | 'execution'
       | 'node'
       | 'batch'

@@ -8,7 +8,7 @@ import { type Attribution, openUsageTotals, type UsageTotals } from './usage-tot
 /** A synchronous call as its ledger row has it: JSON as text. */
 export type CallRow = RowOf<FinishedJob, 'error' | 'usage'>
 export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
-  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt',
+  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt, requestedModel, fallbackReason',
 )}`
 
 const genesis = Buffer.alloc(32)
@@ -21,6 +21,9 @@ const firstColumns =
 
 /** The columns that follow in the hash of a row, unless it was written before they existed. */
 const laterColumns = usageColumnNames.filter(name => !firstColumns.includes(name))
+
+/** The columns that are not in the hash, or not in this order. */
+const unchainedColumns = ['hash', 'user_id', 'workflow_id', 'reference_queue_ms', 'requested_model', 'fallback_reason']
 
 /** The fields of a row, in the order of the columns above. */
 const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) => {
@@ -52,7 +55,7 @@ export function openLedger(
 ) {
   const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
     ORDER BY sequence DESC LIMIT 1`
-  const names = [...firstColumns, ...laterColumns, 'hash', 'user_id', 'workflow_id', 'reference_queue_ms']
+  const names = [...firstColumns, ...laterColumns, ...unchainedColumns]
   const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.statement`INSERT INTO ledger ${columns}`
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
@@ -67,7 +70,9 @@ export function openLedger(
     const fields = fieldsOf(sequence + 1, kind, job)
     const owner = totals.attributionOf(job.tokenId, execution)
     const next = chained(previous, [...fields, ...attributed(owner)])
-    const { changes } = statement.run(...fields, next, owner.userId, owner.workflowId, job.referenceQueueMs)
+    const { referenceQueueMs, requestedModel = null, fallbackReason = null } = job
+    const more = [next, owner.userId, owner.workflowId, referenceQueueMs, requestedModel, fallbackReason]
+    const { changes } = statement.run(...fields, ...more)
     if (changes === 0) return
     end = { sequence: sequence + 1, hash: next }
     totals.add(kind, job, owner, sequence + 1)

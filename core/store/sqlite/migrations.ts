@@ -17,6 +17,7 @@ import { parentBudgets } from './migrations/014-parent-budgets.ts'
 import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
 import { limitsParent } from './migrations/016-limits-parent.ts'
 import { referenceQueue } from './migrations/017-reference-queue.ts'
+import { modelNames } from './migrations/019-model-names.ts'
 
 export interface Migration {
   version: number
@@ -42,6 +43,7 @@ export const migrations: readonly Migration[] = [
   unfinishedExecutions,
   limitsParent,
   referenceQueue,
+  modelNames,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

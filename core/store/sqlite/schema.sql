@@ -295,6 +295,8 @@ CREATE TABLE jobs (
   batch INTEGER,
   batch_line INTEGER,
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
+  requested_model TEXT,
+  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
@@ -348,6 +350,8 @@ CREATE TABLE ledger (
   user_id TEXT,
   workflow_id TEXT,
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
+  requested_model TEXT,
+  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
   UNIQUE (organization_id, kind, job_id)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN

@@ -9,6 +9,7 @@ import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalo
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { textMetering } from '../metering.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'
+import { withProfile } from '../profile.ts'
 import {
   answerHead,
   answerText,
@@ -60,8 +61,9 @@ type PlainRequest = ChatRequest & ToolSelection
 
 /** Checks a chat body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const sent = parsed(ChatRequest, raw)
-  const entry = modelFor(chatCompletion, sent.model, catalog)
+  const parsedRequest = parsed(ChatRequest, raw)
+  const entry = modelFor(chatCompletion, parsedRequest.model, catalog)
+  const sent = withProfile(parsedRequest, entry.profile)
   const request: PlainRequest = {
     ...sent,
     ...toolSelection(sent),

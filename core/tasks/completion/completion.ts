@@ -6,6 +6,7 @@ import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalo
 import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { textMetering } from '../metering.ts'
+import { withDefaults } from '../profile.ts'
 import {
   answerHead,
   engineFault,
@@ -42,8 +43,9 @@ const defaultTokens = 16
 
 /** Checks a completion body and translates it for the engine. Throws Failure for an invalid body. */
 export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequest {
-  const request = parsed(CompletionRequest, raw)
-  const entry = modelFor(completion, request.model, catalog)
+  const sent = parsed(CompletionRequest, raw)
+  const entry = modelFor(completion, sent.model, catalog)
+  const request = entry.profile ? withDefaults(sent, entry.profile, ['reasoning_effort']) : sent
   checkTogether(request)
   checkFeatures(featureUses(request), entry)
   const { promptLists, upstreamId } = entry.traits

@@ -7,6 +7,7 @@ import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
 import type { openDownload } from '../../media/fetch.ts'
 import type { MediaKind } from '../../media/media.ts'
+import { modelOfWork } from '../../models/model-names.ts'
 import type { Registry } from '../../models/registry.ts'
 import { operationOf } from '../../schemas/task.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
@@ -64,7 +65,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions) {
   }
 
   async function run(...[job, lease, signal, report]: Parameters<RunJob>): Promise<TaskResult> {
-    const model = registry.find(job.modelId)
+    const model = modelOfWork(registry.find, job)
     const entry = registry.catalog().get(job.modelId)
     const record = taskRecord(job.task)
     if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))

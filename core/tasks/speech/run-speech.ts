@@ -32,9 +32,9 @@ const maxLibraryPrompt = 10_000
 /** Runs speech jobs: the audio is written to a file while the engine generates it. */
 export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunTask {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<TaskResult> {
-    const { record, model, sender } = workOfJob('speech', job, registry, signal)
+    const { record, model, catalog, sender } = workOfJob('speech', job, registry, signal)
     const request = JSON.parse(job.inputs) as { input: string; seed?: number | null }
-    const prepared = record.prepare(request, registry.catalog())
+    const prepared = record.prepare(request, catalog)
     const { route, engineFormat, format, characters } = prepared
     await conversion.check(engineFormat, format)
     const body = await speechBody(prepared, media, sender)

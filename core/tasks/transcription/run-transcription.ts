@@ -21,9 +21,9 @@ export function openTranscriptionRunner({
   limits: Pick<Limits, 'engine_answer'>
 }): RunTask {
   return async (...[job, lease, signal, report]) => {
-    const { record, model, sender } = workOfJob('transcription', job, registry, signal)
+    const { record, model, catalog, sender } = workOfJob('transcription', job, registry, signal)
     const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)
-    const prepared = record.prepare(request, registry.catalog())
+    const prepared = record.prepare(request, catalog)
     await using sound = await media.decodeAudio(sender, prepared.sound.field, prepared.sound.value)
     const { seconds } = sound
     if (prepared.ignored.length > 0 && !sound.silent)

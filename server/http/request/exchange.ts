@@ -177,6 +177,14 @@ export class ClientExchange implements SwapSetMember {
     return this
   }
 
+  /** Adds a response header, in place of an earlier one of this name. Its value must not come from the client. */
+  setHeader(name: string, value: string): this {
+    const at = this.#headers.indexOf(name)
+    if (at < 0) this.#headers.push(name, value)
+    else this.#headers[at + 1] = value
+    return this
+  }
+
   /** Adds response headers, flat. Their values must not come from the client. */
   addHeaders(headers: readonly string[]): void {
     this.#headers.push(...headers)

@@ -119,7 +119,7 @@ function targetOf(
   // Without a slug the schema requires the others.
   if (slug === undefined) return { modelId: modelId!, task: task! }
   const named = registry.bySlug(slug)
-  if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
+  if (named && ((task ?? named.task) !== named.task || (modelId ?? named.name) !== named.name))
     throw invalid(
       'slug',
       `The slug '${slug}' is ${named.task} of the model '${named.model.id}'. Send the slug alone, or without it a task and a model.`,

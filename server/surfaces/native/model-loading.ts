@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import { Failure } from '../../../core/failure.ts'
 import { BenchmarkRun, ModelBenchmark } from '../../../core/models/benchmark.ts'
 import type { Model } from '../../../core/models/model.ts'
@@ -25,7 +24,7 @@ import { EngineStatus, engineOf } from '../../views/engine-status.ts'
 import { ModelPlan, modelPlanView } from '../../views/model-plan.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { seconds, viewOf } from '../../views/view-of.ts'
-import { allowedModels, modelNotFound } from '../../work/allowed-models.ts'
+import { allowedModel, allowedModels, listedModels } from '../../work/allowed-models.ts'
 import { Wait, waitFor } from '../../work/wait-seconds.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -56,7 +55,7 @@ export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | '
       const now = owners.fleet.snapshot()
       const { readAt, fault, pending } = owners.reload.status()
       return {
-        models: allowedModels(exchange, owners).map(model => modelStatusView(model, now, owners)),
+        models: listedModels(exchange, owners).map(model => modelStatusView(model, now, owners)),
         ...(exchange.caller.scopes.includes('admin:read') && ownsMachine(exchange)
           ? { configuration: { read_at: seconds(readAt), fault, restart_for: [...pending] } }
           : {}),
@@ -76,10 +75,10 @@ export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
     query: Asked,
     response: ModelPlan,
     handle: async ({ query }, exchange) => {
-      const models = allowedModels(exchange, owners)
-      const model = models.find(({ id }) => id === query.model)
-      if (!model) throw modelNotFound(query.model, models, '/api/model-status')
-      return modelPlanView(await owners.fleet.plan(model), id => modelAllowed(exchange.caller.token.models, id))
+      const { listed } = allowedModel(query.model, exchange, owners, '/api/model-status')
+      const ids = new Set(allowedModels(exchange, owners).map(({ id }) => id))
+      const model = owners.registry.find(listed.modelId)!
+      return modelPlanView(await owners.fleet.plan(model), model, id => ids.has(id))
     },
   }),
 ]
@@ -121,12 +120,11 @@ const Figures = strictObject('BenchmarkFigures', 'Figures that `infer model benc
 })
 
 /** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
-export function findModel(id: string, exchange: ClientExchange, { registry }: Owners<'registry'>): Model {
+export function findModel(name: string, exchange: ClientExchange, { registry }: Owners<'registry'>) {
   requireMachineOwner(exchange, 'Settings and engines of models are')
-  const models = allowedModels(exchange, { registry })
-  const model = models.find(one => one.id === id)
-  if (model) return model
-  throw modelNotFound(id, models, '/api/model-status', 'id')
+  const { listed } = allowedModel(name, exchange, { registry }, '/api/model-status', 'id')
+  const model = registry.find(listed.modelId)!
+  return { model, listed: registry.named(model.id)!.listed }
 }
 
 /** Returns the settings with masked values of environment variables, which may be secrets. */
@@ -145,13 +143,13 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
     params: One,
     response: ModelDetail,
     handle: ({ params }, exchange) => {
-      const model = findModel(params.id, exchange, owners)
+      const { model, listed } = findModel(params.id, exchange, owners)
       const now = owners.fleet.snapshot()
       return {
         id: model.id,
         object: 'model.detail' as const,
         settings: shown(model),
-        status: modelStatusView(model, now, owners),
+        status: modelStatusView(listed, now, owners),
         engines: now.residents
           .filter(({ modelId }) => modelId === model.id)
           .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
@@ -171,11 +169,11 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, exchange) => {
-      const model = findModel(params.id, exchange, owners)
+      const { model, listed } = findModel(params.id, exchange, owners)
       if (!model.enabled)
         throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
       await waitFor(query.wait, owners.fleet.load(model), exchange)
-      return modelStatusView(model, owners.fleet.snapshot(), owners)
+      return modelStatusView(listed, owners.fleet.snapshot(), owners)
     },
   }),
   route('POST /api/models/**:id/unload', 'admin:write', {
@@ -188,9 +186,9 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, exchange) => {
-      const model = findModel(params.id, exchange, owners)
+      const { model, listed } = findModel(params.id, exchange, owners)
       await waitFor(query.wait, owners.fleet.unload(model.id), exchange)
-      return modelStatusView(model, owners.fleet.snapshot(), owners)
+      return modelStatusView(listed, owners.fleet.snapshot(), owners)
     },
   }),
   route('POST /api/models/**:id/benchmark', 'admin:write', {
@@ -215,6 +213,6 @@ export const modelLoadRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | 're
     },
     response: ModelBenchmark,
     handle: ({ params, body }, exchange) =>
-      owners.fleet.keepBenchmark(findModel(params.id, exchange, owners), body.runs),
+      owners.fleet.keepBenchmark(findModel(params.id, exchange, owners).model, body.runs),
   }),
 ]

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../../core/accounts/model-allowed.ts'
 import {
   anyObject,
   array,
@@ -16,6 +15,7 @@ import { optionalFirst } from '../../../core/tasks/task.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
+import { entryAllowed } from '../../work/allowed-models.ts'
 
 const route = routeOf({ tag: 'Models' })
 
@@ -57,7 +57,9 @@ export const taskRoutes = ({ registry }: Owners<'registry'>) => [
       'Returns every task with the JSON Schemas of its input and result, and the models that do it: for forms, workflow editors and clients that are made from schemas.',
     response: TaskList,
     handle: (_input, { caller }) => {
-      const usable = [...registry.catalog().values()].filter(({ id }) => modelAllowed(caller.token.models, id))
+      const usable = [...registry.catalog().values()].filter(
+        entry => entry.named?.kind !== 'alias' && entryAllowed({ caller }, entry),
+      )
       return {
         tasks: taskRecords.map(record => {
           const { id, title, description, category, aliases, form, isMediaPath, path = null, sample = null } = record

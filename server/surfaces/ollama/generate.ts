@@ -63,15 +63,15 @@ const OneEmbedded = namedObject('OllamaEmbedding', "The vector of a text, in Oll
  * admission and the queue.
  */
 async function load(request: LoadRequest, exchange: ClientExchange, { fleet, registry }: OllamaChatOwners) {
-  const { modelId, name, unload } = request
-  const model = findOllamaModel(name, exchange, { registry })
+  const { name, unload } = request
+  const { modelId } = findOllamaModel(name, exchange, { registry })
   const refused = scopeRefusal(exchange.caller, 'admin:write')
   if (unload) {
     if (refused) throw refused
     requireMachineOwner(exchange, 'Unloading of models is')
     await fleet.unload(modelId)
   } else if (!refused && ownsMachine(exchange)) {
-    await fleet.load(model)
+    await fleet.load(registry.find(modelId)!)
     exchange.signal.throwIfAborted()
   }
 }

@@ -6,6 +6,7 @@ import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { ResidentSnapshot } from '../../../core/models/fleet.ts'
 import type { GgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
+import type { ListedModel } from '../../../core/models/model-names.ts'
 import { anyObject, array, integer, namedObject, nullish, object, string } from '../../../core/schemas/fields.ts'
 import { isFor } from '../../../core/schemas/task.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
@@ -150,11 +151,11 @@ const listedOf = async (model: Model, bytes: number, owners: Owners<'cpu'>) => (
 })
 
 /** Models that the token may use and that Ollama's clients can use. */
-const visible = (exchange: ClientExchange, owners: Owners<'registry'>): Model[] =>
+const visible = (exchange: ClientExchange, owners: Owners<'registry'>): ListedModel[] =>
   visibleModels(exchange, owners).filter(isUsable)
 
 /** Finds a model by the name that a client uses. Throws Failure `model_not_found`. */
-export function findOllamaModel(name: string, exchange: ClientExchange, owners: Owners<'registry'>): Model {
+export function findOllamaModel(name: string, exchange: ClientExchange, owners: Owners<'registry'>): ListedModel {
   const models = visible(exchange, owners)
   const model = models.find(({ id }) => id === modelOf(name))
   if (model) return model
@@ -178,7 +179,7 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
       const models = []
       // One at a time: a list of hundreds would fill the queue of the thread that reads headers.
       for (const model of visible(exchange, owners)) {
-        const bytes = residents.find(({ modelId }) => modelId === model.id)?.bytes ?? model.memory ?? 0
+        const bytes = residents.find(({ modelId }) => modelId === model.modelId)?.bytes ?? model.memory ?? 0
         models.push({ ...(await listedOf(model, bytes, owners)), modified_at })
       }
       return { models }
@@ -189,7 +190,12 @@ export const ollamaModelRoutes = (owners: ModelOwners) => [
     description: 'Returns the models that are loaded, among those that the token may use.',
     response: Running,
     handle: async (_, exchange) => {
-      const allowed = new Map(visible(exchange, owners).map(model => [model.id, model]))
+      // Under its id, unless the token may only use another name.
+      const allowed = new Map(
+        visible(exchange, owners)
+          .toReversed()
+          .map(model => [model.modelId, model]),
+      )
       const ready = owners.fleet.snapshot().residents.filter(one => one.state === 'ready' && allowed.has(one.modelId))
       const models = []
       for (const resident of ready) {

@@ -132,7 +132,7 @@ export const openBatchEndpoints = ({ registry, files }: Owners<'registry' | 'fil
       return row && { path, task: row.task, slug: null, ...(row.inputs ? { inputs: row.inputs } : {}) }
     }
     const found = registry.bySlug(slug)
-    return found && { path, task: found.task, modelId: found.model.id, slug }
+    return found && { path, task: found.task, modelId: found.name, slug }
   },
   answer: (path, result) => (byPath.get(path)?.answer ?? shown)(result, { files }),
 })

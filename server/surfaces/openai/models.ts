@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { engineFacts } from '../../../core/models/engine-facts.ts'
 import type { FleetSnapshot } from '../../../core/models/fleet.ts'
-import type { Model } from '../../../core/models/model.ts'
+import type { ListedModel } from '../../../core/models/model-names.ts'
 import { firstSlugOf } from '../../../core/models/slugs.ts'
 import {
   array,
@@ -24,9 +24,10 @@ import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 const route = routeOf({ tag: 'Models' })
 
 const ModelObject = namedObject('ModelObject', 'A model.', {
-  id: string('Id of the model: the value of `model` in a request.'),
+  id: string('Name of the model: its id, an alias or a profile. The value of `model` in a request.'),
   object: z.literal('model'),
   created: integer('Unix seconds at which the configuration was last read.'),
+  model_id: string('Id of the model behind this name: another one if the name is an alias or a profile of it.'),
   owned_by: string('`local`, or `remote` for a model of another server.'),
   description: optionalString('`description` in `infer.yaml`.'),
   tasks: array('Tasks that the model does.', Task),
@@ -43,17 +44,18 @@ const ModelList = namedObject('ModelList', 'Models that the token may use.', {
 })
 
 const describe = (
-  model: Model,
+  model: ListedModel,
   now: FleetSnapshot,
   { config, registry }: Owners<'config' | 'registry'>,
 ): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
   created: seconds(registry.readAt),
+  model_id: model.modelId,
   owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
-  status: now.models[model.id]?.status ?? 'cold',
+  status: now.models[model.modelId]?.status ?? 'cold',
   context_length: model.context_length ?? null,
   slug: firstSlugOf(model),
   region: registry.catalog().get(model.id)?.region ?? null,
@@ -63,7 +65,7 @@ const describe = (
 export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'fleet' | 'registry'>) => [
   route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
-    description: 'Returns the models that the token may use.',
+    description: 'Returns the models that the token may use, under each of their names.',
     query: z.object({ task: optional(Task, 'Only models that do this task.') }),
     response: ModelList,
     handle: ({ query }, exchange) => {

@@ -39,6 +39,8 @@ export function memoryStore(): Store {
         updatedAt: job.createdAt,
         startedAt: null,
         referenceQueueMs: null,
+        requestedModel: null,
+        fallbackReason: null,
         finishedAt: null,
         expiresAt: null,
         webhook: null,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { costOf, hasPrice, Price, type PricedImage } from '../../../core/models/price.ts'
+import { costOf, hasPrice, type Price, type PricedImage, priceSchema } from '../../../core/models/price.ts'
 import { noUsage, type Usage } from '../../../core/usage.ts'
 
 const bySize: Price = {
@@ -60,7 +60,7 @@ test.each<[what: string, Price, Partial<Usage>, cost: number, PricedImage?]>([
     99_999_999_000_901,
   ],
 ])('%s', (_, price, usage, cost, image) => {
-  expect(Price.parse(price)).toEqual(price)
+  expect(priceSchema().parse(price)).toEqual(price)
   expect(costOf(price, { ...noUsage, ...usage }, image)).toBe(cost)
 })
 
@@ -80,5 +80,5 @@ test.each<[Price, boolean]>([
 
 test.each([{ per_image: -1 }, { per_images: 1 }, { image_prices: [{ size: '64', price: 1 }] }])(
   'the price %j is refused',
-  price => expect(Price.safeParse(price).success).toBe(false),
+  price => expect(priceSchema().safeParse(price).success).toBe(false),
 )

@@ -322,7 +322,7 @@ test('a file that never existed is not reported missing; one that was deleted is
   const reload = openReload({
     path,
     config: parseConfig('', path),
-    check: () => undefined,
+    check: () => ({ features: new Set() }),
     registry: { replace: () => nothing },
     fleet: { reconfigured: () => Promise.resolve() },
     log: openLog('error', () => undefined),

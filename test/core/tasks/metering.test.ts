@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { costOf, Price } from '../../../core/models/price.ts'
+import { costOf, priceSchema } from '../../../core/models/price.ts'
 import { textMetering } from '../../../core/tasks/metering.ts'
 
-const price = Price.parse({ output_per_million_tokens: 1_000_000 })
+const price = priceSchema().parse({ output_per_million_tokens: 1_000_000 })
 const asked = { length: 10, contextLength: null }
 
 test.each([

@@ -116,7 +116,6 @@ describe('what the guides say is not offered', () => {
       'a model elsewhere is one with an OpenAI-compatible API',
       () => expect(['anthropic', 'bedrock', 'vertex'].filter(name => presets.has(name))).toEqual([]),
     ],
-    'coming-from-litellm: fallbacks to another model': ['the caller chooses the model', lacksSetting(/fallback/)],
     'coming-from-litellm: load balancing between servers': [
       'infer schedules the GPUs of its own machine',
       isNoModel({ engine: 'remote', url: ['http://a.example/v1', 'http://b.example/v1'] }),

@@ -57,7 +57,14 @@ export const modelsText = {
     'region',
     'features',
     'slug',
+    'profileOf',
+    'aliases',
+    'fallbacks',
   ),
+  names: (profileOf: string | null, aliases: readonly string[]) =>
+    profileOf === null ? aliases.map(alias => `also ${alias}`) : [`profile of ${profileOf}`],
+  fallback: ({ model_id: model, when, wait_ms: wait }: { model_id: string; when: string[]; wait_ms: number | null }) =>
+    `${model} (${[...when, ...(wait === null ? [] : [`after ${Math.ceil(wait / 1_000)} s`])].join(', ')})`,
   benchmarkRun: (requests: number, rate: string | null, firstToken: string) =>
     `${requests} at a time: ${rate === null ? 'answer' : `${rate} tokens a second, first token`} after ${firstToken}`,
   queue: (waiting: number) => (waiting === 0 ? 'empty' : `${waiting} ${waiting === 1 ? 'waits' : 'wait'}`),

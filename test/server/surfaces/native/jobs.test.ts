@@ -131,6 +131,8 @@ describe('a job', () => {
       kind: 'async',
       task,
       model_id: 'fake',
+      requested_model: null,
+      fallback_reason: null,
       slug: null,
       status: 'completed',
       priority: 10,

@@ -21,10 +21,11 @@ test('a list reads one header at a time, and again what could not be read', asyn
     tasks: ['std/chat-completion'],
     enabled: true,
   }))
+  const names = models.map(model => ({ listed: { ...model, modelId: model.id, kind: 'id' } }))
   let [running, most, read] = [0, 0, 0]
   const owners = {
     fleet: { snapshot: () => ({ residents: [] }) },
-    registry: { readAt: 0, all: () => models },
+    registry: { readAt: 0, names: () => names },
     cpu: {
       async ggufHeader() {
         most = Math.max(most, ++running)

@@ -64,6 +64,8 @@ test('a call is readable directly after its end, with its usage and without its 
         kind: 'sync',
         task: 'std/chat-completion',
         model_id: 'far',
+        requested_model: null,
+        fallback_reason: null,
         slug: null,
         status: 'completed',
         priority: 0,

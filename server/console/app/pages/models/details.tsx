@@ -120,6 +120,9 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
     [names.region, model.region],
     [names.features, model.capabilities.map(one => one.replaceAll('_', ' ')).join(', ')],
     [names.slug, model.slug],
+    [names.profileOf, model.profile_of],
+    [names.aliases, model.aliases.join(', ')],
+    [names.fallbacks, model.fallbacks.map(modelsText.fallback).join(', ')],
   ]
   return (
     <>

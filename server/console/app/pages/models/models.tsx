@@ -65,10 +65,10 @@ type Model = Schema<'ModelStatus'>
 const muted = (text: string) => <span className="text-muted">{text}</span>
 
 const columns: readonly Column<Model>[] = columnsOf(modelsText.columns, {
-  model: ({ model_id: id, engine }) => (
+  model: ({ model_id: id, engine, profile_of, aliases }) => (
     <>
       <ModelLink id={id} />
-      <span className="text-muted block text-xs">{engine}</span>
+      <span className="text-muted block text-xs">{[engine, ...modelsText.names(profile_of, aliases)].join(', ')}</span>
     </>
   ),
   tasks: ({ tasks }) => tasksText(tasks),

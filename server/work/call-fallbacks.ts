@@ -1,0 +1,51 @@
+import type { Admitted } from '../../core/admission/admission.ts'
+import { Failure } from '../../core/failure.ts'
+import type { CallAttempt, CallFallbacks } from '../../core/jobs/call.ts'
+import { fallbackReason, isFor } from '../../core/models/fallbacks.ts'
+import type { NamedWork } from '../../core/models/model-names.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
+import type { Owners } from '../http/request/owners.ts'
+
+/** Prepares and admits a call for another model. Rejects with the Failure that prevents it. */
+export type OtherModel = (work: NamedWork) => Promise<{ admitted: Admitted; attempt: CallAttempt }>
+
+/**
+ * Returns the fallbacks of an admitted call that its caller may use; undefined without any. A fallback that cannot do the
+ * work, such as one without a feature that the request uses, is passed over.
+ */
+export function callFallbacks(
+  { caller }: ClientExchange,
+  { model, requestedModel }: Admitted,
+  prepare: OtherModel,
+  { admission, jobs, registry }: Owners<'admission' | 'jobs' | 'registry'>,
+): CallFallbacks | undefined {
+  let left = (model.fallbacks ?? []).filter(
+    one => admission.allowed(caller, one.model) && registry.catalog().has(one.model),
+  )
+  if (left.length === 0) return undefined
+  return {
+    get waitMs() {
+      return left.find(({ wait }) => wait !== undefined)?.wait ?? Number.POSITIVE_INFINITY
+    },
+    get whenFailed() {
+      return left.some(({ when }) => when.includes('failed'))
+    },
+    async next(failure, waited) {
+      // Without a limit of its own the wait has ended at that of the model or the caller: the request would be refused.
+      const reason = waited && !left.some(({ wait }) => wait !== undefined) ? 'failed' : fallbackReason(failure, waited)
+      if (reason === undefined) return undefined
+      for (const one of left.filter(each => isFor(each, reason))) {
+        left = left.filter(each => each !== one)
+        // It would wait as long for that one.
+        if (reason === 'wait' && (jobs.queueForecast(one.model).etaMs ?? 0) > one.wait!) continue
+        try {
+          const named = { modelId: one.model, requestedModel: requestedModel ?? model.id, fallbackReason: reason }
+          return { ...(await prepare(named)), reason }
+        } catch (thrown) {
+          if (Failure.from(thrown).code === 'internal_error') throw thrown
+        }
+      }
+      return undefined
+    },
+  }
+}

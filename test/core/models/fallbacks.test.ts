@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import type { FailureCode } from '../../../core/failure.ts'
+import { parseConfig } from '../../../core/models/config.ts'
+import { fallbackReason, isFor, plannedFallback } from '../../../core/models/fallbacks.ts'
+import type { FallbackReason } from '../../../core/schemas/fallback-reason.ts'
+
+test.each<[code: FailureCode, waited: boolean, reason: FallbackReason | undefined]>([
+  ['worker_error', false, 'failed'],
+  ['model_load_failed', false, 'failed'],
+  ['no_capacity', false, 'failed'],
+  ['timeout', false, 'failed'],
+  ['no_capacity', true, 'wait'],
+  ['queue_full', true, 'wait'],
+  ['context_length_exceeded', false, 'context'],
+  ['invalid_value', false, undefined],
+  ['shutting_down', false, undefined],
+  ['token_revoked', false, undefined],
+  ['internal_error', false, undefined],
+])('%s, waited: %s, gives the reason %s', (code, waited, reason) => {
+  expect(fallbackReason({ code }, waited)).toBe(reason)
+})
+
+test('a fallback is for its conditions', () => {
+  const reasons: FallbackReason[] = ['failed', 'context', 'wait']
+  const of = (when: ('failed' | 'context')[], wait?: number) =>
+    reasons.filter(reason => isFor({ model: 'b', when, wait }, reason))
+  expect(of(['failed'])).toEqual(['failed'])
+  expect(of(['context'], 1)).toEqual(['context', 'wait'])
+})
+
+const withFallbacks = {
+  id: 'a',
+  fallbacks: [
+    { model: 'b', when: ['context' as const] },
+    { model: 'c', when: ['failed' as const], wait: 30_000 },
+  ],
+}
+test.each<[plan: Parameters<typeof plannedFallback>[1], answered: object | undefined]>([
+  [{ status: 'ready', etaMs: 0 }, undefined],
+  [{ status: 'load', etaMs: 30_000 }, undefined],
+  [
+    { status: 'load', etaMs: 40_000 },
+    {
+      modelId: 'c',
+      reason: 'wait',
+      detail: "'c' would answer, because a request would wait longer for 'a' than 30s.",
+    },
+  ],
+  [
+    { status: 'refused', etaMs: null },
+    { modelId: 'c', reason: 'failed', detail: "'c' would answer, because 'a' cannot serve." },
+  ],
+])('with the plan %j the fallback %j would answer', (plan, answered) => {
+  expect(plannedFallback(withFallbacks, plan)).toEqual(answered)
+  expect(plannedFallback({ id: 'a' }, plan)).toBeUndefined()
+})
+
+const entry = (id: string, more: string) => `  - {id: ${id}, source: x${more}}\n`
+test.each<[what: string, fallback: string, words: string]>([
+  ['itself', '{model: a}', "the model 'a' is its own fallback"],
+  ['an unknown model', '{model: z}', "the fallback 'z' of 'a' is not the id of a model here"],
+  [
+    'a model of other tasks',
+    '{model: vectors}',
+    "the fallback 'vectors' does not do std/chat-completion, which 'a' does",
+  ],
+  ['the same twice', '{model: b}, {model: b}', "the fallback 'b' of 'a' is listed twice"],
+  ['no condition', '{model: b, when: []}', "Name a condition in 'when', or set 'wait'"],
+  ['another key', '{model: b, on: x}', "no setting 'on'"],
+])('a fallback that is %s is an error with its place', (_, fallback, words) => {
+  const models = `${entry('a', `, fallbacks: [${fallback}]`)}${entry('b', '')}${entry('vectors', ', tasks: [std/embeddings]')}`
+  const parse = () => parseConfig(`models:\n${models}`, 'infer.yaml')
+  expect(parse).toThrow(words)
+  expect(parse).toThrow(/^infer\.yaml:2:\d+: /)
+})
+
+test('two models may be fallbacks of each other', () => {
+  const models = entry('a', ', fallbacks: [{model: b}]') + entry('b', ', fallbacks: [{model: a, wait: 30s}]')
+  expect(parseConfig(`models:\n${models}`, 'infer.yaml').models[1]!.fallbacks).toEqual([
+    { model: 'a', when: ['failed', 'context'], wait: 30_000 },
+  ])
+})
