@@ -20,6 +20,7 @@ import { hostEnvironment, masterKey } from '../../core/config.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
 import { Failure } from '../../core/failure.ts'
 import { openFiles } from '../../core/files/files.ts'
+import { openJobFallbacks } from '../../core/jobs/job-fallbacks.ts'
 import { type Jobs, openJobs } from '../../core/jobs/jobs.ts'
 import { openPromptExpansion } from '../../core/jobs/prompt-expansion.ts'
 import { openPromptRewriting } from '../../core/jobs/prompt-rewriting.ts'
@@ -172,7 +173,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const used = (modelId: string, usage: Usage) => throughput.used(modelId, usage)
   const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
+  const requesterOf = openRequesterOf({ store, plans })
   const jobs: Jobs = openJobs({
+    fallbackOf: openJobFallbacks({ registry, admission, requesterOf, spend, log }),
     store,
     fleet,
     models: registry,
@@ -227,7 +230,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     files,
     cpu,
     endpoints: openBatchEndpoints({ registry, files }),
-    requesterOf: openRequesterOf({ store, plans }),
+    requesterOf,
     config,
     log,
   })

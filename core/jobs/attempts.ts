@@ -6,6 +6,7 @@ import type { Lease, SlotUse } from '../models/fleet.ts'
 import { type JobOutcome, type JobRecord, jobErrorOf, type RowKey, type Store } from '../store/store.ts'
 import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
+import type { JobFallback } from './job-fallbacks.ts'
 
 /** The end of an attempt; `unresponsive`: the run itself, if it continues although it was stopped. */
 export interface AttemptOutcome {
@@ -155,6 +156,9 @@ export function openAttemptEnds(options: {
       settle(job, ran, success(ran, facts), slot),
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
       settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt }),
+    /** Ends the attempt; the next one is that of another model. */
+    moved: (job: JobRecord, failure: Failure, { moved, ...fallback }: JobFallback, facts: EndFacts): Promise<void> =>
+      settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt: facts.at, fallback }).then(moved),
     /** Releases the claim until this time; the attempt is not charged. False: the claim no longer holds. */
     release: (job: JobRecord, at: number): Promise<boolean> => persistently(() => store.release(job, at)),
     late,

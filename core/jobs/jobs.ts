@@ -23,6 +23,7 @@ import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
 import { openJobDurations } from './job-durations.ts'
 import { openJobFacts, type QueueForecast } from './job-facts.ts'
+import type { FallbackOfJob } from './job-fallbacks.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { allLines, openLiveRuns } from './live-runs.ts'
 import { openQueue } from './queue.ts'
@@ -56,6 +57,8 @@ export interface JobsOptions {
   weightOf: (organizationId: string) => number
   /** Called with each job that was submitted as deferred, for the owner that resumes it. */
   deferred?: (job: JobRecord) => void
+  /** Finds the model that does a job whose model has failed it; absent without fallbacks. */
+  fallbackOf?: FallbackOfJob
   /** Called with what work of a token has used, when it has ended. */
   used?: (tokenId: string, usage: Usage) => void
   /** The organizations whose jobs are not started. */
@@ -127,6 +130,7 @@ export function openJobs(options: JobsOptions) {
     settled: spend.settle,
     ended,
     delayed: due.at,
+    fallbackOf: options.fallbackOf ?? (() => Promise.resolve(undefined)),
   })
   const dispatch = openDispatch({
     fleet,

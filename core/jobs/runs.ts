@@ -8,6 +8,7 @@ import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 import { AttemptTimeout, attemptJob, type EndFacts, type KeptSlot, openAttemptEnds } from './attempts.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { JobDurations } from './job-durations.ts'
+import type { FallbackOfJob } from './job-fallbacks.ts'
 import type { LiveRuns } from './live-runs.ts'
 import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
@@ -32,6 +33,7 @@ export interface RunsOptions {
   settled: JobSpend['settle']
   /** Called when a job has ended for good. */
   ended: (job: RowKey) => void
+  fallbackOf: FallbackOfJob
   /** Called when a job waits until this time, epoch milliseconds. */
   delayed: (until: number) => void
 }
@@ -60,7 +62,7 @@ const graceMs = 10_000
 /** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
 export function openRuns(options: RunsOptions) {
   const { store, run, queue, live, durations, suspects, used, log, clock, dispatch } = options
-  const { suspended, settled, ended, delayed } = options
+  const { suspended, settled, ended, delayed, fallbackOf } = options
   const running = new Map<string, Run>()
   const ends = openAttemptEnds({ store, run, log, settled, ended })
   /**
@@ -218,6 +220,11 @@ export function openRuns(options: RunsOptions) {
       now: facts.at,
       random: Math.random(),
     })
+    const fallback = decision.do === 'fail' && !overrun ? await fallbackOf(job, end) : undefined
+    if (fallback) {
+      await ends.moved(job, end, fallback, facts)
+      return delayed(facts.at)
+    }
     if (decision.do === 'release' || decision.do === 'repeat') {
       if (decision.do === 'repeat') log.warn('A job runs again, alone, because its engine ended', { job: job.id })
       else if (!draining) dispatch().refused(job.modelId, end)

@@ -250,6 +250,8 @@ export type JobOutcome =
       /** The time on the slot, which no one pays for; none if absent. */
       usage?: Usage
       retryAt: number | null
+      /** The model that does the job from the next attempt on, with as many attempts as the one before. */
+      fallback?: { modelId: string; reason: FallbackReason; held: number }
       engineId: string | null
       at: number
       logs: string | null

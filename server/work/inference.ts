@@ -151,7 +151,7 @@ function otherModel(
     const checked = await cpu.prepare(task, Buffer.from(kept!), catalog, config.limits, prepareOptions)
     const estimate = () => checked.estimate!
     const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
-    admission.requireBudget(admitted)
+    // Its budget is not checked again: the call was admitted, and its own hold may have reached the limit.
     return { admitted, attempt: attemptOf(exchange, await complete(exchange, checked, owners), call, owners) }
   }
 }

@@ -24,6 +24,8 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
     started_at = NULL, updated_at = ?, energy_mj = ? + iif(gpu_ms IS NULL, 0, energy_mj),
     gpu_ms = coalesce(gpu_ms, 0) + ? WHERE number = ?`
+  const moveTo = connection.statement`UPDATE jobs SET requested_model = coalesce(requested_model, model_id), model_id = ?,
+    fallback_reason = ?, held = ?, max_attempts = max_attempts + attempt WHERE number = ?`
   const cache = connection.statement`INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE
     SET job_id = excluded.job_id`
   const insertResult = connection.statement`INSERT INTO job_results (number, result) VALUES (?, ?)`
@@ -95,6 +97,8 @@ export function jobCommands(connection: Connection, context: WriteContext) {
         const error = JSON.stringify(outcome.error)
         const { gpuMs = 0, energyMj = null } = usage
         retry.run(error, engineId, Math.max(1, outcome.retryAt), at, energyMj, gpuMs, row.number)
+        const { fallback } = outcome
+        if (fallback) moveTo.run(fallback.modelId, fallback.reason, fallback.held, row.number)
         jobCounts.move(row.organizationId, 'processing', 'pending')
         requeued(row, at, outcome.error)
       }

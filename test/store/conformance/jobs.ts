@@ -117,6 +117,31 @@ export function jobRules({ store }: Subject): void {
     expect(store.stats().lateResults).toBe(lateResults + 1)
   })
 
+  test('a job goes to a fallback with as many attempts as before, and is billed once', async () => {
+    const { submit, claim, modelId } = alone()
+    const { id } = await submit()
+    const [job] = await claim()
+    const { ledgerRows } = store.stats()
+    const at = Date.now()
+    const fallback = { modelId: `${modelId}-other`, reason: 'failed', held: 9 } as const
+    expect(await store.jobs.settle(job!, { ...failed(at), fallback })).toBe(true)
+    expect(await store.jobs.find(organizationId, id)).toMatchObject({
+      status: 'pending',
+      modelId: fallback.modelId,
+      requestedModel: modelId,
+      fallbackReason: 'failed',
+      attempt: 1,
+      maxAttempts: job!.maxAttempts + 1,
+      error: { code: 'worker_error' },
+    })
+    expect(store.stats().ledgerRows).toBe(ledgerRows)
+    const again = await store.jobs.claim(organizationId, id, at + 1)
+    expect(again).toMatchObject({ modelId: fallback.modelId, requestedModel: modelId, attempt: 2 })
+    expect(await store.jobs.settle(again!, completed(at + 2))).toBe(true)
+    expect(await store.jobs.settle(job!, completed(at + 2))).toBe(false)
+    expect(store.stats().ledgerRows).toBe(ledgerRows + 1)
+  })
+
   test('a failed attempt with a retry waits for its time, charged, and is not billed; without one it ends', async () => {
     const { submit, claim } = alone()
     await submit()

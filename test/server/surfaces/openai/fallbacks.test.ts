@@ -134,3 +134,40 @@ test('a stream is answered by the fallback from its first byte', async () => {
   expect(text).toContain('"model":"good"')
   expect(text).toContain('data: [DONE]')
 })
+
+describe('a job', () => {
+  const inputs = (content: string) => ({ messages: [{ role: 'user', content }] })
+  const task = 'std/chat-completion'
+
+  async function run(model_id: string, content: string, token = app.secret) {
+    const made = await app.fetch('/api/jobs', { body: { task, model_id, inputs: inputs(content) }, token })
+    const { id } = (await made.json()) as { id: string }
+    return (await (await app.fetch(`/api/jobs/${id}?wait=20`, { token })).json()) as Record<string, unknown>
+  }
+
+  test('whose prompt is too long is done by the fallback for that', async () => {
+    // The first fallback says the same, and so does the last.
+    expect(await run('breaks', 'mode:status,code=400,text=context_length_exceeded')).toMatchObject({
+      status: 'failed',
+      model_id: 'good',
+      requested_model: 'breaks',
+      fallback_reason: 'context',
+      error: { code: 'context_length_exceeded' },
+    })
+  })
+
+  test('that goes to a fallback is one job, and nothing stays held', async () => {
+    const { secret } = await makeOrganization(app, { monthlySpendLimit: 1_000_000 })
+    expect(await run('breaks', 'mode:status,code=400,text=context_length_exceeded', secret)).toMatchObject({
+      status: 'failed',
+      model_id: 'good',
+      cost: 0,
+    })
+    const { jobs } = (await (await app.fetch('/api/jobs', { token: secret })).json()) as { jobs: object[] }
+    expect(jobs).toHaveLength(1)
+    const { spend } = (await (await app.fetch('/api/me', { token: secret })).json()) as {
+      spend: { organization: object }
+    }
+    expect(spend.organization).toMatchObject({ spent: 0, held: 0 })
+  })
+})

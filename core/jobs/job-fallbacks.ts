@@ -1,0 +1,70 @@
+import type { Admission, Requester } from '../admission/admission.ts'
+import type { JobSpend } from '../admission/spend.ts'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import { fallbackReason, isFor } from '../models/fallbacks.ts'
+import type { Model } from '../models/model.ts'
+import type { Registry } from '../models/registry.ts'
+import type { FallbackReason } from '../schemas/fallback-reason.ts'
+import type { Region } from '../schemas/region.ts'
+import type { JobRecord } from '../store/store.ts'
+import { taskRecord } from '../tasks/registry.ts'
+
+/** The model that does a job from its next attempt on. */
+export interface JobFallback {
+  modelId: string
+  reason: FallbackReason
+  /** What the job may cost now, millionths of the currency unit. */
+  held: number
+  /** Call it once that is stored: the job holds `held` in place of the earlier amount. */
+  moved: () => void
+}
+
+/** Returns the model that does a job whose model has failed it; undefined if none may. Cheap for models without fallbacks. */
+export type FallbackOfJob = (job: JobRecord, failure: Failure) => Promise<JobFallback | undefined>
+
+/**
+ * Finds fallbacks of jobs: of the model that the job named, those after the one that has failed. The token that created the
+ * job must be allowed to use it.
+ */
+export function openJobFallbacks(dependencies: {
+  registry: Pick<Registry, 'find'>
+  admission: Pick<Admission, 'admit'>
+  requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
+  spend: Pick<JobSpend, 'hold' | 'release'>
+  log: Log
+}): FallbackOfJob {
+  const { registry, admission, requesterOf, spend, log } = dependencies
+  return async (job, failure) => {
+    const { id, task, modelId, organizationId, tokenId } = job
+    const requested = job.fallbackReason === null ? modelId : job.requestedModel!
+    const { fallbacks = [] } = registry.find(requested) ?? {}
+    const reason = fallbacks.length === 0 ? undefined : fallbackReason(failure, false)
+    if (reason === undefined) return undefined
+    const after = fallbacks.findIndex(({ model }) => model === modelId) + 1
+    const left = fallbacks.slice(after).filter(one => isFor(one, reason))
+    const requester = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
+    if (!requester) return undefined
+    for (const { model } of left)
+      try {
+        const estimate = ({ context_length }: Pick<Model, 'context_length'>) => {
+          const contextLength = context_length ?? null
+          const inputs = JSON.parse(job.inputs) as Record<string, unknown>
+          return taskRecord(task).metering.estimate({ inputs, length: job.inputs.length, contextLength })
+        }
+        // The job of a node holds its part when it runs.
+        const held = job.parent ? {} : { estimate }
+        const kind = job.class === 'batch' ? 'line' : job.parent ? 'node' : 'job'
+        const { spender, hold } = admission.admit(requester, { kind, task, modelId: model, ...held })
+        log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
+        const moved = () => {
+          spend.release(id)
+          spend.hold(id, spender, hold)
+        }
+        return { modelId: model, reason, held: hold, moved }
+      } catch (thrown) {
+        if (Failure.from(thrown).code === 'internal_error') throw thrown
+      }
+    return undefined
+  }
+}
