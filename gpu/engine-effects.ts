@@ -7,6 +7,9 @@ import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
+import type { Caches } from './caches/caches.ts'
+import { openEngineSaves } from './caches/engine-saves.ts'
+import type { Clock } from './clock.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
@@ -15,7 +18,7 @@ import type { Memory } from './placement/memory.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
-import type { Adapter, Backend } from './presets/preset.ts'
+import { type Adapter, type Backend, generates } from './presets/preset.ts'
 import { missingRoute, presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
@@ -28,6 +31,8 @@ interface Running {
   engine: Engine
   placement: EnginePlacement
   threads: ProcessorThreads | null
+  /** Folder in which it saves conversations. */
+  conversations: string | undefined
   connections: EngineConnections | undefined
 }
 
@@ -45,6 +50,9 @@ export interface EngineEffectOptions {
   threadsOf: (model: Model, devices: readonly string[], engineId?: string) => ProcessorThreads | null
   /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
+  /** Keeps conversations; absent: none are saved. */
+  caches?: Caches | undefined
+  clock: Clock
   log: Log
   events: () => Pick<
     Residency,
@@ -58,6 +66,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
   const history = openLoadHistory()
+  const saves = openEngineSaves({ save: async (...engine) => options.caches?.save(...engine) }, options.clock)
   /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
@@ -65,6 +74,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId } = resident
     const connections = running.get(engineId)?.connections
     running.delete(engineId)
+    saves.ended(engineId)
     history.ended(engineId, reason)
     memory.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
@@ -78,9 +88,9 @@ export function openEngineEffects(options: EngineEffectOptions) {
     exits.delete(engineId)
   }
 
-  function newEngine(resident: Resident, threads: ProcessorThreads | null): Engine {
+  function newEngine(resident: Resident, threads: ProcessorThreads | null, conversations: string | undefined): Engine {
     const { engineId, serves } = resident
-    const engineOptions = engineOptionsOf(resident, threads, options)
+    const engineOptions = engineOptionsOf(resident, { threads, conversations }, options)
     const starts = engineOptions.address === undefined ? launcher : remoteLauncher
     return openEngine(engineOptions, starts, (reason, lastError) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
@@ -97,19 +107,25 @@ export function openEngineEffects(options: EngineEffectOptions) {
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const threads = options.threadsOf(serves.model, resident.devices, engineId)
-      const engine = newEngine(resident, threads)
+      const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
+      const engine = newEngine(resident, threads, conversations)
       const placement = options.placementOf(serves.model, resident, resident.devices)
-      const one: Running = { engine, placement, threads, connections: undefined }
+      const one: Running = { engine, placement, threads, conversations, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = resident.placement.plan?.paged ?? {}
       if (reason !== undefined) log.info('The context is shorter than that of the model', { ...fields, reason })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
-      const [{ EngineConnections }] = await Promise.all([import('./requests/connections.ts'), engine.ready()])
+      const [{ EngineConnections }, { savingEngineAt }] = await Promise.all([
+        import('./requests/connections.ts'),
+        import('./requests/save-conversations.ts'),
+        engine.ready(),
+      ])
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
-      one.connections = new EngineConnections(connectionOptionsOf(resident, engine, adapt, options))
+      one.connections = new EngineConnections(connectionOptionsOf(resident, one, adapt, options))
+      if (conversations !== undefined) saves.ready(engineId, savingEngineAt(engine.endpoint()!, engine.options.headers))
       const loadMs = Math.round(performance.now() - startedAt)
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
@@ -142,6 +158,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
     const failure = () => (resident.draining === 'pause' ? givenAway(resident) : engineEnded(resident, reason))
     if (kill) one?.connections?.fail(failure, resident.leases)
+    else await saves.finish(engineId, maxSaveMs)
     await one?.engine.stop(reason, kill ? 0 : undefined)
     handleExit(resident, reason)
   }
@@ -181,6 +198,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     /** The threads of an engine that runs; undefined before. */
     threads: (engineId: string) => running.get(engineId)?.threads,
     exited,
+    /** A request of the engine has ended. */
+    used: (resident: Resident) => saves.used(resident.engineId, () => resident.leases === 0),
     /** The newest loads of a model, newest first. */
     loads: history.of,
     failAll(failure: () => Failure): void {
@@ -192,10 +211,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
   }
 }
 
+/** How long an engine may save conversations before it is stopped: others wait for its memory. */
+const maxSaveMs = 1_500
+
+/** Whether the engine of a model saves conversations. */
+export const savesConversations = (model: Model): boolean =>
+  generates(model) && presetOf(model).traits(model).savesConversations === true
+
 /** How the engine of a resident is started, by its preset, its model and its booking. */
 function engineOptionsOf(
   resident: Resident,
-  threads: ProcessorThreads | null,
+  { threads, conversations }: Pick<Running, 'threads' | 'conversations'>,
   { memory, environment, backendOf }: EngineEffectOptions,
 ): EngineOptions {
   const { placement, engineId, slots } = resident
@@ -218,6 +244,7 @@ function engineOptionsOf(
     backend: backendOf(model),
     plan: placement.plan,
     layers: resident.layers,
+    conversations,
   }
   const key = preset.key(model, launchKey, environment)
   const visible = memory.visibleTo(resident)
@@ -240,9 +267,9 @@ function engineOptionsOf(
 
 function connectionOptionsOf(
   resident: Resident,
-  engine: Engine,
+  { engine, conversations }: Pick<Running, 'engine' | 'conversations'>,
   adapt: Adapter | undefined,
-  { cancelGraceMs, log, events }: EngineEffectOptions,
+  { cancelGraceMs, caches, log, events }: EngineEffectOptions,
 ): ConnectionOptions {
   const { engineId, serves } = resident
   const { model } = serves
@@ -258,6 +285,7 @@ function connectionOptionsOf(
     isOwnProcess: engine.options.address === undefined,
     failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
     adapt,
+    ownerOf: conversations === undefined ? undefined : organizationId => caches?.ownerIn(conversations, organizationId),
     healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
     pollMs: preset.runningPollMs ?? 20,
     cancelGraceMs,

@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Model } from '../core/models/model.ts'
 import type { NewPause } from '../core/models/pause.ts'
+import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
 import type { ProbedMachine } from './probe-machine.ts'
 
@@ -26,4 +27,6 @@ export interface FleetOptions {
   /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
   ownDevices?: readonly DeviceSetting[] | undefined
   machine?: ProbedMachine
+  /** Keeps conversations when their engine ends; absent: none are saved. */
+  caches?: Caches | undefined
 }

@@ -34,7 +34,7 @@ export function copyState(
     pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
   },
-): Omit<FleetSnapshot, 'models'> {
+): Omit<FleetSnapshot, 'models' | 'saved'> {
   const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
   return {
     devices: memory.snapshot().map(device => {
@@ -61,3 +61,6 @@ export function copyState(
     })),
   }
 }
+
+/** What the snapshot says where no conversations are saved. */
+export const nothingSaved = { conversations: 0, bytes: 0, limitBytes: 0, fault: null }

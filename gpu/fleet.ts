@@ -9,11 +9,11 @@ import { openAffinity } from './affinity/affinity.ts'
 import { openBenchmarks } from './benchmarks.ts'
 import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
-import { openEngineEffects } from './engine-effects.ts'
+import { openEngineEffects, savesConversations } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
 import type { FleetOptions } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
-import { copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
+import { copyState, noActivity, nothingSaved, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -110,6 +110,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     placementOf,
     threadsOf,
     cancelGraceMs: limits.cancel_grace,
+    caches: options.caches,
+    clock,
     log,
     events: () => opened!,
   })
@@ -225,6 +227,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   const onReleased = (...released: Parameters<Residency['release']>): void => {
     release(...released)
+    engines.used(released[0])
     if (notifyIdle && !busy()) notifyIdle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
@@ -296,6 +299,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
+      saved: savesConversations(model) ? (options.caches?.of(model) ?? null) : null,
     }
   }
 
@@ -375,6 +379,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     snapshot: () => ({
       ...copyState(residents(), { memory, engines, pauses: paused, clock }),
       models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
+      saved: options.caches?.total() ?? nothingSaved,
     }),
     deviceProcesses,
     output: launcher.outputs,

@@ -159,6 +159,7 @@ const layers: Record<string, readonly string[]> = {
     'affinity',
     'pauses',
     'placement',
+    'caches',
     'requests',
     '.',
   ],

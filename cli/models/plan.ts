@@ -54,9 +54,15 @@ function planLines(plan: Plan, paint: Paint): string[] {
       : `schedule: kept loaded until ${timeText(until * 1_000)}`,
   )
   const threads = plan.threads === null ? [] : [`threads ${plan.threads.count} (${printable(plan.threads.reason)})`]
+  const saved = savedLines(plan.saved_conversations)
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  return [...lines, '', ...[...figuresLines(figures), ...threads, ...schedule, ...measured].map(paint.faint)]
+  const faint = [...figuresLines(figures), ...threads, ...schedule, ...saved, ...measured]
+  return [...lines, '', ...faint.map(paint.faint)]
 }
+
+/** A line about saved conversations; none from an older server, and where nothing is saved. */
+const savedLines = (saved: Plan['saved_conversations'] | undefined): string[] =>
+  saved ? [`saved conversations ${saved.conversations}, ${sizeText(saved.bytes)} of main memory`] : []
 
 const lookOf = (status: Plan['status'], paint: Paint) =>
   ({ ready: paint.good, load: paint.good, loading: paint.warning, wait: paint.warning, refused: paint.bad })[status]

@@ -50,6 +50,7 @@ import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
 import { openResultLookup } from '../../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../../core/workflows/single-flight.ts'
 import { openWorkflows } from '../../core/workflows/workflows.ts'
+import { openCaches } from '../../gpu/caches/caches.ts'
 import { openFleet } from '../../gpu/fleet.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
@@ -101,11 +102,20 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   await limitPlans()
   const sessions = openSessions({ store, log })
   const accounts = openAccounts({ store, keys, plans, sessions, log })
+  const machine = await machineProbe
+  const caches = openCaches({
+    dataDir,
+    key: keys.caches,
+    settings: config.caches,
+    machineBytes: machine.devices.cpu.totalBytes,
+    log,
+  })
   const organizations = openOrganizations({
     store,
     log,
     planNames: () => plans.names(),
     changed: () => accounts.forgetVerified(),
+    forget: id => caches.forget(id),
   })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({
@@ -131,7 +141,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     quiet: () => quiet.map(quietPause),
     dataDir,
     bootId: store.recovery.bootId,
-    machine: await machineProbe,
+    machine,
+    caches,
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
     limits: config.limits,
@@ -139,7 +150,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
   const applied = ({ gpu }: Config) => void (quiet = gpu.quiet)
-  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, fleet, applied, log })
+  const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })
   const threads = openCpu()
   // The threads run cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }
@@ -306,6 +317,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       () => Promise.all([executions.close(), organizations.close(), batches.close()]),
       () => webhooks.close(),
       () => fleet.close(0),
+      () => caches.close(),
       () => jobs.recorder.close(),
       flushUses,
       () => files.close(),

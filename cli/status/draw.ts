@@ -15,6 +15,15 @@ interface ScreenSize {
 const blank: StyledLine = []
 const heading = (text: string): StyledLine => [{ text, look: 'strong' }]
 
+/** A line about saved conversations; none from an older server, and while there is nothing to say. */
+function savedLines(saved: Api['SystemStatus']['saved_conversations'] | undefined): StyledLine[] {
+  if (saved?.fault) return [[{ text: `Conversations are not saved: ${saved.fault}`, look: 'faint' }]]
+  if (!saved || saved.conversations === 0) return []
+  const { conversations, bytes, limit_bytes } = saved
+  const count = conversations === 1 ? '1 conversation is' : `${conversations} conversations are`
+  return [[{ text: `${count} saved: ${sizeText(bytes)} of ${sizeText(limit_bytes)}`, look: 'faint' }]]
+}
+
 /** Draws the status in lines that fit the width and the height. */
 export function drawStatus(
   snapshot: Api['SystemStatus'],
@@ -29,6 +38,7 @@ export function drawStatus(
     ...snapshot.devices.flatMap(device => deviceLines(device, snapshot, width)),
     // An older server has none.
     ...(snapshot.left_devices ?? []).map((one): StyledLine => [{ text: one.reason, look: 'faint' }]),
+    ...savedLines(snapshot.saved_conversations),
     ...elsewhere(snapshot),
     ...noteLines(snapshot, width),
     blank,

@@ -12,6 +12,8 @@ export interface Keys {
   webhooks: KeyObject
   /** Ed25519: signs webhooks in fal's form. Its public half is published. */
   webhookSigning: KeyObject
+  /** Names the organizations and models of saved conversations. */
+  caches: KeyObject
 }
 
 const derive = (master: Uint8Array, use: string): KeyObject =>
@@ -44,6 +46,7 @@ export function openStoredKeys(dataDir: string, given?: string): Keys {
     links: derive(master, 'links'),
     webhooks: derive(master, 'webhooks'),
     webhookSigning: deriveEd25519(master, 'webhook-signing'),
+    caches: derive(master, 'caches'),
   }
 }
 

@@ -47,9 +47,11 @@ export function openOrganizations(dependencies: {
   planNames?: () => readonly string[]
   /** Called after changes that authentication must see at once. */
   changed?: () => void
+  /** Deletes what is kept of an organization outside of the store and its files. */
+  forget?: (id: string) => Promise<void>
   now?: () => number
 }) {
-  const { store, log, planNames = () => plans, changed = () => {}, now = Date.now } = dependencies
+  const { store, log, planNames = () => plans, changed = () => {}, forget, now = Date.now } = dependencies
   let suspended: ReadonlySet<string> = new Set()
   let timers: NodeJS.Timeout[] = []
   let closed = false
@@ -82,6 +84,7 @@ export function openOrganizations(dependencies: {
   /** Erases the remaining objects of a deleted organization, in batches. Returns their number. */
   async function erase(id: string): Promise<{ files: number; workflows: number }> {
     const erased = { files: 0, workflows: 0 }
+    await forget?.(id)
     for (;;) {
       const { files, workflows, more } = await store.organizations.erase(id, now(), batchSize)
       erased.files += files

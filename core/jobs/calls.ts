@@ -190,6 +190,7 @@ export function openCalls(dependencies: {
             lease = slot.lease
             entry = slot.entry
           }
+          lease.organizationId = organizationId
           const since = performance.now()
           let outcome: CallEnd | undefined
           try {

@@ -128,6 +128,7 @@ export function openRuns(options: RunsOptions) {
   async function runOn({ entry, abort }: Run, job: JobRecord, slot: Lease | Failure, report: RunReport) {
     const since = performance.now()
     const lease = slot instanceof Failure ? undefined : slot
+    if (lease) lease.organizationId = job.organizationId
     const outcome =
       slot instanceof Failure
         ? { end: slot, unresponsive: undefined }

@@ -56,6 +56,7 @@ export const sections = {
   media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by a URL.' },
   webhooks: { title: 'Sending webhooks', about: 'Where webhooks may be sent, and when they are sent again.' },
   limits: { title: 'Limits and timeouts', about: 'Limits of the whole server.' },
+  caches: { title: 'Saved conversations', about: 'What is kept of conversations when their model is unloaded.' },
 } as const
 export type ConfigSection = keyof typeof sections
 
@@ -110,7 +111,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models' || /^(plans|gpu)\b/.test(key)
+        ? key === 'models' || /^(plans|gpu|caches)\b/.test(key)
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)
@@ -126,8 +127,9 @@ function sectionOf(key: string, field: string | undefined): ConfigSection {
   if (key === 'models') return 'own'
   const [first] = key.split('.')
   return (
-    (['media', 'webhooks', 'plans', 'limits'].find(section => section === first) as ConfigSection | undefined) ??
-    'server'
+    (['media', 'webhooks', 'plans', 'limits', 'caches'].find(section => section === first) as
+      | ConfigSection
+      | undefined) ?? 'server'
   )
 }
 

@@ -9,6 +9,7 @@ import { Duration } from '../quantities.ts'
 import { readYaml } from '../read-yaml.ts'
 import { regionLabels } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
+import { CachesSettings } from './caches-settings.ts'
 import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn } from './config-fault.ts'
 import { offeredModels } from './defaults.ts'
@@ -211,7 +212,7 @@ export const Config = z
       .transform(models => models ?? [])
       .meta({
         description:
-          'Models that are offered. Only `models`, `toys`, `plans` and `gpu` are read again while the server runs.',
+          'Models that are offered. Only `models`, `toys`, `plans`, `gpu` and `caches` are read again while the server runs.',
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),
@@ -254,6 +255,7 @@ export const Config = z
     ),
     webhooks: WebhooksConfig,
     ollama: OllamaSettings,
+    caches: CachesSettings,
     plans: z
       .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name such as team-large'), PlanSettings)
       .nullish()

@@ -72,6 +72,8 @@ export interface EngineTraits {
   rerankField?: 'texts'
   /** How pair scores are computed: by the engine's score route, its rerank route, or cosines of its embeddings. */
   scoreBy: 'score' | 'rerank' | 'embeddings'
+  /** Whether the engine saves conversations; it must be told which requests must not be stored. */
+  savesConversations?: boolean
   /** Whether the engine itself supports `dimensions` and `encoding_format: base64`. */
   dimensions: boolean
   base64: boolean

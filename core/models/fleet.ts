@@ -134,6 +134,11 @@ export interface Lease extends Disposable {
    * progress; undefined if it did not. If there were none, this request has ended it.
    */
   readonly othersAtEnd: number | undefined
+  /**
+   * The organization whose request it serves: its conversation may be saved for later requests of it. Set before `open`;
+   * unset, nothing is saved.
+   */
+  organizationId?: string | undefined
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): EngineExchange
   /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */
@@ -249,11 +254,19 @@ export interface LeftDevice {
   reason: string
 }
 
+/** Conversations whose memory was saved, so that they need not be computed again. */
+export interface SavedConversations {
+  conversations: number
+  bytes: number
+}
+
 export interface FleetSnapshot {
   devices: DeviceSnapshot[]
   leftDevices: readonly LeftDevice[]
   residents: ResidentSnapshot[]
   models: Record<string, ModelActivity>
+  /** `fault`: why nothing is saved although the configuration allows it, as a sentence; null otherwise. */
+  saved: SavedConversations & { limitBytes: number; fault: string | null }
 }
 
 /** Measurements of the driver for a card, every few seconds. Null if it does not report one. */

@@ -1,6 +1,6 @@
 import type { ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
-import type { LeftDevice } from './fleet.ts'
+import type { LeftDevice, SavedConversations } from './fleet.ts'
 import type { ScheduledState } from './model-schedule.ts'
 
 /** What happens if a request for a model comes now, and the figures of that decision. Times are milliseconds. */
@@ -32,6 +32,8 @@ export interface ModelPlan {
   schedule: readonly ScheduledState[]
   /** The newest of the model with its current settings; null before any. */
   benchmark: ModelBenchmark | null
+  /** Its conversations that are saved; null if its engine saves none. */
+  saved: SavedConversations | null
 }
 
 /** Threads with which an engine computes on the processor. */

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Plans } from '../accounts/plans.ts'
 import { Failure, invalidValue } from '../failure.ts'
 import type { Log } from '../log.ts'
+import type { CachesSettings } from './caches-settings.ts'
 import { anyChange, type ModelChanges } from './change.ts'
 import { type Config, parseConfig } from './config.ts'
 import type { ModelCheck } from './engine-traits.ts'
@@ -63,15 +64,17 @@ export function openReload(options: {
   check: ModelCheck
   registry: Pick<Registry, 'replace'>
   plans?: Pick<Plans, 'replace'>
+  caches?: { configure(settings: CachesSettings): void }
   fleet: Pick<Fleet, 'reconfigured'>
   /** Called with a valid configuration before the fleet is told. */
   applied?: (config: Config) => void
   log: Log
   settleMs?: number
 }) {
-  const { path, config, check, registry, plans, fleet, applied, log, settleMs = 100 } = options
+  const { path, config, check, registry, plans, caches, fleet, applied, log, settleMs = 100 } = options
   const atStart = settingsOf(config)
   let { gpu } = config
+  let cachesNow = config.caches
   // Starts without content, so that the first reload finds a change since the start.
   let last: Read = { error: 'ENOENT' }
   let status: ConfigurationStatus = { path, readAt: Date.now(), fault: null, pending: [], applied: 0, refused: 0 }
@@ -94,6 +97,8 @@ export function openReload(options: {
       const next = parseConfig(existed ? textOf(read, before) : '', path, check)
       const changes = registry.replace(next.models, next.toys)
       const changedPlans = plans?.replace(next.plans) ?? []
+      const hasNewCaches = !isDeepStrictEqual(next.caches, cachesNow)
+      if (hasNewCaches) caches?.configure((cachesNow = next.caches))
       const pending = namesOf(atStart, settingsOf(next))
       const newlyPending = pending.filter(name => !status.pending.includes(name))
       if (newlyPending.length > 0)
@@ -101,7 +106,8 @@ export function openReload(options: {
       const changedQuiet = !isDeepStrictEqual(next.gpu, gpu)
       gpu = next.gpu
       applied?.(next)
-      const isApplied = force || anyChange(changes) || changedPlans.length > 0 || changedQuiet || status.fault !== null
+      const isApplied =
+        force || anyChange(changes) || changedPlans.length > 0 || changedQuiet || hasNewCaches || status.fault !== null
       status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (isApplied ? 1 : 0) }
       if (isApplied)
         log.info('The configuration was read again', { path, ...fieldsOf({ ...changes, plans: changedPlans }) })
@@ -154,7 +160,7 @@ function textOf(read: Read, before: Read): string {
 
 /** Returns every setting that is read only at the start, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
-  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans', 'gpu'].includes(name))
+  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans', 'gpu', 'caches'].includes(name))
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
 }

@@ -28,7 +28,7 @@ export const gguf = definePreset({
     isOwn: true,
     reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
   },
-  command(model, { slots, threads, gpus, backend, bytes, plan }) {
+  command(model, { slots, threads, gpus, backend, bytes, plan, conversations }) {
     const own = overheadOf({ kind: gpus > 0 ? 'gpu' : 'cpu', backend: backend?.gpu }) * Math.max(1, gpus)
     const planned = plan?.layout?.need[gpus > 0 ? 'gpu' : 'cpu']
     return ownCommand(
@@ -46,6 +46,7 @@ export const gguf = definePreset({
       option('--batch', model.batch_size),
       model.mmap === false ? ['--no-mmap'] : [],
       model.mlock ? ['--mlock'] : [],
+      option('--conversations', conversations),
       model.args,
     )
   },
@@ -61,5 +62,6 @@ export const gguf = definePreset({
     streamUsage: 'progress',
     namedTool: true,
     promptLists: true,
+    savesConversations: true,
   }),
 })

@@ -27,6 +27,8 @@ export interface LaunchFacts {
   plan?: MemoryPlan | undefined
   /** Layers on each of its cards; absent where infer does not divide them. */
   layers?: readonly number[] | undefined
+  /** Folder in which it saves conversations; absent if it does not. */
+  conversations?: string | undefined
 }
 
 export interface Backend {

@@ -24,7 +24,7 @@ export function sandboxRequirementsOf(model: Model, preset: Preset, facts: Launc
       ...(needs?.reads?.(model, facts) ?? []),
       ...model.sandbox_read,
     ],
-    write: model.sandbox_write,
+    write: [...model.sandbox_write, ...(facts.conversations === undefined ? [] : [facts.conversations])],
     programs: needs?.programs ?? [],
   }
 }

@@ -21,6 +21,8 @@ export interface ConnectionOptions {
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
   adapt?: Adapter
+  /** Names the organization of a request for an engine that saves conversations; undefined if its are not saved. */
+  ownerOf?: ((organizationId: string) => string | undefined) | undefined
   /** Path that reports how many requests it works on; null for one that is assumed to stop cancelled ones at once. */
   healthPath: string | null
   /** Least milliseconds between two questions for its running requests. */

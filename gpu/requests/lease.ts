@@ -33,6 +33,7 @@ export class EngineLease implements Lease {
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
+  organizationId: string | undefined
   #connections: EngineConnections
   #resident: Resident
   #client: Client
@@ -77,11 +78,20 @@ export class EngineLease implements Lease {
 
   /** Opens a request without adapting it. */
   #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
-    const exchange = new UndiciExchange(this.#connections, this.#client, call, listener, succeeded => {
-      if (succeeded) this.#succeeded = true
-      this.#lastSucceeded = succeeded
-      if (this.#open === exchange) this.#open = undefined
-    })
+    const { ownerOf } = this.#connections.options
+    const owner = this.organizationId === undefined ? undefined : ownerOf?.(this.organizationId)
+    const exchange = new UndiciExchange(
+      this.#connections,
+      this.#client,
+      call,
+      listener,
+      succeeded => {
+        if (succeeded) this.#succeeded = true
+        this.#lastSucceeded = succeeded
+        if (this.#open === exchange) this.#open = undefined
+      },
+      owner,
+    )
     this.#open = exchange
     this.#workPath = call.workPath
     if (this.#released) exchange.abort()

@@ -33,7 +33,7 @@ import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
-export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark'> & {
+export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'saved'> & {
   /** The layout with which it would be loaded. */
   layout: Pick<Resident, 'placement' | 'longer'>
 }

@@ -127,6 +127,19 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
       }
     },
   )
+  gauge('infer_saved_conversations', 'Conversations whose memory is saved.', [], set =>
+    set.set(fleet.snapshot().saved.conversations),
+  )
+  gauge(
+    'infer_saved_conversations_bytes',
+    'Main memory of saved conversations: used, and the limit.',
+    ['kind'],
+    set => {
+      const { bytes, limitBytes } = fleet.snapshot().saved
+      set.set({ kind: 'used' }, bytes)
+      set.set({ kind: 'limit' }, limitBytes)
+    },
+  )
   gauge('infer_device_usable', '1, or 0 while a card has a fault and gets no engine.', ['device'], set => {
     for (const { id, fault } of fleet.snapshot().devices) set.set({ device: id }, fault === null ? 1 : 0)
   })

@@ -114,6 +114,13 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
     'The model that would answer in its place, by `fallbacks`; null if it would answer itself.',
   ),
+  saved_conversations: nullable(
+    z.object({
+      conversations: integer('How many are saved.'),
+      bytes: integer('Bytes of main memory that they use.'),
+    }),
+    'Conversations whose memory is saved: their next request computes only what is new. Null if its engine saves none.',
+  ),
 })
 
 /** Returns the plan for callers. `allowed`: whether they may know of the model. */
@@ -178,5 +185,6 @@ export function modelPlanView(
       until: seconds(one.until),
     })),
     benchmark: plan.benchmark,
+    saved_conversations: plan.saved,
   }
 }

@@ -42,6 +42,7 @@ function responseBody(request: ResponseRequest, continued: Continued, notes: For
     response_format: formatOf(request),
     truncation: request.truncation === 'auto' ? 'auto' : undefined,
     user,
+    store: request.store === false ? false : undefined,
     ...toolMembers(functions, request.tool_choice, notes),
   })
 }

@@ -97,6 +97,7 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
   // Members are added to the body, and none may be there twice.
   else delete body.stream
+  if (entry.traits.savesConversations && (raw as { store?: unknown }).store === false) body.store = false
   Object.assign(body, extraFields(raw, entry))
   const asStream = stream || !isPlain(request) ? undefined : streamedMembers(entry.traits.streamUsage)
   const cut = request.truncation === 'auto' ? droppableBody({ ...body, messages }, limit ?? null) : undefined

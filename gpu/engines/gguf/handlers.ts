@@ -86,11 +86,11 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
   }
 }
 
-const SaveRequest = z.object({ max_bytes: z.number().min(0), max_ms: z.number().min(0) })
+const SaveRequest = z.object({ max_bytes: z.record(z.string(), z.number().min(0)), max_ms: z.number().min(0) })
 
 /** The routes by which the server has conversations saved. */
 const conversationRoutes = ({ pending, save }: Conversations): Handlers => ({
-  'GET /conversations': async (_body, reply) => reply.json(await pending()),
+  'GET /conversations': async (_body, reply) => reply.json({ conversations: await pending() }),
   'POST /conversations': async (body, reply) => {
     const { max_bytes: maxBytes, max_ms: maxMs } = parsedCall(SaveRequest, body)
     reply.json(await save({ maxBytes, maxMs }))

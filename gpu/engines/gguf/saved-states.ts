@@ -3,6 +3,7 @@ import { open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import type { Log } from '../../../core/log.ts'
+import { ownerHeader } from '../owner.ts'
 import type { Exclusive } from './mutex.ts'
 import type { NativeContext } from './native.ts'
 import { reusableTokens } from './prompt.ts'
@@ -48,9 +49,6 @@ const namePattern = /^(?<key>(?<settings>[0-9a-f]{16})-(?<exact>\d+)-[0-9a-f]{32
 
 const digest = (text: string | Uint8Array, length: number): string =>
   createHash('sha256').update(text).digest('hex').slice(0, length)
-
-/** Names the organization of a request, for which its conversation may be saved. */
-export const ownerHeader = 'x-infer-owner'
 
 /** Returns the `owner` of a generation; undefined without the header, and for a request that must not be stored. */
 export function savingOwner(headers: IncomingHttpHeaders, body: unknown): string | undefined {
@@ -127,18 +125,15 @@ export function openSavedStates(options: SavedStateOptions) {
   }
 
   return {
-    /** Conversations that `save` would write, and the bytes that they need. */
-    async pending(slots: readonly Slot[]): Promise<{ conversations: number; bytes: number }> {
+    /** The conversations that `save` would write, most recently used first, and the bytes that they are expected to need. */
+    async pending(slots: readonly Slot[]): Promise<{ owner: string; bytes: number }[]> {
       const found = await unsaved(slots)
-      return {
-        conversations: found.length,
-        bytes: found.reduce((sum, { slot }) => sum + estimate(slot.tokens.length), 0),
-      }
+      return found.map(({ owner, slot }) => ({ owner, bytes: estimate(slot.tokens.length) }))
     },
 
     /**
-     * Saves conversations of slots that no answer has, most recently used first, until `maxBytes` are written, `maxMs`
-     * have passed or `between` refuses. `between` runs work while no batch is computed, or returns undefined.
+     * Saves conversations of slots that no answer has, most recently used first, until each owner's `maxBytes` are
+     * written, `maxMs` have passed or `between` refuses. `between` runs work while no batch is computed, or returns undefined.
      */
     async save(
       slots: readonly Slot[],
@@ -146,21 +141,24 @@ export function openSavedStates(options: SavedStateOptions) {
       between: (work: () => Promise<number>) => Promise<number | undefined>,
     ): Promise<{ saved: number; bytes: number }> {
       const done = { saved: 0, bytes: 0 }
+      const left = new Map(Object.entries(maxBytes))
       const startedAt = performance.now()
       let msPerByte = 0
       for (const one of await unsaved(slots)) {
         const { slot, owner, key } = one
         const wanted = estimate(slot.tokens.length)
         if (performance.now() - startedAt + wanted * msPerByte >= maxMs) break
-        if (done.bytes + wanted > maxBytes) continue
+        const most = left.get(owner) ?? 0
+        if (wanted > most) continue
         const began = performance.now()
         const bytes = await between(async () => {
           const isSame = !slot.held && slot.owner === owner && keyOf(slot) === key
-          return isSame ? write(one, maxBytes - done.bytes) : 0
+          return isSame ? write(one, most) : 0
         })
         if (bytes === undefined) break
         if (bytes === 0) continue
         msPerByte = (performance.now() - began) / bytes
+        left.set(owner, most - bytes)
         done.saved++
         done.bytes += bytes
         await removeSuperseded(owner, slot.tokens)
@@ -233,7 +231,8 @@ interface Unsaved {
 export type SavedStates = ReturnType<typeof openSavedStates>
 
 export interface SaveLimits {
-  maxBytes: number
+  /** By owner. */
+  maxBytes: Readonly<Record<string, number>>
   maxMs: number
 }
 

@@ -96,6 +96,12 @@ const SystemStatus = namedObject('SystemStatus', 'What runs on the machine.', {
   left_devices: array('GPUs that are left to others.', LeftDevice),
   engines: array('Engines that run, load or stop.', EngineStatus),
   models: array('Models that the token may use.', ModelLoad),
+  saved_conversations: object('Conversations whose memory is saved, of all models.', {
+    conversations: integer('How many are saved.'),
+    bytes: integer('Bytes of main memory that they use.'),
+    limit_bytes: integer('Bytes that they may use: `caches.memory` in `infer.yaml`.'),
+    fault: nullableString('Why none is saved although the configuration allows it, as a sentence; else null.'),
+  }),
   waiting: array(
     'Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.',
     WaitingRequest,
@@ -149,6 +155,11 @@ function loadOf(
     engine_failures: activity?.engineFailures ?? 0,
   }
 }
+
+const savedConversations = ({ saved: { limitBytes, ...saved } }: FleetSnapshot) => ({
+  ...saved,
+  limit_bytes: limitBytes,
+})
 
 /** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
 function waitingRequests({ jobs }: Owners<'jobs'>, models: ReadonlySet<string>): z.input<typeof WaitingRequest>[] {
@@ -213,6 +224,7 @@ export const statusRoutes = (
           .filter(({ modelId }) => modelAllowed(exchange.caller.token.models, modelId))
           .map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),
+        saved_conversations: savedConversations(now),
         waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
         limits: limitUse(exchange.caller, use, owners),
         spend: spendUse(exchange.caller, owners.spend),

@@ -100,6 +100,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       snapshot: (): FleetSnapshot => ({
         devices: [],
         leftDevices: [],
+        saved: { conversations: 0, bytes: 0, limitBytes: 0, fault: null },
         residents: [...models].map(([modelId, one]) => ({
           engineId: `wkr_${modelId}`,
           modelId,

@@ -88,6 +88,7 @@ test.each([
   ['models[].memory', /by a new engine/],
   ['limits.depth', /next start/],
   ['models', /when the file is saved/],
+  ['caches.age', /when the file is saved/],
 ])('when a change of %s takes effect', (name, says) => expect(named(name).applies).toMatch(says))
 
 test.each<[text: string, expected: string[]]>([
@@ -95,7 +96,7 @@ test.each<[text: string, expected: string[]]>([
   ['json_body', ['limits.json_body']],
   ['models.memory', ['models[].memory']],
   ['models[3].memory', ['models[].memory']],
-  ['Memory', ['models[].memory']],
+  ['Memory', ['models[].memory', 'caches.memory']],
   ['min', ['models[].replicas.min']],
   ['allowed_hosts', ['allowed_hosts']],
   ['media.allowed_hosts', ['media.allowed_hosts']],

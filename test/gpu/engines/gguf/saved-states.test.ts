@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { ownerHeader } from '../../../../gpu/engines/gguf/saved-states.ts'
+import { ownerHeader } from '../../../../gpu/engines/owner.ts'
 import { type Json, startEngine, user } from './_engine.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-saved-'))
@@ -30,8 +30,9 @@ const ask = async (engine: Engine, owner: string | undefined, messages: Json[], 
   return { prompt: prompt_tokens as number, cached: prompt_tokens_details.cached_tokens as number, body }
 }
 const save = async (engine: Engine, limits: Json = {}) =>
-  (await engine.post('/conversations', { max_bytes: 1e9, max_ms: 10_000, ...limits })).body
-const pending = async ({ address }: Engine) => (await (await fetch(`${address}/conversations`)).json()) as Json
+  (await engine.post('/conversations', { max_bytes: { [ann]: 1e9, [ben]: 1e9 }, max_ms: 10_000, ...limits })).body
+const pending = async ({ address }: Engine) =>
+  ((await (await fetch(`${address}/conversations`)).json()) as Json).conversations as Json[]
 
 /** Ends the engine without any chance to save, and starts another. */
 async function restarted(engine: Engine, more: Json = {}): Promise<Engine> {
@@ -45,11 +46,11 @@ test('a conversation is restored in another engine: for its owner only, by equal
   const first = await start()
   const turn = await ask(first, ann, [long('apples')])
   const seeded = { seed: 7, temperature: 1, max_tokens: 24 }
-  expect(await pending(first)).toMatchObject({ conversations: 1 })
+  expect(await pending(first)).toMatchObject([{ owner: ann }])
   expect(await save(first)).toMatchObject({ saved: 1 })
   const drawn = await ask(first, ann, [long('plums')], seeded)
   expect(await save(first)).toMatchObject({ saved: 1 })
-  expect(await pending(first)).toEqual({ conversations: 0, bytes: 0 })
+  expect(await pending(first)).toEqual([])
   expect(filesOf(ann)).toHaveLength(2)
   expect(filesOf(ben)).toHaveLength(0)
 
@@ -94,16 +95,16 @@ test('nothing is saved without an owner, against the will of the caller, or beyo
     () => ask(engine, '../../x', [long('apples')]),
   ]) {
     await request()
-    expect(await pending(engine)).toEqual({ conversations: 0, bytes: 0 })
+    expect(await pending(engine)).toEqual([])
     expect(await save(engine)).toEqual({ saved: 0, bytes: 0 })
   }
   await ask(engine, ann, [long('apples')])
-  const { bytes } = await pending(engine)
-  expect(await save(engine, { max_bytes: bytes - 1 })).toEqual({ saved: 0, bytes: 0 })
+  const bytes = (await pending(engine))[0]!.bytes as number
+  expect(await save(engine, { max_bytes: { [ann]: bytes - 1, [ben]: 1e9 } })).toEqual({ saved: 0, bytes: 0 })
   expect(await save(engine, { max_ms: 0 })).toEqual({ saved: 0, bytes: 0 })
   expect(readdirSync(folder)).toEqual([ann])
   expect(filesOf(ann)).toEqual([])
-  const done = await save(engine, { max_bytes: bytes })
+  const done = await save(engine, { max_bytes: { [ann]: bytes } })
   expect(done.saved).toBe(1)
   expect(done.bytes).toBeLessThanOrEqual(bytes)
 

@@ -1,0 +1,251 @@
+import { createHmac, type KeyObject } from 'node:crypto'
+import { mkdirSync, statSync } from 'node:fs'
+import { readdir, rm, rmdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '../../core/log.ts'
+import type { CachesSettings } from '../../core/models/caches-settings.ts'
+import { needsNewEngine } from '../../core/models/change.ts'
+import type { FleetSnapshot, SavedConversations } from '../../core/models/fleet.ts'
+import { partsOf } from '../../core/models/gguf-parts.ts'
+import type { Model } from '../../core/models/model.ts'
+import { freeBytes, hasMemoryFolder, memoryFolderOf } from './memory-folder.ts'
+import { type SavedConversation, toDelete } from './retention.ts'
+
+/** How often conversations are looked for that are too old, milliseconds. */
+const sweepMs = 60_000
+/** A file that an engine began to write longer ago than this was left by one that was killed, milliseconds. */
+const maxWriteMs = 120_000
+/** Bytes of main memory that stay free. */
+const spareBytes = 64 << 20
+
+/** An engine that saves conversations into the folder of its model. */
+export interface SavingEngine {
+  /** The conversations that it would save, most recently used first. */
+  pending(): Promise<{ owner: string; bytes: number }[]>
+  /** `maxBytes`: by owner. */
+  save(limits: { maxBytes: Record<string, number>; maxMs: number }): Promise<{ saved: number; bytes: number }>
+}
+
+export interface CachesOptions {
+  dataDir: string
+  /** Names models and organizations in paths. */
+  key: KeyObject
+  settings: CachesSettings
+  /** Main memory of the machine, in bytes. */
+  machineBytes: number
+  log: Log
+  /** The folder of a file system in main memory. */
+  memory?: string
+}
+
+/**
+ * Owns the conversations that engines have saved: files in main memory, one folder for each model with its settings, and in
+ * it one for each organization. Engines write and read them; this decides how much they may write, and deletes. The files
+ * outlive the server, so a start finds those of the run before.
+ */
+export function openCaches(options: CachesOptions) {
+  const { dataDir, key, machineBytes, log } = options
+  let { settings } = options
+  let place: ReturnType<typeof memoryFolderOf> | undefined
+  /** Bytes that engines may be writing now. */
+  let reserved = 0
+  let last: Promise<unknown> = Promise.resolve()
+  /** The newest count, by folder of the model. */
+  let counts = new Map<string, SavedConversations>()
+  const deletedOwners = new Set<string>()
+
+  const named = (text: string, length: number) => createHmac('sha256', key).update(text).digest('hex').slice(0, length)
+  const ownerName = (organizationId: string) => named(`organization ${organizationId}`, 32)
+  const limitBytes = (): number => {
+    const { memory } = settings
+    return typeof memory === 'number' ? memory : Math.floor((Number.parseFloat(memory) / 100) * machineBytes)
+  }
+  /** The folder of all models; undefined if nothing is saved. */
+  const root = (): string | undefined => {
+    if (limitBytes() === 0) return undefined
+    if (!place) {
+      place = memoryFolderOf(dataDir, options.memory)
+      if (place.reason) log.warn('Conversations are not saved when their model is unloaded', { reason: place.reason })
+    }
+    return place.folder ?? undefined
+  }
+
+  /** Runs work after the work before it: two decisions about the same bytes would exceed the limit. */
+  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
+
+  /** Everything that is saved. Deletes what killed engines have left. */
+  async function scan(): Promise<SavedConversation[]> {
+    const folder = place?.folder
+    if (!folder) return []
+    const found: SavedConversation[] = []
+    const counted = new Map<string, SavedConversations>()
+    for (const model of await namesIn(folder)) {
+      const of = { conversations: 0, bytes: 0 }
+      for (const owner of await namesIn(join(folder, model)))
+        for (const name of await namesIn(join(folder, model, owner))) {
+          const path = join(folder, model, owner, name)
+          const file = await stat(path).catch(() => undefined)
+          if (!file) continue
+          if (name.endsWith('.state')) {
+            found.push({ path, owner, bytes: file.size, usedAt: file.mtimeMs })
+            of.conversations++
+            of.bytes += file.size
+          } else if (Date.now() - file.mtimeMs > maxWriteMs) await rm(path, { force: true })
+        }
+      counted.set(model, of)
+    }
+    counts = counted
+    return found
+  }
+
+  /**
+   * Deletes what is too old or too much. The wanted conversations count as the most recently used. Returns the bytes of them
+   * for which there is room, by owner.
+   */
+  async function makeRoom(wanted: readonly { owner: string; bytes: number }[] = []): Promise<Map<string, number>> {
+    const folder = place?.folder
+    if (!folder) return new Map()
+    const now = Date.now()
+    const saved = await scan()
+    const added = wanted.map(({ owner, bytes }, at) => ({ path: null, owner, bytes, usedAt: now - at }))
+    const free = freeBytes(folder) - spareBytes + saved.reduce((sum, { bytes }) => sum + bytes, 0)
+    const maxBytes = Math.max(0, Math.min(limitBytes(), free) - reserved)
+    const deleted = new Set(toDelete([...saved, ...added], { now, maxAgeMs: settings.age, maxBytes }))
+    for (const { path } of deleted) if (path !== null) await rm(path, { force: true })
+    const room = new Map<string, number>()
+    for (const one of added) if (!deleted.has(one)) room.set(one.owner, (room.get(one.owner) ?? 0) + one.bytes)
+    if (saved.some(one => deleted.has(one))) await scan()
+    return room
+  }
+
+  async function sweep(): Promise<void> {
+    await inTurn(() => makeRoom()).catch((thrown: unknown) =>
+      log.warn('The saved conversations could not be read', {}, thrown),
+    )
+  }
+
+  /** Names a model with its settings and files as they were when its last engine started. */
+  const modelNames = new WeakMap<Model, string>()
+  function modelName(model: Model, anew = false): string {
+    const known = anew ? undefined : modelNames.get(model)
+    if (known !== undefined) return known
+    const fields = Object.entries(model).filter(([field]) => needsNewEngine(field))
+    const files = partsOf(model.source ?? '').map(path => {
+      const file = statSync(path, { throwIfNoEntry: false })
+      return [path, file?.size, file?.mtimeMs]
+    })
+    const name = named(JSON.stringify([fields.toSorted(([a], [b]) => (a < b ? -1 : 1)), files]), 32)
+    modelNames.set(model, name)
+    return name
+  }
+
+  const caches = {
+    /** Makes the folder of a model for an engine that starts now; undefined if its conversations are not saved. */
+    folderFor(model: Model): string | undefined {
+      const all = root()
+      if (all === undefined) return undefined
+      const folder = join(all, modelName(model, true))
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      return folder
+    },
+
+    /**
+     * Returns the name by which an engine with this folder knows an organization, and makes its folder there; undefined for
+     * a deleted organization.
+     */
+    ownerIn(folder: string, organizationId: string): string | undefined {
+      const owner = ownerName(organizationId)
+      if (deletedOwners.has(owner)) return undefined
+      mkdirSync(join(folder, owner), { recursive: true, mode: 0o700 })
+      return owner
+    },
+
+    /** Has an engine save what it has not saved yet, within the limits and `maxMs`. Never rejects. */
+    async save(engine: SavingEngine, maxMs: number): Promise<void> {
+      if (!root()) return
+      try {
+        const wanted = await engine.pending()
+        if (wanted.length === 0) return
+        let bytes = 0
+        const room = await inTurn(async () => {
+          const found = await makeRoom(wanted)
+          bytes = [...found.values()].reduce((sum, of) => sum + of, 0)
+          reserved += bytes
+          return found
+        })
+        try {
+          const done = await engine.save({ maxBytes: Object.fromEntries(room), maxMs })
+          if (done.saved > 0) log.info('Conversations were saved', { conversations: done.saved, bytes: done.bytes })
+        } finally {
+          await inTurn(async () => {
+            reserved -= bytes
+            await scan()
+          })
+        }
+      } catch (thrown) {
+        log.warn('The conversations of an engine could not be saved', {}, thrown)
+      }
+    },
+
+    /** Deletes everything of an organization, and saves nothing of it any more. */
+    async forget(organizationId: string): Promise<void> {
+      const owner = ownerName(organizationId)
+      deletedOwners.add(owner)
+      const folder = place?.folder
+      if (!folder) return
+      await inTurn(async () => {
+        // An engine may be writing a file into it.
+        for (const model of await namesIn(folder))
+          await rm(join(folder, model, owner), { recursive: true, force: true, maxRetries: 5 })
+        await scan()
+      })
+    },
+
+    /** What is saved of a model with its current settings; null if nothing may be saved here. */
+    of(model: Model): SavedConversations | null {
+      if (limitBytes() === 0 || place?.folder === null) return null
+      return counts.get(modelName(model)) ?? { conversations: 0, bytes: 0 }
+    },
+
+    /** What is saved in all, and how much may be. */
+    total(): FleetSnapshot['saved'] {
+      const total = { conversations: 0, bytes: 0, limitBytes: limitBytes(), fault: place?.reason ?? null }
+      for (const { conversations, bytes } of counts.values()) {
+        total.conversations += conversations
+        total.bytes += bytes
+      }
+      return total
+    },
+
+    /** Applies changed settings: what is beyond them is deleted. */
+    configure(next: CachesSettings): void {
+      settings = next
+      void sweep()
+    },
+
+    /** Ends the sweeps and deletes empty folders. What is saved stays for the next start. */
+    async close(): Promise<void> {
+      clearInterval(sweeping)
+      await last
+      if (place?.folder) await removeEmpty(place.folder)
+    },
+  }
+  if (hasMemoryFolder(dataDir)) root()
+  void sweep()
+  const sweeping = setInterval(() => void sweep(), sweepMs).unref()
+  return caches
+}
+
+export type Caches = ReturnType<typeof openCaches>
+
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
+
+async function removeEmpty(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => []))
+    if (entry.isDirectory()) await removeEmpty(join(folder, entry.name))
+  await rmdir(folder).catch(() => {})
+}

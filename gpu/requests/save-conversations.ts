@@ -1,0 +1,33 @@
+import { Client } from 'undici'
+import { z } from 'zod'
+import type { SavingEngine } from '../caches/caches.ts'
+import type { Endpoint } from '../launcher/launcher.ts'
+
+const Pending = z.object({ conversations: z.array(z.object({ owner: z.string(), bytes: z.number() })) })
+const Saved = z.object({ saved: z.number(), bytes: z.number() })
+
+/** Milliseconds that an engine may take beyond the time in which it is to save. */
+const patienceMs = 5_000
+
+/** The routes of a built-in engine by which it saves conversations. Both reject if the engine does not answer. */
+export function savingEngineAt(endpoint: Endpoint, headers: readonly string[]): SavingEngine {
+  async function ask<Answer>(answer: z.ZodType<Answer>, timeoutMs: number, body?: object): Promise<Answer> {
+    const client = new Client(endpoint.origin, { socketPath: endpoint.socketPath, allowH2: false })
+    try {
+      const response = await client.request({
+        path: '/conversations',
+        method: body ? 'POST' : 'GET',
+        headers: ['content-type', 'application/json', ...headers],
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      return answer.parse(await response.body.json())
+    } finally {
+      await client.destroy()
+    }
+  }
+  return {
+    pending: async () => (await ask(Pending, patienceMs)).conversations,
+    save: ({ maxBytes, maxMs }) => ask(Saved, maxMs + patienceMs, { max_bytes: maxBytes, max_ms: maxMs }),
+  }
+}
