@@ -9,6 +9,7 @@ import { type Config, readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
+import { limitBytesOf, memoryFileSystem } from '../../gpu/caches/memory-folder.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
@@ -41,6 +42,7 @@ import {
   checkProgram,
   checkSandbox,
   checkSandboxPaths,
+  checkSavedConversations,
   checkWrapper,
   openFilesLimit,
   type SandboxedModel,
@@ -95,6 +97,7 @@ export async function* runChecks({
     ['sandbox paths', () => checkSandboxPaths(missingPaths(config))],
     ['open files', () => checkOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', checkThisMemory],
+    ['conversations', () => checkSavedConversations(savedFacts(config))],
     ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(ownCards((await finding).found, { environment, devices: config.devices }))],
@@ -117,6 +120,11 @@ export async function* runChecks({
 
 const checkFailed = (name: string, thrown: unknown): Finding =>
   broken(name, failureOfThrown(thrown).message, 'The check itself failed. Read the message.')
+
+const savedFacts = ({ caches }: Config) => ({
+  ...memoryFileSystem(),
+  limitBytes: limitBytesOf(caches, cpuDevice().totalBytes),
+})
 
 /** Finds the cards, also by the Vulkan backend, in processes of their own. */
 async function findMachineCards({ dataDir, environment, retest }: Omit<DoctorOptions, 'configPath'>) {

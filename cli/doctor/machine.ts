@@ -56,6 +56,33 @@ export function checkOpenFiles(limit: number): Finding {
       )
 }
 
+/** `limitBytes`: what saved conversations may use, by `caches.memory`; `bytes`: what the file system for them has. */
+export function checkSavedConversations({
+  path,
+  bytes,
+  limitBytes,
+}: {
+  path: string
+  bytes: number
+  limitBytes: number
+}) {
+  const name = 'conversations'
+  if (limitBytes === 0) return fine(name, 'are not saved when their model is unloaded: caches.memory is 0')
+  if (bytes === 0)
+    return warning(
+      name,
+      `are not saved when their model is unloaded: ${path} is not in main memory`,
+      `Mount a tmpfs at ${path}. To save none without this warning, set caches.memory to 0.`,
+    )
+  return bytes >= limitBytes
+    ? fine(name, `are saved when their model is unloaded, up to ${sizeText(limitBytes)}`)
+    : warning(
+        name,
+        `${path} has ${sizeText(bytes)}, less than the ${sizeText(limitBytes)} that saved ones may use`,
+        `Make it larger (--shm-size of docker and podman), or lower caches.memory.`,
+      )
+}
+
 export function checkMemory({
   totalBytes,
   limitBytes,

@@ -8,7 +8,7 @@ import { needsNewEngine } from '../../core/models/change.ts'
 import type { FleetSnapshot, SavedConversations } from '../../core/models/fleet.ts'
 import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
-import { freeBytes, hasMemoryFolder, memoryFolderOf } from './memory-folder.ts'
+import { freeBytes, hasMemoryFolder, limitBytesOf, memoryFolderOf } from './memory-folder.ts'
 import { type SavedConversation, toDelete } from './retention.ts'
 
 /** How often conversations are looked for that are too old, milliseconds. */
@@ -56,10 +56,7 @@ export function openCaches(options: CachesOptions) {
 
   const named = (text: string, length: number) => createHmac('sha256', key).update(text).digest('hex').slice(0, length)
   const ownerName = (organizationId: string) => named(`organization ${organizationId}`, 32)
-  const limitBytes = (): number => {
-    const { memory } = settings
-    return typeof memory === 'number' ? memory : Math.floor((Number.parseFloat(memory) / 100) * machineBytes)
-  }
+  const limitBytes = (): number => limitBytesOf(settings, machineBytes)
   /** The folder of all models; undefined if nothing is saved. */
   const root = (): string | undefined => {
     if (limitBytes() === 0) return undefined

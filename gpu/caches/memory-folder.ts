@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync, readlinkSync, realpathSync, rmSync, statfsSync, symlinkSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
+import type { CachesSettings } from '../../core/models/caches-settings.ts'
 
 /** The kernel's number of the file system `tmpfs`. */
 const tmpfs = 0x0102_1994
@@ -49,6 +50,20 @@ function linkTarget(path: string): string | undefined {
     return undefined
   }
 }
+
+/** The file system in which conversations are saved: its bytes, 0 if it is missing or not in main memory. */
+export function memoryFileSystem(memory = '/dev/shm'): { path: string; bytes: number } {
+  try {
+    const { type, blocks, bsize } = statfsSync(memory)
+    return { path: memory, bytes: type === tmpfs ? blocks * bsize : 0 }
+  } catch {
+    return { path: memory, bytes: 0 }
+  }
+}
+
+/** Bytes of main memory that saved conversations may use. */
+export const limitBytesOf = ({ memory }: Pick<CachesSettings, 'memory'>, machineBytes: number): number =>
+  typeof memory === 'number' ? memory : Math.floor((Number.parseFloat(memory) / 100) * machineBytes)
 
 /** Bytes that the file system of a folder has free. */
 export function freeBytes(folder: string): number {

@@ -5,6 +5,7 @@ import {
   checkMemory,
   checkOpenFiles,
   checkProgram,
+  checkSavedConversations,
   checkWrapper,
   openFilesLimit,
 } from '../../../cli/doctor/machine.ts'
@@ -127,4 +128,15 @@ test.each([
   const finding = checkCards(discovery)
   expect(finding.state).toBe(state)
   expect(finding.detail).toContain(detail)
+})
+
+test.each([
+  [64, 1_000, 'warning', /has 64.0 MiB, less than the 1000 MiB/],
+  [0, 1_000, 'warning', /not in main memory/],
+  [2_000, 1_000, 'fine', /up to 1000 MiB/],
+  [0, 0, 'fine', /caches.memory is 0/],
+])('saved conversations in %i MiB of main memory, of which they may use %i, are %s', (bytes, limit, state, says) => {
+  const finding = checkSavedConversations({ path: '/dev/shm', bytes: bytes << 20, limitBytes: limit << 20 })
+  expect(finding.state).toBe(state)
+  expect(finding.detail).toMatch(says)
 })

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { ownerHeader } from '../../../../gpu/engines/owner.ts'
 import { type Json, startEngine, user } from './_engine.ts'
 
@@ -10,6 +10,8 @@ const [ann, ben] = ['a'.repeat(32), 'b'.repeat(32)]
 afterEach(() => {
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true })
 })
+
+afterAll(() => rmSync(folder, { recursive: true }))
 
 const model = 'tiny-chat-random.gguf'
 const start = (more: Json = {}) => startEngine({ model, parallel: 1, context: 1024, conversations: folder, ...more })
