@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -125,6 +125,9 @@ export async function startApp(
       }),
     async [Symbol.asyncDispose]() {
       await app.close()
+      // What engines have saved is in main memory, behind a link.
+      const conversations = join(dataDir, 'run', 'conversations')
+      if (existsSync(conversations)) rmSync(realpathSync(conversations), { recursive: true })
       rmSync(dataDir, { recursive: true, force: true })
       if (errors.length > 0) throw new Error(`The server logged errors:\n${errors.join('')}`)
     },

@@ -23,6 +23,11 @@ export const CachesSettings = section(
       description: 'Time after which a conversation is deleted that was not continued.',
       example: '30m',
     }),
+    disk: z.boolean().default(false).meta({
+      description:
+        'Whether saved conversations are copied into the data directory, encrypted with a key of their organization, so that they outlive a restart of the machine.',
+      example: true,
+    }),
   },
 )
 export type CachesSettings = z.output<typeof CachesSettings>

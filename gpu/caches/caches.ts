@@ -8,6 +8,7 @@ import { needsNewEngine } from '../../core/models/change.ts'
 import type { FleetSnapshot, SavedConversations } from '../../core/models/fleet.ts'
 import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
+import { openDiskCopies } from './disk-copies.ts'
 import { freeBytes, hasMemoryFolder, limitBytesOf, memoryFolderOf } from './memory-folder.ts'
 import { type SavedConversation, toDelete } from './retention.ts'
 
@@ -28,7 +29,7 @@ export interface SavingEngine {
 
 export interface CachesOptions {
   dataDir: string
-  /** Names models and organizations in paths. */
+  /** Names models and organizations in paths, and encrypts copies on disk. */
   key: KeyObject
   settings: CachesSettings
   /** Main memory of the machine, in bytes. */
@@ -53,13 +54,16 @@ export function openCaches(options: CachesOptions) {
   /** The newest count, by folder of the model. */
   let counts = new Map<string, SavedConversations>()
   const deletedOwners = new Set<string>()
+  /** Folders of organizations that were made. */
+  const made = new Set<string>()
 
   const named = (text: string, length: number) => createHmac('sha256', key).update(text).digest('hex').slice(0, length)
   const ownerName = (organizationId: string) => named(`organization ${organizationId}`, 32)
   const limitBytes = (): number => limitBytesOf(settings, machineBytes)
+  const disk = openDiskCopies({ dataDir, key, log })
   /** The folder of all models; undefined if nothing is saved. */
-  const root = (): string | undefined => {
-    if (limitBytes() === 0) return undefined
+  const root = (): string | undefined => (limitBytes() === 0 ? undefined : opened())
+  function opened(): string | undefined {
     if (!place) {
       place = memoryFolderOf(dataDir, options.memory)
       if (place.reason) log.warn('Conversations are not saved when their model is unloaded', { reason: place.reason })
@@ -109,7 +113,7 @@ export function openCaches(options: CachesOptions) {
     const now = Date.now()
     const saved = await scan()
     const added = wanted.map(({ owner, bytes }, at) => ({ path: null, owner, bytes, usedAt: now - at }))
-    const free = freeBytes(folder) - spareBytes + saved.reduce((sum, { bytes }) => sum + bytes, 0)
+    const free = freeBytes(folder) - spareBytes + total(saved)
     const maxBytes = Math.max(0, Math.min(limitBytes(), free) - reserved)
     const deleted = new Set(toDelete([...saved, ...added], { now, maxAgeMs: settings.age, maxBytes }))
     for (const { path } of deleted) if (path !== null) await rm(path, { force: true })
@@ -123,6 +127,33 @@ export function openCaches(options: CachesOptions) {
     await inTurn(() => makeRoom()).catch((thrown: unknown) =>
       log.warn('The saved conversations could not be read', {}, thrown),
     )
+    copyToDisk()
+  }
+
+  let copying: 'no' | 'yes' | 'again' = 'no'
+  /** Makes the copies on disk equal to what is in memory, in the background. */
+  function copyToDisk(): void {
+    const folder = place?.folder
+    if (!settings.disk || !folder) return
+    copying = copying === 'no' ? 'yes' : 'again'
+    if (copying === 'again') return
+    void inTurn(scan)
+      .then(saved => disk.sync(folder, saved))
+      .catch((thrown: unknown) => log.warn('Saved conversations could not be copied to disk', {}, thrown))
+      .finally(() => {
+        const again = copying === 'again'
+        copying = 'no'
+        if (again) copyToDisk()
+      })
+  }
+
+  /** After a restart of the machine: puts the copies on disk back into memory. */
+  async function restoreFromDisk(): Promise<void> {
+    const folder = settings.disk ? root() : undefined
+    if (folder === undefined) return disk.clear()
+    const maxBytes = Math.max(0, Math.min(limitBytes(), freeBytes(folder) - spareBytes) - total(await scan()))
+    const restored = await disk.restore(folder, { maxBytes, maxAgeMs: settings.age })
+    if (restored > 0) log.info('Saved conversations were read from disk', { conversations: restored })
   }
 
   /** Names a model with its settings and files as they were when its last engine started. */
@@ -146,19 +177,19 @@ export function openCaches(options: CachesOptions) {
       const all = root()
       if (all === undefined) return undefined
       const folder = join(all, modelName(model, true))
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      return folder
+      return isMade(folder) ? folder : undefined
     },
 
     /**
-     * Returns the name by which an engine with this folder knows an organization, and makes its folder there; undefined for
-     * a deleted organization.
+     * Returns the name by which an engine with this folder knows an organization, and makes its folder there; undefined if
+     * nothing is saved of it, as of a deleted organization.
      */
     ownerIn(folder: string, organizationId: string): string | undefined {
       const owner = ownerName(organizationId)
       if (deletedOwners.has(owner)) return undefined
-      mkdirSync(join(folder, owner), { recursive: true, mode: 0o700 })
-      return owner
+      const path = join(folder, owner)
+      if (!made.has(path) && isMade(path)) made.add(path)
+      return made.has(path) ? owner : undefined
     },
 
     /** Has an engine save what it has not saved yet, within the limits and `maxMs`. Never rejects. */
@@ -182,6 +213,7 @@ export function openCaches(options: CachesOptions) {
             reserved -= bytes
             await scan()
           })
+          copyToDisk()
         }
       } catch (thrown) {
         log.warn('The conversations of an engine could not be saved', {}, thrown)
@@ -192,6 +224,7 @@ export function openCaches(options: CachesOptions) {
     async forget(organizationId: string): Promise<void> {
       const owner = ownerName(organizationId)
       deletedOwners.add(owner)
+      await disk.forget(owner)
       const folder = place?.folder
       if (!folder) return
       await inTurn(async () => {
@@ -210,34 +243,51 @@ export function openCaches(options: CachesOptions) {
 
     /** What is saved in all, and how much may be. */
     total(): FleetSnapshot['saved'] {
-      const total = { conversations: 0, bytes: 0, limitBytes: limitBytes(), fault: place?.reason ?? null }
+      const all = { conversations: 0, bytes: 0, limitBytes: limitBytes(), fault: place?.reason ?? null }
       for (const { conversations, bytes } of counts.values()) {
-        total.conversations += conversations
-        total.bytes += bytes
+        all.conversations += conversations
+        all.bytes += bytes
       }
-      return total
+      return all
     },
 
     /** Applies changed settings: what is beyond them is deleted. */
     configure(next: CachesSettings): void {
       settings = next
+      if (!next.disk) void disk.clear()
       void sweep()
     },
 
     /** Ends the sweeps and deletes empty folders. What is saved stays for the next start. */
     async close(): Promise<void> {
       clearInterval(sweeping)
+      await disk.close()
       await last
       if (place?.folder) await removeEmpty(place.folder)
     },
   }
-  if (hasMemoryFolder(dataDir)) root()
-  void sweep()
+  // Also to delete what is there if nothing may be saved any more.
+  if (hasMemoryFolder(dataDir)) opened()
+  void inTurn(restoreFromDisk)
+    .catch((thrown: unknown) => log.warn('Saved conversations could not be read from disk', {}, thrown))
+    .then(sweep)
   const sweeping = setInterval(() => void sweep(), sweepMs).unref()
   return caches
 }
 
 export type Caches = ReturnType<typeof openCaches>
+
+const total = (saved: readonly SavedConversation[]): number => saved.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Makes a folder. False if that is not possible, as when the memory is full: its conversations are then not saved. */
+function isMade(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    return true
+  } catch {
+    return false
+  }
+}
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
 

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { tinyChatRandom } from '../../bin/tiny-models.ts'
 import { openApp } from '../../cli/server/app.ts'
 import { openLog } from '../../core/log.ts'
@@ -17,11 +17,7 @@ async function serverWithModels() {
   writeFileSync(source, tinyChatRandom())
   const model = (id: string) => ({ id, engine: 'gguf', source, context_length: 1024, concurrency: 1, devices: 'cpu' })
   const app = await startApp({ models: [model('one'), model('two')] })
-  onTestFinished(async () => {
-    const folder = saved(app)
-    await app[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  onTestFinished(() => app[Symbol.asyncDispose]())
   return app
 }
 
@@ -49,6 +45,23 @@ async function ask(app: Pick<TestApp, 'fetch'>, model: string, more: object = {}
 const unload = async (app: TestApp, model: string) => {
   const { status } = await app.fetch(`/api/models/${model}/unload`, { method: 'POST' })
   expect(status).toBeLessThan(300)
+}
+
+/** Stops the server and starts another with its data directory. `before` is called in between. */
+async function restarted(app: TestApp, before = () => {}): Promise<Pick<TestApp, 'fetch'>> {
+  await app.app.close()
+  before()
+  const log = openLog('error', line => expect(line).toBe(''))
+  const next = await openApp({ ...app, listen: '127.0.0.1:0', drainTimeoutMs: 100, log })
+  onTestFinished(() => next.close())
+  return {
+    fetch: (path, { body } = {}) =>
+      fetch(next.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+  }
 }
 
 /** Kills the processes whose command line has the socket of this server's engine. */
@@ -82,17 +95,8 @@ test('a conversation outlives its engine, a killed one, and the server', async (
   const again = await ask(app, 'one', { messages: [long('pears')] })
   expect(again.cached).toBe(again.prompt - 1)
 
-  await app.app.close()
-  const log = openLog('error', line => expect(line).toBe(''))
-  const next = await openApp({ ...app, listen: '127.0.0.1:0', drainTimeoutMs: 100, log })
-  onTestFinished(() => next.close())
-  const fetched: TestApp['fetch'] = (path, { body } = {}) =>
-    fetch(next.url + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-  expect(await ask({ fetch: fetched }, 'one')).toEqual(warm)
+  const next = await restarted(app)
+  expect(await ask(next, 'one')).toEqual(warm)
 })
 
 test('what is saved belongs to its organization, and ends with it', async () => {
@@ -131,4 +135,25 @@ test('the budget is never exceeded, and new settings count at once', async () =>
   await ask(app, 'one')
   await unload(app, 'one')
   expect(filesIn(app)).toEqual([])
+})
+
+test('copies on disk outlive the main memory, and contain no text', async () => {
+  const app = await serverWithModels()
+  const changed = app.logged('The configuration was read again')
+  writeFileSync(app.configPath, `${readFileSync(app.configPath, 'utf8')}\ncaches: { disk: true }\n`)
+  await changed
+  const cold = await ask(app, 'one')
+  await unload(app, 'one')
+  const copies = join(app.dataDir, 'conversations', 'copies')
+  await vi.waitFor(() => expect(readdirSync(copies, { recursive: true }).join()).toMatch(/\.state\.sealed$/m), 5_000)
+  const [state] = filesIn(app)
+  const tokens = readFileSync(join(saved(app), state!)).subarray(12, 200)
+  const next = await restarted(app, () => {
+    const inMemory = saved(app)
+    rmSync(inMemory, { recursive: true })
+    mkdirSync(inMemory, { mode: 0o700 })
+    for (const name of readdirSync(app.dataDir, { recursive: true, withFileTypes: true }))
+      if (name.isFile()) expect(readFileSync(join(name.parentPath, name.name)).includes(tokens), name.name).toBe(false)
+  })
+  expect((await ask(next, 'one')).cached).toBe(cold.prompt - 1)
 })

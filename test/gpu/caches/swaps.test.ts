@@ -48,7 +48,7 @@ const conversation = (organization: number, topic: number, turns: number): numbe
 test('in many swaps no conversation is wrong, the budget holds, and nothing is left of the deleted', async () => {
   const dataDir = temporary()
   const log = keptLog()
-  const settings = { memory: limit, age: 3_600_000 }
+  const settings = { memory: limit, age: 3_600_000, disk: false }
   const open = () =>
     openCaches({ dataDir, key: createSecretKey(Buffer.alloc(32, 1)), settings, machineBytes: 1 << 30, log })
   let caches = open()
