@@ -122,7 +122,7 @@ describe('what the guides say is not offered', () => {
     ],
     'coming-from-litellm: caching of the answers of chats': [
       'a caller of a chat expects a new answer; nodes of workflows say what they reuse',
-      lacksSetting(/(answer|response|prompt)s?_?cache|^cache/),
+      lacksSetting(/(answer|response|prompt)s?_?cache|^cache\b/),
     ],
     'coming-from-litellm: guardrails': [
       'a workflow can moderate; nothing stands between caller and model',
