@@ -93,7 +93,20 @@ export function openOrganizations(dependencies: {
     }
   }
 
+  /** Deleted organizations of which this process keeps nothing any more. */
+  const forgotten = new Set<string>()
+  /** Another process cannot delete what this one keeps. */
+  async function forgetDeleted(): Promise<void> {
+    if (!forget) return
+    for (const { id, status } of await store.organizations.list()) {
+      if (status !== 'deleted' || forgotten.has(id)) continue
+      await forget(id)
+      forgotten.add(id)
+    }
+  }
+
   async function eraseAll(): Promise<void> {
+    await forgetDeleted().catch(warn('Not everything of the deleted organizations could be erased'))
     for (const id of await store.organizations.unerased())
       await erase(id).catch(warn(`Not everything of the deleted organization ${id} could be erased`))
   }
