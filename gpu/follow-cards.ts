@@ -13,7 +13,9 @@ import type { Residency } from './residency/residency.ts'
  * on, and the files of cards. Reads a few names and starts no process.
  */
 const cardFacts = (search: Pick<BackendSearch, 'folder' | 'environment'>): string =>
-  `${cacheKey(search)} ${optionalNames('/dev').filter(name => name.startsWith('nvidia'))}`
+  `${cacheKey(search)} ${optionalNames('/dev')
+    .filter(name => name.startsWith('nvidia'))
+    .join(' ')}`
 
 /** Milliseconds between two looks. */
 const everyMs = 5_000

@@ -44,7 +44,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'image-engines', summary: 'diffusers, sd-server, vLLM-Omni: your own image models' },
       { topic: 'comfyui', summary: 'ComfyUI graphs as image and video models' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
-      { topic: 'sharing-a-card', summary: 'what a change of models keeps, and giving GPUs to other programs' },
+      { topic: 'sharing-a-card', summary: 'what swaps keep, and GPUs for other programs' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },
       { topic: 'usage-and-spend', summary: 'what was used, by whom, and what it cost' },

@@ -2,14 +2,8 @@ import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, tasksBy, withImplied } from '../schemas/task.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
-import {
-  embeddingFields,
-  ggufFields,
-  launchFields,
-  pythonFields,
-  residencyFields,
-  speechFields,
-} from './engine-fields.ts'
+import { embeddingFields } from './embedding-fields.ts'
+import { ggufFields, launchFields, pythonFields, residencyFields, speechFields } from './engine-fields.ts'
 import { GenerationDefaults } from './generation-defaults.ts'
 import { modelNameSchema } from './model-id.ts'
 import { nameFields } from './name-fields.ts'
