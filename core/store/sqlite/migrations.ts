@@ -17,7 +17,7 @@ import { parentBudgets } from './migrations/014-parent-budgets.ts'
 import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
 import { limitsParent } from './migrations/016-limits-parent.ts'
 import { referenceQueue } from './migrations/017-reference-queue.ts'
-import { modelNames } from './migrations/019-model-names.ts'
+import { modelNames } from './migrations/018-model-names.ts'
 
 export interface Migration {
   version: number
