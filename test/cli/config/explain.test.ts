@@ -15,7 +15,7 @@ test('without a key all keys are listed, each on one line', async () => {
 })
 
 test('a key is explained, whether it is given in full or in part', async () => {
-  const { stdout } = await infer(['config', 'explain', 'memory'])
+  const { stdout } = await infer(['config', 'explain', 'models.memory'])
   expect(stdout).toMatch(/^models\[\]\.memory\nDevice memory .*\n/)
   expect(stdout).toMatch(/\n {2}Type +size: .*\n {2}Default +estimated .*\n {2}Changes +take effect .*new engine\n/)
   expect(stdout).toContain('\nExample:\n  models:\n    - id: qwen3-8b\n')

@@ -307,7 +307,7 @@ test('the steps of a video that two models divide are one progress', () => {
 test('the configuration', () => {
   const facts = { slots: 1, threads: 2, gpus: 0, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
   const commandOf = (more: object) =>
-    preset.command(Model.parse({ id: 'm', source: '/m.gguf', ...more }), facts).join(' ')
+    preset.command(Model.parse({ id: 'm', engine: 'sd-server', source: '/m.gguf', ...more }), facts).join(' ')
   expect(commandOf({})).toBe('sd-server -m /m.gguf --listen-ip 127.0.0.1 --listen-port {port} -t 2')
   expect(commandOf({ args: ['--vae', '/v', '--t5xxl', '/t'] })).toMatch(
     /^sd-server --diffusion-model \/m\.gguf --listen/,
