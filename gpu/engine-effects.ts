@@ -25,6 +25,7 @@ import type { ConnectionOptions, EngineConnections } from './requests/connection
 import { fetchDescription } from './requests/health.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
+import { devicePaused } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
 
 interface Running {
@@ -156,7 +157,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    const failure = () => (resident.draining === 'pause' ? givenAway(resident) : engineEnded(resident, reason))
+    const failure = () => (reason === devicePaused ? givenAway(resident) : engineEnded(resident, reason))
     if (kill) one?.connections?.fail(failure, resident.leases)
     else await saves.finish(engineId, maxSaveMs)
     await one?.engine.stop(reason, kill ? 0 : undefined)

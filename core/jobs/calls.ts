@@ -1,4 +1,4 @@
-import { type JobSpend, noSpend } from '../admission/spend.ts'
+import { type JobSpend, noSpend, withoutLimits } from '../admission/spend.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -103,7 +103,8 @@ export function openCalls(dependencies: {
   function substituted(call: RunningCall, before: Model, { admitted, attempt, reason }: Substitute) {
     const { model, spender, hold } = admitted
     spend.release(call.id)
-    spend.hold(call.id, spender, hold)
+    // It was admitted already: what others hold since then does not end it.
+    spend.hold(call.id, withoutLimits(spender), hold)
     call.requestedModel ??= before.id
     call.fallbackReason = reason
     call.modelId = model.id

@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import type { JobSpend } from '../admission/spend.ts'
+import { type JobSpend, withoutLimits } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { fallbackReason, isFor } from '../models/fallbacks.ts'
@@ -59,7 +59,7 @@ export function openJobFallbacks(dependencies: {
         log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
         const moved = () => {
           spend.release(id)
-          spend.hold(id, spender, hold)
+          spend.hold(id, withoutLimits(spender), hold)
         }
         return { modelId: model, reason, held: hold, moved }
       } catch (thrown) {

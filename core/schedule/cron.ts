@@ -81,7 +81,7 @@ function parseField(text: string, field: Field): number[] | string {
       const also = names ? `, or a name such as ${names[1]}` : ''
       return wrong(part, `write a number from ${first} to ${last}${also}, a range, '*' or a list with commas`)
     }
-    if (step === '0') return wrong(part, 'its step is 0')
+    if (Number(step) === 0) return wrong(part, 'its step is 0')
     // A week from Saturday to Sunday ends with day 7.
     const until = end === 0 && field.last === 7 && start > 0 ? 7 : (end ?? (step === undefined ? start : last))
     if (until < start) return wrong(part, 'the range ends before it begins')

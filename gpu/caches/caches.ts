@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { mkdirSync, statSync } from 'node:fs'
-import { readdir, rm, rmdir, stat } from 'node:fs/promises'
+import { lstat, readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../core/log.ts'
 import type { CachesSettings } from '../../core/models/caches-settings.ts'
@@ -84,13 +84,13 @@ export function openCaches(options: CachesOptions) {
     if (!folder) return []
     const found: SavedConversation[] = []
     const counted = new Map<string, SavedConversations>()
-    for (const model of await namesIn(folder)) {
+    for (const model of await foldersIn(folder)) {
       const of = { conversations: 0, bytes: 0 }
-      for (const owner of await namesIn(join(folder, model)))
+      for (const owner of await foldersIn(join(folder, model)))
         for (const name of await namesIn(join(folder, model, owner))) {
           const path = join(folder, model, owner, name)
-          const file = await stat(path).catch(() => undefined)
-          if (!file) continue
+          const file = await lstat(path).catch(() => undefined)
+          if (!file?.isFile()) continue
           if (name.endsWith('.state')) {
             found.push({ path, owner, bytes: file.size, usedAt: file.mtimeMs })
             of.conversations++
@@ -289,6 +289,11 @@ function isMade(folder: string): boolean {
   }
 }
 
+/** Folders, and no links: engines write here, and must not lead the server to files elsewhere. */
+const foldersIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder, { withFileTypes: true }).catch(() => []))
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => name)
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
 
 async function removeEmpty(folder: string): Promise<void> {

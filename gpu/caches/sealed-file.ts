@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
 import { type FileHandle, open, rename, rm, stat, utimes } from 'node:fs/promises'
 
 /** Bytes that are encrypted at a time: a fraction of a millisecond. */
@@ -37,7 +38,9 @@ export const unseal = (file: SealedFile): Promise<void> =>
     const salt = Buffer.alloc(saltBytes)
     await source.read(salt, 0, saltBytes, 0)
     await pieces(source, pieceBytes + tagBytes, saltBytes, async (piece, at, isLast) => {
-      const cipher = createDecipheriv('aes-256-gcm', pieceKey(file.key, salt), nonceOf(at, isLast))
+      const cipher = createDecipheriv('aes-256-gcm', pieceKey(file.key, salt), nonceOf(at, isLast), {
+        authTagLength: tagBytes,
+      })
       cipher.setAAD(Buffer.from(file.name))
       cipher.setAuthTag(piece.subarray(-tagBytes))
       await target.write(Buffer.concat([cipher.update(piece.subarray(0, -tagBytes)), cipher.final()]))
@@ -74,7 +77,8 @@ async function copied(
 ): Promise<void> {
   const part = `${to}.part`
   try {
-    await using source = await open(from)
+    // The engine can write in this folder: a link would lead to a file that it may not read.
+    await using source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW)
     await using target = await open(part, 'w', 0o600)
     await copy(source, target)
     const { atime, mtime } = await stat(from)

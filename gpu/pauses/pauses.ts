@@ -88,7 +88,7 @@ export async function openPauses(options: PauseOptions) {
 
   function apply(atOnce = false): void {
     const before = [...paused.keys()]
-    if (!evaluate()) return
+    if (!evaluate() && !atOnce) return
     const after = [...paused.keys()]
     const begun = after.filter(id => !before.includes(id))
     const ended = before.filter(id => !paused.has(id))

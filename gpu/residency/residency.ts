@@ -170,7 +170,8 @@ export function openResidency(
         const isPaused = resident.devices.some(id => paused.has(id))
         if (!isPaused && resident.draining === 'pause') resident.draining = null
         if (!isPaused) continue
-        resident.draining = 'pause'
+        // One that is to be unloaded leaves in any case.
+        if (resident.draining !== 'unload') resident.draining = 'pause'
         if (resident.leases === 0 || atOnce) residents.stop(resident, devicePaused, atOnce)
       }
       reconciler.beginAnew()
@@ -216,6 +217,7 @@ export function openResidency(
 }
 
 /** Why an engine on a paused device is stopped. */
-const devicePaused = 'its device is paused'
+/** Why an engine on a paused device ends. */
+export const devicePaused = 'its device is paused'
 
 export type Residency = ReturnType<typeof openResidency>

@@ -6,8 +6,11 @@ import type { NamedWork } from '../../core/models/model-names.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 
-/** Prepares and admits a call for another model. Rejects with the Failure that prevents it. */
-export type OtherModel = (work: NamedWork) => Promise<{ admitted: Admitted; attempt: CallAttempt }>
+/**
+ * Prepares and admits a call for another model. Undefined once the answer has begun. Rejects with
+ * the Failure that prevents it.
+ */
+export type OtherModel = (work: NamedWork) => Promise<{ admitted: Admitted; attempt: CallAttempt } | undefined>
 
 /**
  * Returns the fallbacks of an admitted call that its caller may use; undefined without any. A fallback that cannot do the
@@ -40,7 +43,8 @@ export function callFallbacks(
         if (reason === 'wait' && (jobs.queueForecast(one.model).etaMs ?? 0) > one.wait!) continue
         try {
           const named = { modelId: one.model, requestedModel: requestedModel ?? model.id, fallbackReason: reason }
-          return { ...(await prepare(named)), reason }
+          const other = await prepare(named)
+          return other && { ...other, reason }
         } catch (thrown) {
           if (Failure.from(thrown).code === 'internal_error') throw thrown
         }

@@ -147,8 +147,9 @@ function otherModel(
     kept = undefined
   }
   return async work => {
+    if (kept === undefined) return undefined
     const catalog = catalogOfWork(registry.catalog(), work)
-    const checked = await cpu.prepare(task, Buffer.from(kept!), catalog, config.limits, prepareOptions)
+    const checked = await cpu.prepare(task, Buffer.from(kept), catalog, config.limits, prepareOptions)
     const estimate = () => checked.estimate!
     const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
     // Its budget is not checked again: the call was admitted, and its own hold may have reached the limit.

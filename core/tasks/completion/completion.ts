@@ -64,6 +64,8 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
   if (request.echo) body.echo = true
   if (request.suffix) body.suffix = request.suffix
   body.max_tokens = request.max_tokens ?? defaultTokens
+  const unstored = (raw as { store?: unknown }).store === false
+  if (unstored && entry.traits.savesConversations) body.store = false
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
   // Members are added to the body, and none may be there twice.
   else delete body.stream
@@ -72,6 +74,7 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
   const asStream = stream || !plain ? undefined : streamedMembers(entry.traits.streamUsage)
   const calls = promptLists ? [request.prompt] : prompts
   return {
+    ...(unstored && { unstored }),
     modelId: entry.id,
     path: entry.traits.routes.complete!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),

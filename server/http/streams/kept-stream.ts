@@ -139,12 +139,29 @@ export class KeptStream implements StreamOutput {
     if (this.#forgotten) return
     this.#forgotten = true
     clearTimeout(this.#timer)
+    if (this.#reader && this.headersSent) this.#reader.res.destroy()
     this.#events = []
     this.#options.sized(-this.#bytes)
     this.#bytes = 0
     this.#options.forgotten()
     if (!this.#ended)
       this.#options.exchange.stop(new Failure('cancelled', 'The client left and did not resume its stream in time.'))
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Drops the oldest events beyond so many bytes, but not the newest. */
+  trim(maxBytes: number): void {
+    let dropped = 0
+    while (this.#bytes > maxBytes && this.#events.length > 1) {
+      const size = this.#events.shift()!.length + eventOverhead
+      this.#first++
+      this.#bytes -= size
+      dropped += size
+    }
+    if (dropped > 0) this.#options.sized(-dropped)
   }
 
   #read(reader: Reader): void {
@@ -175,13 +192,8 @@ export class KeptStream implements StreamOutput {
       size += numbered.length + eventOverhead
     }
     this.#bytes += size
-    while (this.#bytes > maxStreamBytes && this.#events.length > 1) {
-      const dropped = this.#events.shift()!.length + eventOverhead
-      this.#first++
-      this.#bytes -= dropped
-      size -= dropped
-    }
     this.#options.sized(size)
+    this.trim(maxStreamBytes)
     this.#reader?.pump()
   }
 }

@@ -11,7 +11,17 @@ const maxResumeSeconds = 600
 export function openResumableStreams() {
   const streams = new Map<string, KeptStream>()
   const perToken = new Map<string, number>()
+  const all = new Set<KeptStream>()
   let bytes = 0
+
+  /** The oldest streams that have ended are forgotten, and running ones keep half. */
+  function makeRoom(): void {
+    for (const stream of all) {
+      if (stream.ended) stream.forget()
+      else stream.trim(stream.bytes / 2)
+      if (bytes <= maxBytes) return
+    }
+  }
 
   return {
     /** Keeps the answer to this request; undefined where there is no room for it. It can be resumed once it is named. */
@@ -25,14 +35,19 @@ export function openResumableStreams() {
       const stream = new KeptStream({
         exchange,
         resumeMs: seconds * 1_000,
-        sized: change => (bytes += change),
+        sized(change) {
+          bytes += change
+          if (change > 0 && bytes > maxBytes) makeRoom()
+        },
         forgotten() {
+          all.delete(stream)
           if (name !== undefined) streams.delete(name)
           const left = perToken.get(tokenId)! - 1
           if (left > 0) perToken.set(tokenId, left)
           else perToken.delete(tokenId)
         },
       })
+      all.add(stream)
       return {
         stream,
         seconds,

@@ -178,6 +178,7 @@ test.each([
   ['* * * foo *', "'foo' is no month: write a number from 1 to 12, or a name such as feb"],
   ['* * * * 8', "'8' is no day of the week"],
   ['*/0 * * * *', "'*/0' is no minute: its step is 0."],
+  ['*/00 * * * *', "'*/00' is no minute: its step is 0."],
   ['30-10 * * * *', "'30-10' is no minute: the range ends before it begins."],
   ['1--2 * * * *', "'1--2' is no minute"],
   ['1, * * * *', "'' is no minute"],

@@ -264,3 +264,11 @@ test('pauses of the configuration: they follow it, can be ended for this time, a
   await restarted.pauses.reconfigured()
   expect(restarted.pauses.list()).toEqual([])
 })
+
+test('a pause at once ends what runs on a device that is paused already', async () => {
+  const { pauses, changes } = await opened(temporary())
+  await pauses.add(pause(), queued)
+  expect(changes()).toEqual(['gpu0,gpu1'])
+  await pauses.add(pause(), { atOnce: true })
+  expect(changes()).toEqual(['gpu0,gpu1 at once'])
+})

@@ -257,3 +257,15 @@ test('after a pause nobody waits longer beside a model that is never idle than t
   m.run(60_000)
   expect(servedAt).toBeLessThan(20_000)
 })
+
+test('an engine that is to be unloaded leaves although a pause of its device has begun and ended', () => {
+  const m = machine(24)
+  const a = m.model('a', 20)
+  m.ask(a, { serviceMs: 10_000 })
+  m.run(2_000)
+  m.residency.unload('a')
+  m.pause({ gpu0: null })
+  m.resume()
+  m.run(20_000)
+  expect(m.residents()).toEqual([])
+})

@@ -91,3 +91,11 @@ test.each([
     expect.objectContaining({ code: 'worker_error' }) as Error,
   ),
 )
+
+test('an engine that saves conversations is told which it must not save', () => {
+  const saves = catalogOf({ savesConversations: true })
+  expect(sent({ store: false }, saves)[0]).toMatchObject({ store: false })
+  expect(sent({ store: true }, saves)[0]).not.toHaveProperty('store')
+  expect(sent({ store: false })[0]).not.toHaveProperty('store')
+  expect(prepareCompletion({ ...base, store: false }, saves).unstored).toBe(true)
+})

@@ -316,7 +316,10 @@ test('the configuration', () => {
   expect(preset.configurationFault(Model.parse({ id: 'm' }))).toContain("it needs 'source'")
   expect(preset.configurationFault(Model.parse({ id: 'm', source: '/m', concurrency: 2 }))).toContain('must be 1')
   const programs = (task: GenerationTask) => preset.programs!(models[0]!, task).map(({ name }) => name)
-  expect([programs('slug/text-to-image'), programs('slug/image-to-video')]).toEqual([['sd-server'], ['sd-server', 'ffmpeg']])
+  expect([programs('slug/text-to-image'), programs('slug/image-to-video')]).toEqual([
+    ['sd-server'],
+    ['sd-server', 'ffmpeg'],
+  ])
   const routeOf = (more: object) => preset.traits(Model.parse({ id: 'm', ...more })).routes['edit-image']
   expect([routeOf({})?.images, routeOf({ input_images: 4 })?.images]).toEqual([undefined, 'reference'])
 })

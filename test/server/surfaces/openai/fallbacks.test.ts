@@ -171,3 +171,18 @@ describe('a job', () => {
     expect(spend.organization).toMatchObject({ spent: 0, held: 0 })
   })
 })
+
+test('a stream that fails after its first byte ends as that of its own model', async () => {
+  const answer = await app.fetch('/std/v1/chat/completions', {
+    body: { model: 'breaks', stream: true, messages: [{ role: 'user', content: 'mode:crash,after=3' }] },
+  })
+  const text = await answer.text()
+  expect(text).toContain('"code":"worker_error"')
+  const job = await app.fetch(`/api/jobs/${answer.headers.get('x-job-id')}?wait=10`)
+  expect(await job.json()).toMatchObject({
+    status: 'failed',
+    model_id: 'breaks',
+    fallback_reason: null,
+    error: { code: 'worker_error' },
+  })
+})
