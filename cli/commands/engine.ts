@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { type Log, openLog } from '../../core/log.ts'
 import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
-import { gpuUses } from '../../gpu/engines/gguf/options.ts'
+import { gpuUses, maxGuess } from '../../gpu/engines/gguf/options.ts'
 import { flashUses } from '../../gpu/engines/gguf/sizing.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { define as defineList } from '../engines/list.ts'
@@ -39,6 +39,11 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .addOption(new Option('--kv-type <type>', 'number format of the KV cache').choices(kvTypes).default('f16'))
     .option('--batch <tokens>', 'batch size; default: 512', readCount(32, 4096))
+    .option(
+      '--guess <tokens>',
+      'guess up to this many tokens from repeated text; default: none',
+      readCount(1, maxGuess),
+    )
     .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')

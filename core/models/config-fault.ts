@@ -94,6 +94,7 @@ const otherNames: Readonly<Record<string, readonly string[]>> = {
   context_length: ['context', 'context_size', 'context_window', 'ctx', 'ctx_size', 'n_ctx', 'num_ctx', 'max_model_len'],
   concurrency: ['parallel', 'num_parallel', 'slots', 'max_num_seqs', 'max_concurrency'],
   gpu_layers: ['n_gpu_layers', 'num_gpu', 'ngl'],
+  speculative: ['speculative_config', 'spec_type', 'draft', 'ngram'],
   kv_type: ['cache_type', 'cache_type_k', 'kv_cache_type'],
   memory: ['vram', 'gpu_memory', 'memory_limit'],
   idle_ttl: ['ttl', 'keep_alive', 'idle_timeout'],

@@ -6,6 +6,7 @@ import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
 import { HttpUrl } from './http-url.ts'
 import { ModelSchedule } from './model-schedule.ts'
+import { Speculative } from './speculative.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
 export const residencyFields = {
@@ -90,7 +91,7 @@ export const residencyFields = {
   }),
 }
 
-/** Keys of a model for the built-in engine. Other engines refuse all of them but `context_length`. */
+/** Keys of a model for the built-in engine. Other engines refuse all of them but `context_length` and `speculative`. */
 export const ggufFields = {
   context_length: z.int().min(1).optional().meta({
     description:
@@ -131,6 +132,7 @@ export const ggufFields = {
     example: 1024,
     absent: '512',
   }),
+  speculative: Speculative,
   mmap: z.boolean().optional().meta({
     description: 'Map the model file into memory instead of reading it.',
     example: false,

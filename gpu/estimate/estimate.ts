@@ -15,6 +15,7 @@ import {
   writes,
 } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
+import { withDraftModel, withPagedDraft } from './draft-model.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
 
@@ -52,7 +53,18 @@ export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comf
 /** The fields that decide the memory layout of a GGUF model. */
 export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
   Partial<
-    Pick<Model, 'engine' | 'args' | 'env' | 'concurrency' | 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>
+    Pick<
+      Model,
+      | 'engine'
+      | 'args'
+      | 'env'
+      | 'concurrency'
+      | 'gpu_layers'
+      | 'flash_attention'
+      | 'kv_type'
+      | 'batch_size'
+      | 'speculative'
+    >
   >
 
 /** How an engine is to use the memory that is booked for it, so that the booking is true. */
@@ -113,7 +125,9 @@ export async function planMemory(
     // For an unreadable file the engine reports the error when it starts.
     const header = known.header ?? (await (known.readHeader ?? readGgufHeader)(source).catch(() => null))
     if (header) {
-      const made = ggufNeedOn(header, model, target, await companionBytes(model), memory)
+      const draft = await draftHeader(model, known.readHeader ?? readGgufHeader)
+      const shape = draft ? withDraftModel(header, draft) : header
+      const made = ggufNeedOn(shape, model, target, await companionBytes(model), memory)
       const { bytes, sizing: layout, devices, split, longer } = made
       return {
         bytes: memory ?? bytes,
@@ -130,13 +144,23 @@ export async function planMemory(
     if (shape && weights !== null) {
       const { kind, devices: least, capacity } = target
       const cards = target.cards ?? Array.from({ length: least }, () => capacity)
-      const made = pagedPlanOn(pagedShape(shape, weights, model), model, target, kind === 'cpu' ? [] : cards)
+      const draft = model.speculative?.draft_model
+      const [drafts, draftWeights] = draft ? [await shapeOf(draft), await weightsOf(draft)] : []
+      const own = pagedShape(shape, weights, model)
+      const whole = drafts && draftWeights ? withPagedDraft(own, pagedShape(drafts, draftWeights, model)) : own
+      const made = pagedPlanOn(whole, model, target, kind === 'cpu' ? [] : cards)
       return { bytes: made.bytes, plan: { paged: made.plan }, devices: made.devices }
     }
   }
   if (memory !== undefined) return { bytes: memory, plan: {} }
   const files = known.bytes ?? (await sizeOf(source, { left: maxEntries }))
   return { bytes: files === null ? null : filesNeed(files, target.kind, target.backend), plan: {} }
+}
+
+/** The header of the GGUF file that guesses tokens for the model; undefined for a file that the engine will refuse. */
+async function draftHeader({ speculative }: EstimatedModel, read: typeof readGgufHeader) {
+  const file = speculative?.draft_model
+  return file === undefined ? undefined : await read(file).catch(() => undefined)
 }
 
 /** Engines store weights of 32 bits in 16, unless an option names a type. */

@@ -3,7 +3,16 @@ import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { overheadOf } from '../estimate/estimate.ts'
 import { llamaFeatures } from './llama-server.ts'
-import { definePreset, ggufSettings, needsSource, option, ownCommand, ownEngine, upstreamId } from './preset.ts'
+import {
+  definePreset,
+  ggufSettings,
+  guessFault,
+  needsSource,
+  option,
+  ownCommand,
+  ownEngine,
+  upstreamId,
+} from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -17,8 +26,12 @@ export const gguf = definePreset({
   settings: ggufSettings,
   configurationFault(model) {
     const tooMany = (model.concurrency ?? 1) > maxParallel
+    if (model.speculative?.draft_model)
+      return "it guesses from the text only. Remove 'draft_model', or use the engine llama-server."
     return (
-      needsSource(model, 'the GGUF file') ?? (tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined)
+      guessFault(model) ??
+      needsSource(model, 'the GGUF file') ??
+      (tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined)
     )
   },
   slots: 4,
@@ -44,6 +57,7 @@ export const gguf = definePreset({
       option('--flash-attention', model.flash_attention),
       option('--kv-type', model.kv_type),
       option('--batch', model.batch_size),
+      option('--guess', model.speculative?.tokens),
       model.mmap === false ? ['--no-mmap'] : [],
       model.mlock ? ['--mlock'] : [],
       option('--conversations', conversations),

@@ -5,6 +5,7 @@ import { toolAdapter } from './llama-tools.ts'
 import {
   definePreset,
   generates,
+  guessFault,
   type LaunchFacts,
   needsSource,
   onLoopback,
@@ -80,6 +81,26 @@ function layoutOptions(model: Model, { slots, gpus, plan, layers: divided }: Lau
   ]
 }
 
+/**
+ * Options for guessed tokens. The draft model is on the cards if the model is. Source: `--help` of a build of August 2026;
+ * older builds have other names.
+ */
+function guessOptions({ speculative }: Model, { gpus }: LaunchFacts): string[] {
+  if (!speculative) return []
+  const { draft_model, tokens } = speculative
+  if (draft_model === undefined)
+    return [
+      '--spec-type',
+      'ngram-simple',
+      '--spec-ngram-simple-size-n',
+      '3',
+      '--spec-ngram-simple-size-m',
+      String(tokens),
+    ]
+  const layers = gpus > 0 ? 'all' : '0'
+  return ['--spec-type', 'draft-simple', '-md', draft_model, '--spec-draft-n-max', String(tokens), '-ngld', layers]
+}
+
 /** The server of llama.cpp, of its releases or installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer = definePreset({
   name: 'llama-server',
@@ -87,7 +108,8 @@ export const llamaServer = definePreset({
   takesThreads: true,
   ...released,
   installation: releasedInstallation('llama-server'),
-  configurationFault: model => needsSource(model, 'the GGUF file'),
+  settings: [...released.settings, 'speculative'],
+  configurationFault: model => guessFault(model) ?? needsSource(model, 'the GGUF file'),
   slots: 4,
   command: (model, facts) => [
     [releasedProgram(model), '-m', model.source ?? '', ...onLoopback],
@@ -96,6 +118,7 @@ export const llamaServer = definePreset({
     ['-t', String(facts.threads), '-tb', String(facts.threads)],
     ['--metrics', '--slots', '--offline', '--no-ui'],
     taskOptions(model, facts),
+    guessOptions(model, facts),
     model.args,
   ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),

@@ -164,6 +164,7 @@ export const ggufSettings = [
   'kv_type',
   'threads',
   'batch_size',
+  'speculative',
   'mmap',
   'mlock',
 ] as const
@@ -319,6 +320,12 @@ export const ffmpegFor = (task: Task, name = 'ffmpeg'): NeededProgram[] => {
 /** The fault of a model without a source. */
 export const needsSource = ({ source }: Model, what: string): string | undefined =>
   source ? undefined : `it needs 'source', ${what}.`
+
+/** The fault of a model that is to guess tokens but writes none. */
+export const guessFault = (model: Model): string | undefined =>
+  model.speculative && !generates(model)
+    ? "'speculative' guesses tokens of answers, and the model writes none. Remove it."
+    : undefined
 
 /** The fault of a model whose engine does one thing at a time. */
 export const oneAtATime = ({ concurrency = 1 }: Model, does: string): string | undefined =>

@@ -19,7 +19,7 @@ export function sandboxRequirementsOf(model: Model, preset: Preset, facts: Launc
   return {
     ...wantedLevel(model, preset),
     read: [
-      ...(model.source === undefined ? [] : modelPaths(model.source)),
+      ...[model.source, model.speculative?.draft_model].flatMap(path => (path === undefined ? [] : modelPaths(path))),
       ...(needs?.isOwn ? selfFiles() : []),
       ...(needs?.reads?.(model, facts) ?? []),
       ...model.sandbox_read,

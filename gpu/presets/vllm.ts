@@ -1,7 +1,7 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
-import { allFeatures, definePreset, generates, onLoopback, unlessGiven, upstreamId } from './preset.ts'
+import { allFeatures, definePreset, generates, guessFault, onLoopback, unlessGiven, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**
@@ -13,6 +13,8 @@ export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
   takesShare: true,
+  settings: ['speculative'],
+  configurationFault: guessFault,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
   slots: 256,
   command: (model, { gpus, memoryShare, slots, plan }) => [
@@ -27,6 +29,7 @@ export const vllm = definePreset({
     unlessGiven(model, '--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95)),
     ['--max-num-seqs', String(slots)],
     unlessGiven(model, '--max-model-len', model.context_length ?? plan?.paged?.maxLength),
+    guessOption(model),
     synthesizes(model) ? '--omni' : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
     model.args,
   ],
@@ -42,6 +45,17 @@ export const vllm = definePreset({
     speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },
   }),
 })
+
+/** The option for guessed tokens; n-grams of up to four tokens. */
+function guessOption(model: Model): string[] {
+  if (!model.speculative) return []
+  const { draft_model, tokens } = model.speculative
+  const method =
+    draft_model === undefined
+      ? { method: 'ngram', prompt_lookup_max: 4 }
+      : { method: 'draft_model', model: draft_model }
+  return unlessGiven(model, '--speculative-config', JSON.stringify({ ...method, num_speculative_tokens: tokens }))
+}
 
 /** An option for the groups of layers, if there are several. */
 export const pipelineOption = (name: string, plan: MemoryPlan | undefined): string[] => {

@@ -2,6 +2,7 @@ import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import type { Generated, GeneratedPiece, GenerateWork, GenerationEnd, GeneratorParts, PromptToken } from './generate.ts'
 import type { Guard } from './grammar/guard.ts'
+import { openGuesses } from './guesses.ts'
 import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
 import type { Member } from './rounds.ts'
@@ -80,13 +81,14 @@ function openDelivery(signal: AbortSignal, { onPiece, wake }: DeliveryHooks, cou
  * `ended` resolves when all text has been delivered, or rejects.
  */
 export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: DeliveryHooks) {
-  const { native, vocabulary, context } = parts
+  const { native, vocabulary, context, guessLength } = parts
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
   const text = openText(work.stops, vocabulary.dropFirstSpace && work.keepFirstSpace !== true)
   const grammar = work.grammar === undefined ? undefined : native.newGrammarState(work.grammar)
   const logprobs =
     work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)
   const generated: Token[] = []
+  const guesses = guessLength && !sampling.reproducible ? openGuesses(prompt) : undefined
   const prompted = Promise.withResolvers<void>()
   let cachedTokens = 0
   /** The token that ends a text is counted, as llama-server, vLLM and OpenAI do. */
@@ -137,6 +139,13 @@ export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: Deliv
     },
     prompt,
     alone: sampling.reproducible,
+    ...(guesses && {
+      guesses: {
+        // One token follows those that were guessed.
+        next: count => guesses.next(Math.min(count, limit - generated.length - 1)),
+        rate: guessLength!.rate(),
+      },
+    }),
     owner: work.owner,
     pending: prompt,
     next: 0,
@@ -169,6 +178,7 @@ export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: Deliv
         return push(text.end(), 'stop')
       }
       generated.push(token)
+      guesses?.add(token)
       const bytes = vocabulary.bytes(token, showControls)
       const fresh = text.push(bytes)
       const next = work.guard?.after(bytes.at(-1)) ?? guarded

@@ -2,6 +2,7 @@ import type { LlamaModel, Token } from 'node-llama-cpp'
 import { inTimeSlices } from '../../../core/time-slice.ts'
 import { openChoice } from './choice.ts'
 import { type Guard, openGuard } from './grammar/guard.ts'
+import type { GuessLength } from './guess-length.ts'
 import type { LikelyToken, TokenLogprob } from './logprobs.ts'
 import type { Native } from './native.ts'
 import type { Rounds } from './rounds.ts'
@@ -69,6 +70,8 @@ export interface GeneratorParts {
   rounds: Rounds
   /** Tokens of one request, prompt and answer together. */
   context: number
+  /** How many tokens are guessed; absent if none are. */
+  guessLength?: GuessLength | undefined
 }
 
 export function openGenerator(parts: GeneratorParts) {

@@ -1,6 +1,7 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { openGenerator } from './generate.ts'
+import { openGuessLength } from './guess-length.ts'
 import { attemptNative, firstToken, type LoadedModel } from './model.ts'
 import type { Exclusive } from './mutex.ts'
 import { openNative } from './native.ts'
@@ -17,7 +18,7 @@ const queue = 1024
 /** Creates the context for conversations and computes a test token. Throws Failure `worker_error` if that fails. */
 export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
-  { threads, gpu, conversations }: GgufEngineOptions,
+  { id, threads, gpu, conversations, guess }: GgufEngineOptions,
   vocabulary: Vocabulary,
   exclusive: Exclusive,
   log: Log,
@@ -47,6 +48,10 @@ export async function openGeneration(
           log,
         })
   const window = model.fileInsights.swaSize ?? 0
+  const forgets = window === 0 && !model.fileInsights.isRecurrent && !model.fileInsights.isHybrid
+  if (guess && !forgets)
+    log.warn('No tokens are guessed: the memory of this model cannot forget a wrong guess', { model: id })
+  const guessLength = guess && forgets ? openGuessLength(guess) : undefined
   const rounds = openRounds({
     native,
     batchSize,
@@ -54,9 +59,10 @@ export async function openGeneration(
     window,
     exclusive,
     restore: saved && ((...load) => saved.restore(...load)),
+    guessLength,
   })
   const slots = openSlots({ count: parallel, queue, worth: minCopyTokens(context) })
-  const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
+  const generator = openGenerator({ native, model, vocabulary, slots, rounds, context, guessLength })
   const { signal } = new AbortController()
   const trial = {
     prompt: [firstToken(model)],

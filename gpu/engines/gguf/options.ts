@@ -22,6 +22,8 @@ export interface GgufEngineSettings extends EngineSettings, SizingSettings {
   mmap?: boolean
   /** Locks the model in memory, so that it is not swapped out. */
   mlock?: boolean
+  /** Most tokens that are guessed at once from what the text has repeated; omitted: none are. */
+  guess?: number
   /** Folder in which conversations are saved, one folder for each of their owners; omitted: none are. */
   conversations?: string
 }
@@ -33,6 +35,9 @@ export interface GgufEngineOptions extends GgufEngineSettings {
 
 /** llama.cpp's limit of sequences per context. */
 export const maxParallel = 256
+
+/** Most tokens that may be guessed at once: later ones are hardly ever right. */
+export const maxGuess = 64
 
 /** Throws Failure `invalid_value` for invalid options. */
 export function checkOptions(options: GgufEngineSettings): void {
@@ -47,4 +52,5 @@ export function checkOptions(options: GgufEngineSettings): void {
   within('context', options.context, 16, 2 ** 24)
   within('gpu-layers', options.gpuLayers, 0, 4096)
   within('batch', options.batch, 32, 4096)
+  within('guess', options.guess, 1, maxGuess)
 }

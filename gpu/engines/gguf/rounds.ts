@@ -1,3 +1,5 @@
+import type { GuessLength, GuessRate } from './guess-length.ts'
+import type { Guesses } from './guesses.ts'
 import type { Exclusive } from './mutex.ts'
 import type { Native, NativeContext } from './native.ts'
 import { pieceFrom, prepareSlot, type Restore } from './prompt.ts'
@@ -25,6 +27,8 @@ export interface Member {
   readonly over: boolean
   /** If set, all prompt tokens are computed; called with the logits indices of the tokens from position `from` on. */
   scoring: ((at: Uint32Array, from: number) => Promise<void>) | undefined
+  /** How its answer may continue, if that is guessed, and how often that was right. */
+  readonly guesses?: Pick<Guesses, 'next'> & { rate: GuessRate }
   /** Samples the next token from the logits at this index of the batch. */
   draw(at: number): Promise<number>
   /** Processes the sampled token: sets `pending` or ends. */
@@ -48,6 +52,15 @@ export interface RoundOptions {
   exclusive: Exclusive
   /** Loads saved conversations. */
   restore?: Restore | undefined
+  /** How many tokens are guessed; absent if none are. */
+  guessLength?: GuessLength | undefined
+}
+
+/** What a member gets of the next batch: so many of its pending tokens, and after the last of them what is guessed to follow. */
+interface Want {
+  member: Member
+  amount: number
+  guess: readonly number[]
 }
 
 /** Tokens whose logits are kept at once when scoring a prompt; each has one number per vocabulary entry. */
@@ -61,7 +74,15 @@ const none = new Uint32Array()
  * Computes tokens for all members, round by round. A round has one batch for the members that may share it, and one
  * batch for each other member. Text of a batch is delivered while the next batch is computed.
  */
-export function openRounds({ native: { context }, batchSize, piece, window, exclusive, restore }: RoundOptions) {
+export function openRounds({
+  native: { context },
+  batchSize,
+  piece,
+  window,
+  exclusive,
+  restore,
+  guessLength,
+}: RoundOptions) {
   const members: Member[] = []
   const arrivals: Member[] = []
   const pendingReports: Member[] = []
@@ -110,34 +131,70 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     member.release(true)
   }
 
-  async function draw(member: Member, amount: number, at: Uint32Array): Promise<void> {
+  /** Samples what follows the tokens of a member, and goes on while it is what was guessed. */
+  async function draw({ member, amount, guess }: Want, at: Uint32Array): Promise<void> {
     const from = member.next
     member.next += amount
     if (member.scoring) await member.scoring(at, from)
     if (member.next < member.pending.length) return
-    if (member.over) return void pendingReports.push(member)
-    const token = await member.draw(at.at(-1)!)
-    if (!member.over) member.accept(token)
+    let right = 0
+    for (let place = at.length - 1 - guess.length; !member.over; place++) {
+      const token = await member.draw(at[place]!)
+      if (member.over) break
+      member.accept(token)
+      if (token !== guess[right]) {
+        if (guess.length > 0) member.guesses!.rate.tried(guess.length, right)
+        break
+      }
+      // It has been computed already.
+      member.slot.tokens.push(token)
+      right++
+    }
     pendingReports.push(member)
   }
 
-  async function compute(wants: readonly { member: Member; amount: number }[]): Promise<void> {
+  async function compute(wants: readonly Want[]): Promise<void> {
+    const begun = performance.now()
+    const tokens = wants.reduce((sum, { amount, guess }) => sum + amount + guess.length, 0)
     try {
-      context.initBatch(wants.reduce((sum, { amount }) => sum + amount, 0))
-      const places = wants.map(({ member, amount }) => addTokens(context, member, amount))
+      context.initBatch(tokens)
+      const places = wants.map(want => addTokens(context, want))
       const computed = exclusive(() => context.decodeBatch())
       reportAll()
       await computed
       for (const { member, amount } of wants)
         for (let at = 0; at < amount; at++) member.slot.tokens.push(member.pending[member.next + at]!)
       await Promise.all(
-        wants.map(({ member, amount }, at) =>
-          draw(member, amount, places[at]!).catch((error: unknown) => drop(member, error)),
-        ),
+        wants.map((want, at) => draw(want, places[at]!).catch((error: unknown) => drop(want.member, error))),
       )
+      // Not before all have sampled: guesses that were wrong leave the memory.
+      for (const { member, guess } of wants) if (guess.length > 0 && members.includes(member)) forget(member)
+      if (wants.every(({ amount }) => amount === 1)) guessLength?.measured(tokens, performance.now() - begun)
     } catch (error) {
       for (const { member } of wants) drop(member, error)
     }
+  }
+
+  function forget({ slot }: Member): void {
+    const { sequence, tokens } = slot
+    if (!context.removeTokenCellsFromSequence(sequence, tokens.length, -1))
+      throw new Error('The memory of this model cannot forget a wrong guess.')
+  }
+
+  /** Adds guesses to a batch in which all answers are past their prompts: a prompt makes a round long already. */
+  function withGuesses(wants: readonly Omit<Want, 'guess'>[]): Want[] {
+    const planned = wants.map(want => ({ ...want, guess: [] as readonly number[] }))
+    if (!guessLength || wants.some(({ amount }) => amount > 1)) return planned
+    let tokens = wants.length
+    for (const want of planned) {
+      const { guesses, scoring } = want.member
+      if (!guesses || scoring) continue
+      const length = Math.min(batchSize - tokens, guessLength.best(tokens - 1, guesses.rate.value))
+      want.guess = guesses.next(length)
+      if (length === 0 && guesses.next(1).length > 0) guesses.rate.skipped()
+      tokens += want.guess.length
+    }
+    return planned
   }
 
   async function run(): Promise<void> {
@@ -154,14 +211,14 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         break
       }
       const wants = sharedBatch(ready, batchSize, piece)
-      if (wants.length > 0) await compute(wants)
+      if (wants.length > 0) await compute(withGuesses(wants))
       let prompts = 0
       for (const member of ready) {
         if (!member.alone || member.over) continue
         const begun = member.slot.tokens.length
         // One piece of one prompt per round, so that decoding members wait no longer than that.
         if (begun < member.prompt.length - 1 && prompts++ > 0) continue
-        await compute([{ member, amount: pieceFrom(begun, member.prompt.length, piece) }])
+        await compute([{ member, amount: pieceFrom(begun, member.prompt.length, piece), guess: [] }])
         if (begun < member.prompt.length - 1) member.slot.exact = member.slot.tokens.length
       }
     }
@@ -216,18 +273,19 @@ function sharedBatch(ready: readonly Member[], batchSize: number, piece: number)
   )
 }
 
-/** Adds tokens of an answer to the batch. Returns their logits indices. */
-function addTokens(context: NativeContext, member: Member, amount: number): Uint32Array {
+/** Adds tokens of an answer to the batch, and those that are guessed to follow. Returns their logits indices. */
+function addTokens(context: NativeContext, { member, amount, guess }: Want): Uint32Array {
   const { slot, pending, next } = member
   if (amount === 1) one[0] = pending[next]!
-  const tokens = amount === 1 ? one : Uint32Array.from(pending.slice(next, next + amount))
+  const tokens =
+    amount === 1 && guess.length === 0 ? one : Uint32Array.from([...pending.slice(next, next + amount), ...guess])
   const complete = next + amount === pending.length
   const logits = member.scoring
     ? tokens.map((_, at) => at)
     : complete
-      ? amount === 1
+      ? tokens.length === 1
         ? onlyFirst
-        : Uint32Array.of(amount - 1)
+        : Uint32Array.from({ length: 1 + guess.length }, (_, at) => amount - 1 + at)
       : none
   return context.addToBatch(slot.sequence, slot.tokens.length, tokens, logits)
 }

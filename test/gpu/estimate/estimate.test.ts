@@ -91,6 +91,23 @@ test('a GGUF file needs what its header says: weights, the cache of every slot, 
   expect((await size(65_536, 1)) - one).toBeGreaterThan((65_536 - 4096) * perToken)
 })
 
+test('a draft model is counted with its weights, and its cache in every slot', async () => {
+  const path = header(100_000)
+  const size = (context_length: number, speculative: Sized['speculative'], slots = 2) =>
+    estimate(model(path, { engine: 'llama-server', context_length, concurrency: slots, speculative }), {
+      ...nvidia,
+      slots,
+    })
+  const draft = { draft_model: path, tokens: 8 }
+  for (const context of [4096, 65_536]) {
+    // The draft model is the model itself here.
+    const more = (await size(context, draft))! - (await size(context, undefined))!
+    expect(more).toBe(16 * MiB + 2 * context * perToken)
+  }
+  expect(await size(4096, { tokens: 8 })).toBe(await size(4096, undefined))
+  expect(await size(4096, { draft_model: '/no/such.gguf', tokens: 8 })).toBe(await size(4096, undefined))
+})
+
 test('a context is not longer than the training context', async () => {
   const trained = await estimate(model(header(2048)), cpu)
   expect(await estimate(model(header(2048), { context_length: 50_000 }), cpu)).toBe(trained)

@@ -50,6 +50,16 @@ const cases: [of: object, message: RegExp][] = [
   [{ dtype: 'float16' }, /the engine 'gguf' has no setting 'dtype'/],
   [{ engine: 'piper', source: '/v/a.bin' }, /the absolute path of the .onnx file/],
   [{ engine: 'espeak-ng' }, /it has no 'source'/],
+  [{ speculative: { draft_model: '/d.gguf' } }, /'gguf' cannot run it: it guesses from the text only/],
+  [
+    { engine: 'sglang', speculative: {} },
+    /the engine 'sglang' has no setting 'speculative'. Set its options with 'args'/,
+  ],
+  [
+    { tasks: ['std/embeddings'], speculative: {} },
+    /'speculative' guesses tokens of answers, and the model writes none/,
+  ],
+  [{ engine: 'vllm', tasks: ['std/rerank'], speculative: {} }, /the model writes none. Remove it/],
   [{ engine: 'llama-server', gpu_layers: 3 }, /the engine 'llama-server' has no setting 'gpu_layers'/],
 ]
 test.each(cases)('a wrong or missing setting is named: %o', (of, message) =>

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
+import { openGuessLength } from '../../../../gpu/engines/gguf/guess-length.ts'
 import { noMutex, openMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import type { Native } from '../../../../gpu/engines/gguf/native.ts'
 import { prepareSlot } from '../../../../gpu/engines/gguf/prompt.ts'
@@ -228,7 +229,7 @@ function fakeContext({ forgets = true, first = 0 } = {}) {
       return logits.map(() => sequence)
     },
     decodeBatch: vi.fn(async () => {}),
-    removeTokenCellsFromSequence: () => forgets,
+    removeTokenCellsFromSequence: vi.fn((_sequence: number, _from: number, _to: number) => forgets),
     getSequenceKvCacheMinPosition: () => first,
     disposeSequence: vi.fn(),
     copySequenceStateFromOtherSequence: vi.fn(async () => 0),
@@ -447,6 +448,89 @@ describe('rounds', () => {
     await done
     await rounds.idle()
     expect(order).toEqual(['compute', 'compute', 'tell', 'tell'])
+  })
+
+  /** An answer that counts upwards after its prompt, with what is guessed for each of its tokens. */
+  function counting(sequence: number, answers: number, guessed: (after: number) => number[]) {
+    let last = 1
+    const rate = openGuessLength(4).rate()
+    const tried = vi.spyOn(rate, 'tried')
+    const made = memberOf(sequence, 2, answers, {
+      draw: async () => ++last,
+      guesses: { next: most => guessed(last).slice(0, most), rate },
+    })
+    return { ...made, tried }
+  }
+  const guessing = (fake: ReturnType<typeof fakeContext>, longest = 4) =>
+    openRounds({
+      native: fake.native,
+      batchSize: 16,
+      piece: 4,
+      window: 0,
+      exclusive: noMutex,
+      guessLength: { ...openGuessLength(longest), best: () => longest },
+    })
+
+  test('compute guessed tokens with the token before them, and keep those that are sampled', async () => {
+    const fake = fakeContext()
+    const rounds = guessing(fake)
+    const answer = counting(0, 6, after => [after + 1, after + 2, 99])
+    rounds.add(answer.member)
+    expect(await answer.done).toBe('done')
+    expect(fake.batches.flat()).toEqual([
+      [0, 0, [0, 1]],
+      [0, 2, [2, 3, 4, 99]],
+      [0, 5, [5, 6, 7, 99]],
+    ])
+    // What follows the right ones leaves the memory before the next batch.
+    expect(fake.context.removeTokenCellsFromSequence.mock.calls).toEqual([
+      [0, 5, -1],
+      [0, 8, -1],
+    ])
+    expect(answer.slot.tokens).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+    expect(answer.tried.mock.calls).toEqual([[3, 2]])
+  })
+
+  test('end an answer within guessed tokens', async () => {
+    const fake = fakeContext()
+    const rounds = guessing(fake)
+    const answer = counting(0, 3, after => [after + 1, after + 2, after + 3, after + 4])
+    rounds.add(answer.member)
+    expect(await answer.done).toBe('done')
+    expect(answer.slot.tokens).toEqual([0, 1, 2, 3, 4])
+    expect(fake.context.removeTokenCellsFromSequence.mock.calls).toEqual([[0, 5, -1]])
+  })
+
+  test('guess nothing for a prompt, an answer with a seed, or beside a prompt', async () => {
+    const fake = fakeContext()
+    const rounds = guessing(fake)
+    const answer = counting(0, 3, () => [99])
+    const seeded = counting(1, 3, () => [99])
+    Object.assign(seeded.member, { alone: true })
+    const prompt = memberOf(2, 16, 1)
+    for (const { member } of [answer, seeded, prompt]) rounds.add(member)
+    await Promise.all([answer.done, seeded.done, prompt.done])
+    const withPrompt = fake.batches.filter(batch => batch.some(([sequence]) => sequence === 2))
+    expect(withPrompt.length).toBeGreaterThan(1)
+    expect(withPrompt.flat().every(([, , tokens]) => !tokens.includes(99))).toBe(true)
+    expect(fake.batches.flat().every(([sequence, , tokens]) => sequence === 0 || !tokens.includes(99))).toBe(true)
+  })
+
+  test('have no more guesses than a batch has room for', async () => {
+    const fake = fakeContext()
+    const rounds = guessing(fake, 10)
+    const members = [0, 1, 2].map(sequence => counting(sequence, 3, after => Array(10).fill(after + 1)))
+    for (const { member } of members) rounds.add(member)
+    await Promise.all(members.map(({ done }) => done))
+    const sizes = fake.batches.map(batch => batch.reduce((sum, [, , tokens]) => sum + tokens.length, 0))
+    expect(Math.max(...sizes)).toBe(16)
+  })
+
+  test('fail an answer whose memory cannot forget a wrong guess', async () => {
+    const rounds = guessing(fakeContext({ forgets: false }))
+    const answer = counting(0, 5, () => [99])
+    rounds.add(answer.member)
+    expect(await answer.done).toMatch(/cannot forget/)
   })
 
   test('continue after an error of one request, and of a whole batch', async () => {
