@@ -28,8 +28,8 @@ export interface CallOptions {
   prompt?: string | Uint8Array | undefined
   /** Absent without any: then a call costs nothing more. */
   fallbacks?: CallFallbacks | undefined
-  /** Called when it first has to wait for a slot. */
-  waits?: (call: RunningCall) => void
+  /** Called each time it has to wait for a slot. What it returns is called when that wait has ended. */
+  waits?: (call: RunningCall) => (() => void) | undefined
   /** Called when it gets its first slot of a model, so that the response headers can say how it was served. */
   began?: (call: RunningCall, lease: Lease) => void
 }

@@ -172,14 +172,19 @@ export function openCalls(dependencies: {
               : dispatch.takeFree(model.id, options.prompt)
           let entry: RunningEntry | undefined
           if (!lease) {
-            if (call.entry === undefined) options.waits?.(call)
+            const waitEnded = options.waits?.(call)
             // The wait before an attempt that failed counts.
             const waitMs = Math.min(slotWaitMs(model), options.waitMs) - call.queuedMs
-            const slot = fallbacks
-              ? await wait(call, { model, waitMs, prompt: options.prompt, fallbacks, isNew: begun !== model }).catch(
-                  (thrown: unknown) => refusalOf(thrown, caller),
-                )
-              : await wait(call, { model, waitMs, prompt: options.prompt, isNew: begun !== model })
+            const wanted = { model, waitMs, prompt: options.prompt, fallbacks, isNew: begun !== model }
+            let slot: Awaited<ReturnType<typeof wait>> | ReturnType<typeof refusalOf>
+            try {
+              slot = await wait(call, wanted)
+            } catch (thrown) {
+              if (!fallbacks) throw thrown
+              slot = refusalOf(thrown, caller)
+            } finally {
+              waitEnded?.()
+            }
             if ('refused' in slot) {
               const substitute = await fallbacks!.next(slot.refused, slot.waited)
               if (substitute) ({ model, attempt } = substituted(call, model, substitute))

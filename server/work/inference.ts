@@ -26,7 +26,6 @@ import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/id
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import type { routeOf } from '../http/request/route.ts'
-import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import { callFallbacks, type OtherModel } from './call-fallbacks.ts'
 import { StreamRelay } from './relay.ts'
 import { type CallWork, runCall } from './run-call.ts'
@@ -160,8 +159,6 @@ function otherModel(
 interface AdmittedCall extends Omit<CallWork, 'stream'> {
   /** For how long its stream goes on without its client, seconds. */
   resumeSeconds: number
-  /** Where its stream is kept, if it outlives the connection. */
-  kept?: StreamOutput | undefined
   keep?: NonNullable<FormState['keep']>
   /** Drops the body that is kept for fallbacks. */
   dropBody?: () => void
@@ -195,8 +192,8 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
     )
     kept?.stream.close()
   } catch (thrown) {
-    // What a stream ends with after its first byte is for whoever resumes it, too.
-    if (exchange.res.headersSent) kept?.stream.close()
+    // What a stream ends with is for whoever resumes it, too. Without a head it is answered with a status.
+    if (exchange.res.headersSent || exchange.disconnected) kept?.stream.close()
     else kept?.stream.forget()
     throw thrown
   }

@@ -6,6 +6,7 @@ import { noUsage } from '../../core/usage.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
+import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import { WaitingStream } from './waiting-stream.ts'
 
 export interface CallWork {
@@ -15,7 +16,9 @@ export interface CallWork {
   waitMs: number
   /** Whether the answer is a stream, which cannot be repeated. */
   stream: boolean
-  /** Returns how an event stream ends that fails while it waits; undefined if the answer is none. */
+  /** Where the stream is kept, if it outlives the connection. */
+  kept?: StreamOutput | undefined
+  /** Returns how an event stream ends that fails before its answer began; undefined if the answer is none. */
   endingOf?: (() => ((failure: Failure) => string) | undefined) | undefined
   /** The models that may answer in place of the admitted one. */
   fallbacks?: CallFallbacks | undefined
@@ -33,22 +36,30 @@ export interface CallWork {
  */
 export async function runCall(
   exchange: ClientExchange,
-  { admitted, createdAt, waitMs, stream, withoutEngine, prompt, named, endingOf, fallbacks }: CallWork,
+  { admitted, createdAt, waitMs, stream, kept, withoutEngine, prompt, named, endingOf, fallbacks }: CallWork,
   attempt: CallAttempt,
   { jobs, timings }: Owners<'jobs' | 'timings'>,
 ): Promise<void> {
-  let waiting: WaitingStream | undefined
   const waits = (call: RunningCall) => {
     named?.(call.id)
+    if (!endingOf?.()) return undefined
     const reason = () => jobs.calls.reasonOf(call.modelId)
-    const lastWords = endingOf?.()
-    if (lastWords) waiting ??= new WaitingStream({ exchange, call, reason, lastWords })
+    const waiting = new WaitingStream({ exchange, kept, call, reason })
+    return () => waiting.end()
+  }
+  /** Ends an event stream that has its head but no answer. A kept one also without its client: another may resume it. */
+  const failed = (failure: Failure) => {
+    const { res } = exchange
+    const isThere = !exchange.disconnected && res.headersSent && !res.writableEnded
+    if (isThere || (kept && exchange.disconnected)) {
+      const lastWords = endingOf?.()
+      if (lastWords) (kept ?? res).end(lastWords(failure))
+    }
   }
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
     named?.(running.id)
-    waiting?.end()
     const { modelId, requestedModel, fallbackReason } = running
     timings.record('queue', modelId, running.queuedMs)
     exchange
@@ -67,10 +78,10 @@ export async function runCall(
     const call = { admitted, createdAt, waitMs, withoutEngine, prompt, caller, fallbacks, waits, began }
     const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
-    if (ended.end.how === 'cancelled') waiting?.failed(new Failure('cancelled', 'The request was cancelled.'))
+    if (ended.end.how === 'cancelled') failed(new Failure('cancelled', 'The request was cancelled.'))
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    waiting?.failed(failure)
+    failed(failure)
     await keepFailure(exchange, failure, jobId)
     throw failure
   }

@@ -2,15 +2,16 @@ import { Failure } from '../../core/failure.ts'
 import type { RunningCall } from '../../core/jobs/call.ts'
 import { eventsHead } from '../http/answer/sse.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
+import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import type { WatchedStream } from '../http/streams/streams.ts'
 
 interface WaitingStreamOptions {
   exchange: ClientExchange
+  /** Where the stream is kept, so that comments reach whoever resumes it; absent: it is written to the client. */
+  kept?: StreamOutput | undefined
   call: Pick<RunningCall, 'id'>
   /** Why it waits, as a sentence, and for how much longer, milliseconds; null where that is not known. */
   reason: () => { text: string | null; etaMs: number | null }
-  /** What the client gets last when the request fails, in its form. */
-  lastWords: (failure: Failure) => string
 }
 
 /**
@@ -32,16 +33,16 @@ export class WaitingStream implements WatchedStream {
   }
 
   ping(): void {
-    const { exchange, call, reason } = this.#options
+    const { exchange, kept, call, reason } = this.#options
     const { res } = exchange
     this.wroteAt = performance.now()
-    // The request may outlive its client.
-    if (res.destroyed) return
-    if (!res.headersSent) {
-      exchange.header('x-job-id', call.id).head(200, ...eventsHead)
+    if (!res.headersSent && !res.destroyed) {
+      exchange.setHeader('x-job-id', call.id).head(200, ...eventsHead)
       res.on('drain', this.#onDrain)
     }
-    if (!res.write(waitingComment(reason())) && this.blockedSince === undefined) this.blockedSince = this.wroteAt
+    const comment = waitingComment(reason())
+    if (kept) kept.write(comment)
+    else if (!res.destroyed && !res.write(comment)) this.blockedSince ??= this.wroteAt
   }
 
   cut(): void {
@@ -58,14 +59,6 @@ export class WaitingStream implements WatchedStream {
     const { res, streams } = this.#options.exchange
     streams.remove(this)
     res.off('drain', this.#onDrain)
-  }
-
-  /** The request has failed before its answer began. Answers it if a comment was sent; otherwise others answer. */
-  failed(failure: Failure): void {
-    this.end()
-    const { exchange, lastWords } = this.#options
-    const { res } = exchange
-    if (res.headersSent && !res.writableEnded && !exchange.disconnected) res.end(lastWords(failure))
   }
 }
 

@@ -82,7 +82,9 @@ export class KeptStream implements StreamOutput {
     return true
   }
 
+  /** Does nothing once it has ended. */
   end(bytes?: Buffer | string): void {
+    if (this.#ended) return
     if (bytes !== undefined) this.#keep(Buffer.from(bytes))
     this.close()
   }
