@@ -10,8 +10,10 @@ import {
 } from '../../core/models/model-catalog/catalog-model.ts'
 import { modelCatalog } from '../../core/models/model-catalog/model-catalog.ts'
 import type { Task } from '../../core/schemas/task.ts'
+import { wantedContext } from '../../gpu/engines/gguf/sizing.ts'
 import { catalogPagedShape, catalogShape, weightBytes } from '../../gpu/estimate/catalog-shape.ts'
 import { filesNeed, ggufNeedOn, type PlacementTarget, projectorNeed } from '../../gpu/estimate/estimate.ts'
+import { eightBitContext, type LongerContexts, longerContextTexts } from '../../gpu/estimate/longer-context.ts'
 import { pagedPlan } from '../../gpu/estimate/paged-plan.ts'
 import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -34,7 +36,9 @@ interface Fit {
   context: number | null
   /** Maximum concurrent requests. */
   concurrency: number | null
-  /** The same as text for the user. */
+  /** What would make the context longer, as sentences. */
+  longer_context: readonly string[]
+  /** All of it as text for the user. */
   text: string
 }
 
@@ -115,14 +119,39 @@ function fitOfShape(
   const context = writes ? sizing.context : sizing.encoderContext
   const concurrency = writes ? sizing.parallel : target.slots
   const memory = best.bytes
-  const size = `${sizeText(memory)}, ${concurrency} × ${context} tokens`
-  const common = { memory, context, concurrency, layers: { gpu: sizing.gpuLayers, total } }
   const { devices } = best
+  const wanted = wantedContext(shape)
+  const longer =
+    given === undefined && writes && context < wanted
+      ? fits.find(other => other.sizing!.gpuLayers === total && other.sizing!.context >= wanted)
+      : undefined
+  const ways: LongerContexts = {
+    tokens: context,
+    eightBit: eightBitContext(shape, entry, onCards(target, devices), best, beside),
+    cards: longer && { devices: longer.devices, tokens: longer.sizing!.context },
+  }
+  const size = `${sizeText(memory)}, ${concurrency} × ${context} tokens${longerText(ways)}`
+  const common = {
+    memory,
+    context,
+    concurrency,
+    layers: { gpu: sizing.gpuLayers, total },
+    longer_context: longerContextTexts(ways),
+  }
   if (sizing.gpuLayers === total)
     return { ...common, devices, grade: 'gpu', text: `${gpuText(devices)}, all ${total} layers, ${size}` }
   const split = `${gpuText(devices)} and processor, ${sizing.gpuLayers} of ${total} layers on the GPU, ${size}`
   if (sizing.gpuLayers > 0) return { ...common, devices, grade: 'split', text: split }
   return onProcessor(model, shape.tensorBytes, { ...common, devices: 0 }, size)
+}
+
+/** The ways to a longer context in few words; empty if there is none. */
+function longerText({ eightBit, cards }: LongerContexts): string {
+  const ways = [
+    ...(eightBit ? [`${eightBit.tokens} with an 8-bit cache`] : []),
+    ...(cards ? [`${cards.tokens} with ${cards.devices} free GPUs`] : []),
+  ]
+  return ways.length > 0 ? ` (${ways.join(', ')})` : ''
 }
 
 /**
@@ -148,7 +177,7 @@ function fitOfPaged(
   if (!best) return unfit('no', most.memory, noMemory(most.memory, target, most.devices))
   const { devices, memory, context } = best
   const text = `${gpuText(devices)}, ${sizeText(memory)}${context === null ? '' : `, ${context} tokens`}`
-  return { grade: 'gpu', devices, memory, layers: null, context, concurrency: target.slots, text }
+  return { grade: 'gpu', devices, memory, layers: null, context, concurrency: target.slots, longer_context: [], text }
 }
 
 /** The target with its largest cards, for a model that is divided by layers. */
@@ -177,7 +206,7 @@ function fitOfFiles(model: CatalogModel, build: CatalogBuild, target: PlacementT
   const weights = weightBytes(model, build)
   if (weights === null) return unfit('no', null, 'its size is unknown')
   const memory = filesNeed(weights, target.kind)
-  const common = { memory, layers: null, context: null, concurrency: target.slots }
+  const common = { memory, layers: null, context: null, concurrency: target.slots, longer_context: [] }
   if (target.kind === 'cpu') {
     if (memory > target.capacity) return unfit('no', memory, noMemory(memory, target, 1))
     return onProcessor(model, weights, { ...common, devices: 0 }, sizeText(memory))
@@ -245,6 +274,7 @@ const unfit = (grade: Grade, memory: number | null, text: string): Fit => ({
   layers: null,
   context: null,
   concurrency: null,
+  longer_context: [],
   text,
 })
 

@@ -147,6 +147,7 @@ function showDetail({ model, choice, benchmark }: Row, machine: MachineFacts, te
     ['kind', `${model.kind} (${model.tasks.join(', ')})`],
     ['parameters', parametersText(model)],
     ['context', model.context === null ? 'unknown' : `${model.context} tokens`],
+    ...choice.fit.longer_context.map((text): [string, string] => ['', text]),
     ['licence', model.license],
     ['chosen', choice.build.engine === null ? choice.fit.text : `${choice.build.engine}, ${choice.why}`],
     ['facts from', `${model.sources.join('; ')} (${model.checked})`],

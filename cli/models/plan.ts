@@ -6,6 +6,7 @@ import { lengthText, sizeText, timeText, tookText } from '../terminal/quantities
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { benchmarkLines } from './benchmark-text.ts'
+import { longerContextLines } from './longer-context.ts'
 
 type Plan = Api['ModelPlan']
 type Device = Plan['devices'][number]
@@ -38,7 +39,7 @@ function planLines(plan: Plan, paint: Paint): string[] {
   const said = status === 'load' ? Math.ceil(figures.load_ms / 1_000) : 0
   if (eta_seconds && eta_seconds > said) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)
   if (plan.fallback) lines.push(storedSentence(plan.fallback.detail))
-  if (plan.placement) lines.push(`It runs ${printable(plan.placement.detail)}.`)
+  if (plan.placement) lines.push(`It runs ${printable(plan.placement.detail)}.`, ...longerContextLines(plan.placement))
   const waited = new Set(waits_for.map(({ engine_id }) => engine_id))
   const moves = [
     ...evict.filter(({ engine_id }) => !waited.has(engine_id)).map(one => ['unloads', one] as const),

@@ -12,6 +12,7 @@ import { parsed } from '../../core/schemas/issues.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { wantedContext } from '../../gpu/engines/gguf/sizing.ts'
 import { estimate, type MemoryEstimate, type PlacementTarget, planMemory } from '../../gpu/estimate/estimate.ts'
+import { longerContextsOf } from '../../gpu/estimate/longer-context.ts'
 import { checkHeader } from '../../gpu/estimate/source-check.ts'
 import { gpuSetup } from '../../gpu/placement/engine-placement.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -109,13 +110,20 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
   // Where further cards make it longer, the server chooses it at each load.
   if (given.context === undefined && context !== null && !longer) entry.context_length = context
+  // Further cards are named with the context.
+  const longerContext = await longerContextsOf(
+    { ...model, context_length: entry.context_length },
+    room,
+    { bytes, plan, devices },
+    () => Promise.resolve(header),
+  )
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
   return {
     entry,
     memory,
     obstacle: sizing ? null : misfit(least, room, 'A smaller --context or --concurrency may help.'),
     doesNotFit: sizing === null,
-    advice: [...missing, ...advice, ...warnings, ...(room.needsSetup ? [setupAdvice] : [])],
+    advice: [...missing, ...advice, ...warnings, ...(room.needsSetup ? [setupAdvice] : []), ...longerContext],
     facts: [
       ['source', path],
       [

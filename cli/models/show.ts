@@ -15,6 +15,7 @@ import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { benchmarkLines } from './benchmark-text.ts'
 import { modelStatusText } from './list.ts'
+import { longerContextLines } from './longer-context.ts'
 import { detailOf, type ModelDetail } from './status.ts'
 
 /** `infer model show <id>`: shows a model with all its settings and, if a server runs, its engines. */
@@ -68,6 +69,7 @@ function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint
       `${paint.name(engine.id)}  ${engine.state}${where}, ${sizeText(engine.memory_bytes)}, ${engine.busy} of ${engine.slots} slots busy, for ${age}${engine.pid === null ? '' : `, process ${engine.pid}`}`,
     )
     lines.push(`  runs ${printable(engine.placement.detail)}`)
+    lines.push(...longerContextLines(engine.placement).map(line => `  ${line}`))
     if (engine.command.length > 0) lines.push(paint.faint(`  ${printable(engine.command.map(shellWord).join(' '))}`))
   }
   if (status.benchmark) lines.push('', ...benchmarkLines(status.benchmark, now / 1_000))

@@ -8,4 +8,6 @@ export interface EnginePlacement {
   detail: string
   /** The command that would bring it to GPUs that nobody has told it to leave; null if there is none. */
   advice: string | null
+  /** What would make its context longer, as sentences, where the memory has made it short. */
+  longerContext: readonly string[]
 }

@@ -209,7 +209,7 @@ const imageBuffers = 256 * 2 ** 20
 export const projectorNeed = (fileBytes: number): number => fileBytes + imageBuffers
 
 /** Bytes of the image encoder, the adapters and the further models that llama-server loads besides the model. */
-async function companionBytes(model: EstimatedModel): Promise<number> {
+export async function companionBytes(model: EstimatedModel): Promise<number> {
   if (!isServed(model)) return 0
   const { projector, further } = llamaOptions(model)
   const sizes = await Promise.all(further.map(path => sizeOf(path, { left: maxEntries })))
@@ -298,11 +298,7 @@ export function ggufNeed(
         }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
-    const made = sizing(
-      header,
-      memory,
-      isServed(model) ? serverSettings(model, llamaOptions(model), slots, kind) : ownSettings(model, slots),
-    )
+    const made = sizing(header, memory, sizingSettings(model, slots, kind))
     const { each: buffers, layers } = made.need.onCards
     const [first = 0, ...others] = layers
     const parts = { each: buffers + each, layers: [first + beside, ...others] }
@@ -328,6 +324,10 @@ function splitBy(model: EstimatedModel): CardSplit['by'] | undefined {
 /** Requests at a time: the configured number; chosen for a model that generates text, unless one is configured. */
 const parallelOf = ({ concurrency, tasks }: EstimatedModel, slots: number): number | undefined =>
   concurrency ?? (writes(tasks) ? undefined : slots)
+
+/** The settings by which a GGUF model is sized on such a device. */
+export const sizingSettings = (model: EstimatedModel, slots: number, kind: PlacementTarget['kind']): SizingSettings =>
+  isServed(model) ? serverSettings(model, llamaOptions(model), slots, kind) : ownSettings(model, slots)
 
 const ownSettings = (model: EstimatedModel, slots: number): SizingSettings => ({
   tasks: model.tasks,

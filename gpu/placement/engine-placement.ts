@@ -11,6 +11,8 @@ export interface PlacementFacts {
   layout?: { gpuLayers: number; layers: number } | undefined
   /** Tokens of one request, if it has more cards than it needs for a longer context, and on the fewest. */
   longer?: { tokens: number; fewerTokens: number } | undefined
+  /** What would make its context longer, as sentences, if it has no more cards for that. */
+  longerContext?: readonly string[] | undefined
   /** Number of GPUs of the machine. */
   gpus: number
   /** Why the machine's GPUs cannot be used at all, as a sentence; null if they can, or there are none. */
@@ -32,6 +34,7 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
     layers,
     detail: advice === null ? detail : `${detail}; run ${advice}`,
     advice,
+    longerContext: facts.longer ? [] : (facts.longerContext ?? []),
   })
   if (facts.preset.runsOn === 'elsewhere') return placed('elsewhere', 'on a server that infer does not start')
   const onCards = `on ${cards.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')}`

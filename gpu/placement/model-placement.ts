@@ -12,6 +12,7 @@ import {
   planMemory,
   type Sized,
 } from '../estimate/estimate.ts'
+import { longerContextsOf } from '../estimate/longer-context.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
 import type { Backend, Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
@@ -99,12 +100,14 @@ export function openModelPlacement(
       split,
       longer,
     } = mayGrow ? await grown(model, sized, least, target) : least
+    const mayBeLonger = model.replicas.max <= 1 ? least : { ...least, longer: undefined }
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
     return {
       ...placement,
       devices,
       split,
-      longer: longer && model.replicas.max <= 1 ? longerContext(model, longer, plan) : undefined,
+      longer: mayBeLonger.longer && longer ? longerContext(model, longer, plan) : undefined,
+      longerContext: await longerContextsOf(sized, inLess === least ? smaller : target, mayBeLonger, readHeader),
       bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()),
       bytesFrom,
       plan,
@@ -139,15 +142,15 @@ export function openModelPlacement(
      */
     async placementOf(
       model: Model,
-      booked?: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer'>,
+      booked?: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer' | 'longerContext'>,
       excess = 0,
     ): Promise<Placement> {
       const preset = presetOf(model)
       const backend = preset.needsBackend ? await backends.find(model) : undefined
       const placement = unsized(model, preset.runsOn, backend)
       if (booked) {
-        const { bytes, bytesFrom, plan, devices, split, longer } = booked
-        return { ...placement, bytes, bytesFrom, plan, devices, split, longer }
+        const { bytes, bytesFrom, plan, devices, split, longer, longerContext } = booked
+        return { ...placement, bytes, bytesFrom, plan, devices, split, longer, longerContext }
       }
       const loadFault = await refused.find(model)
       if (loadFault) return { ...placement, loadFault }

@@ -17,6 +17,7 @@ export const placementsBy =
       devices,
       layout: placement.plan?.layout,
       longer,
+      longerContext: placement.longerContext,
       gpus: memory.devices().filter(({ kind }) => kind !== 'cpu').length,
       gpuFault: memory.fault(),
       backendFault: backends.fault(model),

@@ -67,6 +67,8 @@ export interface PlacementRequest {
   split?: CardSplit | undefined
   /** Another layout, which is preferred where it fits into free memory of more cards. */
   longer?: LongerContext | undefined
+  /** What would make its context longer, as sentences, if `longer` is not what it gets. */
+  longerContext?: readonly string[] | undefined
   kind: 'gpu' | 'cpu' | 'none'
   /** Its engine is told one share of memory for all of its devices. */
   takesShare?: boolean

@@ -83,10 +83,10 @@ const maxCacheShare = { one: 0.5, several: 0.25 }
  */
 export function sizing(shape: ModelShape, memory: AvailableMemory, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = defaultBatch } = settings
+  const flash = usesFlash(shape, settings)
   const fault = cacheFault(shape, settings)
   if (fault) throw invalid(fault.param, `A cache of ${settings.kvType} ${fault.why}`)
   const chats = writes(settings.tasks)
-  const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape, settings))
   const total = shape.blockCount + 1
 
   const plan = (choice: SizingChoice): Sizing => {
@@ -177,6 +177,15 @@ function contextsOf(
  */
 const hasFlash = ({ architecture, keyLength, valueLength }: ModelShape, { isServer }: SizingSettings): boolean =>
   architecture !== 'grok' && (isServer === true || (architecture !== 'gemma2' && keyLength === valueLength))
+
+const usesFlash = (shape: ModelShape, settings: SizingSettings): boolean => {
+  const { flashAttention = 'auto' } = settings
+  return flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape, settings))
+}
+
+/** Whether a cache with numbers of fewer bits surely works: with flash attention, and heads of whole blocks of numbers. */
+export const takesSmallCache = (shape: ModelShape, settings: SizingSettings): boolean =>
+  usesFlash(shape, settings) && cacheFault(shape, { ...settings, kvType: 'q8_0' }) === null
 
 /** Describes the choice and its memory as a sentence. */
 function reasonOf(made: Sizing, { blockCount, contextLength }: ModelShape, memory: AvailableMemory) {

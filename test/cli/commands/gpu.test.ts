@@ -1,6 +1,11 @@
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { readFuture } from '../../../cli/commands/gpu.ts'
+import { Model } from '../../../core/models/model.ts'
 import { fakeModel, startApp } from '../../_app.ts'
+import { layeredGguf } from '../../gpu/_layered-gguf.ts'
 import { runInProcess } from '../_in-process.ts'
 
 test('pause, list and resume a device, and rules', async () => {
@@ -43,6 +48,18 @@ test('pause, list and resume a device, and rules', async () => {
   expect((await run('gpu', 'resume', '--pause', id)).refusal).toContain('There is no pause')
   expect((await run('gpu', 'pause', '--device', '7')).refusal).toContain("There is no device '7' here.")
   expect((await run('gpu', 'pause', '--schedule', '0 0 30 2 *', '--for', '1h')).refusal).toContain('never comes')
+})
+
+test('a plan says what would make a context longer that the memory has cut', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-plan-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const source = layeredGguf(folder, 1, 131_072)
+  const model = Model.parse({ id: 'long', engine: 'gguf', source, devices: 'cpu', memory: '5GiB', concurrency: 1 })
+  await using app = await startApp({ models: [model] })
+  const { stdout } = await runInProcess(['model', 'plan', 'long'], { INFER_DATA_DIR: app.dataDir })
+  expect(stdout.toString()).toMatch(
+    /\nIt runs on the processor\.\nWith an 8-bit cache \(`kv_type: q8_0`\) the context would be 16384 tokens instead of 8192\.\n/,
+  )
 })
 
 test.each<[text: string, expected: number | RegExp]>([

@@ -19,7 +19,14 @@ test('ls and list list models, show shows one, ps lists the loaded ones, stop un
   expect((await run('ps')).stdout).toMatch(
     /^model +state +memory +on +GPU layers +busy +loaded for +idle for\nsound +ready +16\.0 MiB +cpu +- +0\/\d+ +\d+ s +\d+ s\n$/,
   )
-  const placement = { on: 'processor', gpu_layers: null, layers: null, detail: 'on the processor', advice: null }
+  const placement = {
+    on: 'processor',
+    gpu_layers: null,
+    layers: null,
+    detail: 'on the processor',
+    advice: null,
+    longer_context: [],
+  }
   expect(json(await run('ps', '--json'))).toMatchObject({ engines: [{ model_id: 'sound', state: 'ready', placement }] })
   const asked = await runInProcess(['run', 'sound', 'Hi', '--verbose'], env)
   expect(asked.stderr).toMatch(/tokens\/s · .*\n'sound' runs on the processor\.\n$/)

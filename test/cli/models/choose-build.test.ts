@@ -116,6 +116,22 @@ test('the fit is described with device, layers, memory and context', () => {
   )
 })
 
+test('what would make the context longer is said in few words, and as sentences', () => {
+  const model = findCatalogModel('qwen3-32b')!
+  const one = chooseBuild(model, rtx4090)!.fit
+  expect(one.text).toMatch(/ × 8192 tokens \(16384 with an 8-bit cache\)$/)
+  expect(one.longer_context).toEqual([
+    'With an 8-bit cache (`kv_type: q8_0`) the context would be 16384 tokens instead of 8192.',
+  ])
+  const two = chooseBuild(model, machine(2, 24, 64))!.fit
+  expect(two).toMatchObject({ devices: 1, context: 8192 })
+  expect(two.text).toMatch(/ \(16384 with an 8-bit cache, 32768 with 2 free GPUs\)$/)
+  expect(two.longer_context).toContain('With 2 free GPUs the context would be 32768 tokens instead of 8192.')
+  expect(chooseBuild(model, machine(1, 48, 64))!.fit.longer_context).toEqual([])
+  // A context that was asked for stays.
+  expect(chooseBuild(model, machine(2, 24, 64), { context: 4096 })!.fit.longer_context).toEqual([])
+})
+
 test('the memory of the image encoder is counted', () => {
   const model = findCatalogModel('qwen2.5-vl-7b')!
   const [build] = model.builds

@@ -146,6 +146,13 @@ test('what fits on GPUs after a set-up is said; vLLM: the context that fits, and
     '16384 tokens for each of 1 request at a time; 32768 where 2 GPUs are free (trained for 131072)\n',
   )
   expect(text).not.toContain('context_length')
+  // Where one is written down, the advice names it, too.
+  const two = json(await add(layeredGguf(dataDir, 40, 131_072), ['--dry-run', '--json']))
+  expect(two.model).toMatchObject({ context_length: 8192 })
+  expect(two.advice).toEqual([
+    advice,
+    'With an 8-bit cache (`kv_type: q8_0` and `context_length: 16384`) the context would be 16384 tokens instead of 8192.',
+  ])
   const env = { PATH: join(dataDir, 'bin') }
   const listed = await runInProcess(['model', 'catalog', 'qwen3-8b', '--json', '--data-dir', dataDir], env)
   expect(JSON.parse(listed.stdout.toString())).toMatchObject({

@@ -14,7 +14,7 @@ const idle = {
   output_tokens_per_second: 0,
   input_tokens_per_second: 0,
 }
-const placed = { on: 'gpu', gpu_layers: null, layers: null, detail: 'on GPU 0', advice: null }
+const placed = { on: 'gpu', gpu_layers: null, layers: null, detail: 'on GPU 0', advice: null, longer_context: [] }
 /** What is drawn of a status. */
 const snapshot = {
   version: '0.1.0',
@@ -147,7 +147,13 @@ test('waiting requests are shown with the reason, the first five of them', () =>
 })
 
 test('layers on GPUs are shown, and why GPUs are not used, once for all engines', () => {
-  const without = { on: 'processor', gpu_layers: 0, layers: 37, advice: 'infer engine setup gpu' } as const
+  const without = {
+    on: 'processor',
+    gpu_layers: 0,
+    layers: 37,
+    advice: 'infer engine setup gpu',
+    longer_context: [] as string[],
+  } as const
   const detail = 'on the processor: 2 GPUs are not used because of a test; run infer engine setup gpu'
   const [first, second] = snapshot.engines as [Api['EngineStatus'], Api['EngineStatus']]
   const engines = [

@@ -108,7 +108,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           pid: null,
           command: [],
           devices: [],
-          placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null },
+          placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null, longerContext: [] },
           bytes: 0,
           shares: [],
           bookedBytes: 0,

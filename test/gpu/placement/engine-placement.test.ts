@@ -110,3 +110,9 @@ test.each<[string, Partial<PlacementFacts>, string, string, string?]>([
 ])('%s', (_, changes, on, detail, advice) => {
   expect(enginePlacement({ ...facts, ...changes })).toMatchObject({ on, detail, advice: advice ?? null })
 })
+
+test('what would make its context longer is said unless it has more cards for that', () => {
+  const placed = { ...facts, devices: ['gpu0'], layout: { gpuLayers: 37, layers: 37 }, longerContext: ['A way.'] }
+  expect(enginePlacement(placed).longerContext).toEqual(['A way.'])
+  expect(enginePlacement({ ...placed, longer: { tokens: 32_768, fewerTokens: 8192 } }).longerContext).toEqual([])
+})

@@ -211,6 +211,10 @@ describe('a model that fits on no single card is divided by itself', () => {
       Model.parse({ id: 'chat', engine: 'llama-server', source: layeredGguf(directory, 17, 131_072), ...of })
     const two = await placed([chat()], [24, 24])
     expect(two.placement).toMatchObject({ devices: 1, longer: { tokens: 32_768, fewerTokens: 16_384 } })
+    expect(two.placement.longerContext).toEqual([
+      'With an 8-bit cache (`args: [-ctk, q8_0, -ctv, q8_0]`) the context would be 32768 tokens instead of 16384.',
+      'With 2 free GPUs the context would be 32768 tokens instead of 16384.',
+    ])
     expect(two.decision).toMatchObject({ do: 'load', devices: ['gpu0', 'gpu1'], evict: [] })
     expect(two.command).toMatch(/ -np 2 -c 65536 -ngl 41 -sm layer -ts \d+,\d+ /)
     expect(two.shares.reduce((sum: number, share: number) => sum + share, 0)).toBeCloseTo(

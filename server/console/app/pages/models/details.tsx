@@ -165,8 +165,15 @@ type Engine = Schema<'ModelEngine'>
 const engineColumns: readonly Column<Engine>[] = columnsOf(modelsText.engineColumns, {
   state: EngineStateView,
   process: ({ pid }) => pid ?? modelsText.remote,
-  devices: ({ placement: { detail, advice } }) => (
-    <span className={advice === null ? '' : 'text-warning'}>{detail}</span>
+  devices: ({ placement: { detail, advice, longer_context: ways } }) => (
+    <>
+      <span className={advice === null ? '' : 'text-warning'}>{detail}</span>
+      {ways.map(sentence => (
+        <span key={sentence} className="text-muted block max-w-xs text-xs">
+          {sentence}
+        </span>
+      ))}
+    </>
   ),
   memory: { number: true, show: ({ memory_bytes: bytes }) => sizeText(bytes) },
   slots: ({ busy, slots }) => modelText.busy(busy, slots),
