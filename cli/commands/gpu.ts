@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { storedSentence } from '../client/refusal.ts'
+import { whenText } from '../status/pause-text.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, collect, readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, sizeText, timeText } from '../terminal/quantities-text.ts'
@@ -85,19 +86,6 @@ const modelsOn = (device: string, engines: Status['engines']): string[] =>
   engines.filter(({ devices }) => devices.includes(device)).map(({ model_id }) => model_id)
 
 const at = (seconds: number): string => timeText(seconds * 1000)
-
-/** When a pause holds, for people. */
-function whenText({ until, when, schedule, configured }: Pause): string {
-  const kind = schedule
-    ? `${schedule.cron} (${schedule.timezone}) for ${lengthText(schedule.for)}`
-    : when !== null
-      ? `while ${when.slice('process:'.length)} runs`
-      : until === null
-        ? 'until it is resumed'
-        : `until ${at(until)}`
-  const last = until !== null && (schedule || when !== null) ? `, until ${at(until)}` : ''
-  return `${kind}${last}${configured ? ' (infer.yaml)' : ''}`
-}
 
 function nowText({ paused_devices, ends_at, next_at }: Pause): string {
   if (paused_devices.length > 0)

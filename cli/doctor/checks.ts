@@ -22,6 +22,7 @@ import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { neededHere } from '../engines/offer-gpu.ts'
 import { findEngines } from '../models/engine-programs.ts'
 import { failureOfThrown } from '../terminal/exit-codes.ts'
+import { checkDeviceUse, deviceUse } from './device-use.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import {
   checkAddress,
@@ -77,7 +78,8 @@ export async function* runChecks({
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   const finding = findMachineCards({ dataDir, environment, retest })
   const enginePaths = { dataDir, path: environment.PATH ?? '' }
-  const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
+  type Checked = Finding | undefined
+  const checks: [name: string, check: () => Checked | Promise<Checked>][] = [
     ['program', () => checkProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
     ['system library', () => checkLibc(glibcVersion())],
     ['configuration', () => checkConfiguration(facts)],
@@ -101,12 +103,24 @@ export async function* runChecks({
     ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(ownCards((await finding).found, { environment, devices: config.devices }))],
+    [
+      'GPU use',
+      async () => {
+        const { devices, lost = [] } = (await finding).found
+        const use = await deviceUse(dataDir, [...devices, cpuDevice()])
+        return checkDeviceUse(
+          use,
+          lost.map(({ id }) => id),
+        )
+      },
+    ],
   ]
   const server = remoteServer()
   if (server) checks.unshift(['INFER_URL', async () => checkRemoteServer(await remoteServerFacts(server.url))])
   for (const [name, check] of checks) {
     try {
-      yield await check()
+      const found = await check()
+      if (found) yield found
     } catch (thrown) {
       yield checkFailed(name, thrown)
     }

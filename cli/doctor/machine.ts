@@ -122,24 +122,34 @@ export function checkWrapper({
   )
 }
 
+const lostAdvice =
+  'Reset the GPU (nvidia-smi -r -i <number>), or restart the machine. A running server then uses it again by itself.'
+
 export function checkCards({
   devices,
   reason,
   broken: faulty,
   left = [],
+  lost = [],
 }: {
   devices: readonly (Pick<Device, 'id' | 'name' | 'totalBytes' | 'usedBytes'> & Partial<DeviceReadings>)[]
   reason: string | null
   broken: boolean
   left?: Discovery['left']
+  lost?: Discovery['lost']
 }): Finding {
+  const unusable = lost.map(({ id, reason }) => `${id} cannot be used: ${reason.replace(/\.$/, '')}`)
   if (devices.length > 0) {
     const cards = devices.map(({ id, name, totalBytes, usedBytes, ...readings }) => {
       const free = usedBytes === null ? '' : `${sizeText(totalBytes - usedBytes)} free of `
       return [`${id} ${name}`, `${free}${sizeText(totalBytes)}`, readingsText(readings)].filter(Boolean).join(', ')
     })
-    return fine('GPUs', [...cards, ...left.map(one => one.reason)].join('; '))
+    const all = [...cards, ...left.map(one => one.reason)]
+    return lost.length === 0
+      ? fine('GPUs', all.join('; '))
+      : warning('GPUs', [...unusable, ...all].join('; '), `The other GPUs are used. ${lostAdvice}`)
   }
+  if (lost.length > 0) return broken('GPUs', unusable.join('; '), lostAdvice)
   if (faulty)
     return broken(
       'GPUs',

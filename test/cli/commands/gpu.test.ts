@@ -1,12 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readFuture } from '../../../cli/commands/gpu.ts'
+import { checkDeviceUse, deviceUse } from '../../../cli/doctor/device-use.ts'
 import { Model } from '../../../core/models/model.ts'
 import { fakeModel, startApp } from '../../_app.ts'
 import { layeredGguf } from '../../gpu/_layered-gguf.ts'
 import { runInProcess } from '../_in-process.ts'
+import { temporaryFolder } from '../_infer.ts'
 
 test('pause, list and resume a device, and rules', async () => {
   await using app = await startApp({ models: [fakeModel('fake')] })
@@ -32,7 +33,18 @@ test('pause, list and resume a device, and rules', async () => {
   expect(plan.text).toMatch(/^ {2}cpu is paused until 20/m)
   expect(plan.text).toMatch(/^The request begins in about (1 h 59 min|2 h)/m)
 
+  // Doctor asks the server, and reads what is stored where none runs.
+  const stopped = temporaryFolder()
+  cpSync(join(app.dataDir, 'gpu-pauses.json'), join(stopped, 'gpu-pauses.json'))
+  for (const folder of [app.dataDir, stopped])
+    expect(checkDeviceUse(await deviceUse(folder, [{ id: 'cpu', kind: 'cpu' }]))).toMatchObject({
+      state: 'warning',
+      detail: expect.stringMatching(/^cpu is paused until 20\d\d-\d\d-\d\d \d\d:\d\dZ$/) as string,
+      advice: expect.stringContaining('infer gpu resume') as string,
+    })
+
   expect((await run('gpu', 'resume', '--device', 'cpu')).text).toBe('cpu is used again.\n')
+  expect(checkDeviceUse(await deviceUse(app.dataDir, []))).toBeUndefined()
   expect((await run('gpu', 'resume')).text).toBe('Nothing was paused there.\n')
 
   const rule = await run('gpu', 'pause', '--schedule', '0 4 29 2 *', '--for', '1h', '--timezone', 'UTC', '--json')
@@ -51,15 +63,41 @@ test('pause, list and resume a device, and rules', async () => {
 })
 
 test('a plan says what would make a context longer that the memory has cut', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'infer-plan-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const source = layeredGguf(folder, 1, 131_072)
+  const source = layeredGguf(temporaryFolder(), 1, 131_072)
   const model = Model.parse({ id: 'long', engine: 'gguf', source, devices: 'cpu', memory: '5GiB', concurrency: 1 })
   await using app = await startApp({ models: [model] })
   const { stdout } = await runInProcess(['model', 'plan', 'long'], { INFER_DATA_DIR: app.dataDir })
   expect(stdout.toString()).toMatch(
     /\nIt runs on the processor\.\nWith an 8-bit cache \(`kv_type: q8_0`\) the context would be 16384 tokens instead of 8192\.\n/,
   )
+})
+
+test('doctor says why devices are paused, and which cards a running server does not use', () => {
+  const pause = { until: null, when: null, schedule: null, configured: false, paused_devices: ['gpu0'], ends_at: null }
+  const end = Date.parse('2026-11-28T18:30Z') / 1_000
+  const use = {
+    pauses: [
+      pause,
+      { ...pause, when: 'process:blender', paused_devices: ['gpu1'] },
+      {
+        ...pause,
+        schedule: { cron: '0 18 * * *', timezone: 'UTC', for: 1_800 },
+        configured: true,
+        paused_devices: ['gpu2'],
+        ends_at: end,
+      },
+      { ...pause, when: 'process:idle', paused_devices: [] },
+    ],
+    faults: [
+      { id: 'gpu3', reason: 'The kernel reports Xid 79.' },
+      { id: 'gpu4', reason: 'x' },
+    ],
+  }
+  expect(checkDeviceUse(use, ['gpu4'])).toMatchObject({
+    detail:
+      'gpu3 is not used: The kernel reports Xid 79; gpu0 is paused until it is resumed; gpu1 is paused while blender runs; gpu2 is paused until 2026-11-28 18:30Z: 0 18 * * * (UTC) for 30 min (infer.yaml)',
+    advice: 'Run nvidia-smi and repair what it reports. To use paused devices now: infer gpu resume',
+  })
 })
 
 test.each<[text: string, expected: number | RegExp]>([

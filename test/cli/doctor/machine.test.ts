@@ -122,6 +122,23 @@ test.each([
     'fine',
     'gpu0 L4, 22.0 GiB; gpu1 is left to others (CUDA_VISIBLE_DEVICES=0).',
   ],
+  [
+    'a lost GPU is named beside the others',
+    {
+      devices: [{ id: 'gpu0', name: 'L4', totalBytes: 22 * gib, usedBytes: null }],
+      reason: null,
+      broken: false,
+      lost: [{ id: 'gpu1', reason: "nvidia-smi reports 'GPU is lost' for it." }],
+    },
+    'warning',
+    "gpu1 cannot be used: nvidia-smi reports 'GPU is lost' for it; gpu0 L4, 22.0 GiB",
+  ],
+  [
+    'a lost GPU alone is an error',
+    { devices: [], reason: null, broken: false, lost: [{ id: 'gpu0', reason: 'It fell.' }] },
+    'broken',
+    'gpu0 cannot be used: It fell',
+  ],
   ['no GPU is ok', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
   ['a fault is an error', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {
