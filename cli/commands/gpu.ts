@@ -5,7 +5,7 @@ import { storedSentence } from '../client/refusal.ts'
 import { whenText } from '../status/pause-text.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, collect, readDuration, withCommon, withExamples } from '../terminal/options.ts'
-import { lengthText, sizeText, timeText } from '../terminal/quantities-text.ts'
+import { sizeText, timeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
