@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { mkdirSync, statSync } from 'node:fs'
-import { lstat, readdir, rm, rmdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lstat, readdir, rm, rmdir, unlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { Log } from '../../core/log.ts'
 import type { CachesSettings } from '../../core/models/caches-settings.ts'
 import { needsNewEngine } from '../../core/models/change.ts'
@@ -9,6 +9,7 @@ import type { FleetSnapshot, SavedConversations } from '../../core/models/fleet.
 import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
 import { openDiskCopies } from './disk-copies.ts'
+import { inFolder } from './held-folder.ts'
 import { freeBytes, hasMemoryFolder, limitBytesOf, memoryFolderOf } from './memory-folder.ts'
 import { type SavedConversation, toDelete } from './retention.ts'
 
@@ -56,6 +57,9 @@ export function openCaches(options: CachesOptions) {
   const deletedOwners = new Set<string>()
   /** Folders of organizations that were made. */
   const made = new Set<string>()
+  /** Folders of models whose engines restore without an effect, until the settings change. */
+  const useless = new Set<string>()
+  let closed = false
 
   const named = (text: string, length: number) => createHmac('sha256', key).update(text).digest('hex').slice(0, length)
   const ownerName = (organizationId: string) => named(`organization ${organizationId}`, 32)
@@ -87,16 +91,18 @@ export function openCaches(options: CachesOptions) {
     for (const model of await foldersIn(folder)) {
       const of = { conversations: 0, bytes: 0 }
       for (const owner of await foldersIn(join(folder, model)))
-        for (const name of await namesIn(join(folder, model, owner))) {
-          const path = join(folder, model, owner, name)
-          const file = await lstat(path).catch(() => undefined)
-          if (!file?.isFile()) continue
-          if (name.endsWith('.state')) {
-            found.push({ path, owner, bytes: file.size, usedAt: file.mtimeMs })
-            of.conversations++
-            of.bytes += file.size
-          } else if (Date.now() - file.mtimeMs > maxWriteMs) await rm(path, { force: true })
-        }
+        await inFolder(join(folder, model, owner), async pathOf => {
+          for (const name of await namesIn(pathOf('.'))) {
+            const file = await lstat(pathOf(name)).catch(() => undefined)
+            if (!file || file.isDirectory()) continue
+            const isOld = Date.now() - file.mtimeMs > maxWriteMs
+            if (file.isFile() && name.endsWith('.state')) {
+              found.push({ path: join(folder, model, owner, name), owner, bytes: file.size, usedAt: file.mtimeMs })
+              of.conversations++
+              of.bytes += file.size
+            } else if (isOld) await rm(pathOf(name), { force: true })
+          }
+        })
       counted.set(model, of)
     }
     counts = counted
@@ -116,7 +122,7 @@ export function openCaches(options: CachesOptions) {
     const free = freeBytes(folder) - spareBytes + total(saved)
     const maxBytes = Math.max(0, Math.min(limitBytes(), free) - reserved)
     const deleted = new Set(toDelete([...saved, ...added], { now, maxAgeMs: settings.age, maxBytes }))
-    for (const { path } of deleted) if (path !== null) await rm(path, { force: true })
+    for (const { path } of deleted) if (path !== null) await removeFile(path)
     const room = new Map<string, number>()
     for (const one of added) if (!deleted.has(one)) room.set(one.owner, (room.get(one.owner) ?? 0) + one.bytes)
     if (saved.some(one => deleted.has(one))) await scan()
@@ -127,6 +133,7 @@ export function openCaches(options: CachesOptions) {
     await inTurn(() => makeRoom()).catch((thrown: unknown) =>
       log.warn('The saved conversations could not be read', {}, thrown),
     )
+    if (disk.waiting() > 0) await restoreFromDisk()
     copyToDisk()
   }
 
@@ -147,13 +154,35 @@ export function openCaches(options: CachesOptions) {
       })
   }
 
-  /** After a restart of the machine: puts the copies on disk back into memory. */
+  /** After a restart of the machine: puts the copies on disk back into memory. Never rejects. */
   async function restoreFromDisk(): Promise<void> {
-    const folder = settings.disk ? root() : undefined
-    if (folder === undefined) return disk.clear()
-    const maxBytes = Math.max(0, Math.min(limitBytes(), freeBytes(folder) - spareBytes) - total(await scan()))
-    const restored = await disk.restore(folder, { maxBytes, maxAgeMs: settings.age })
-    if (restored > 0) log.info('Saved conversations were read from disk', { conversations: restored })
+    try {
+      const folder = settings.disk ? root() : undefined
+      if (folder === undefined) return await disk.clear()
+      const within = async (bytes: number, work: () => Promise<void>) => {
+        const refusal = await inTurn(async () => {
+          if (bytes > limitBytes() - reserved - total(await scan())) return 'too much'
+          if (bytes > freeBytes(folder) - spareBytes - reserved) return 'no space'
+          reserved += bytes
+          return undefined
+        })
+        if (refusal) return refusal
+        try {
+          await work()
+          return 'done'
+        } finally {
+          reserved -= bytes
+        }
+      }
+      const keptBefore = disk.waiting()
+      const restored = await disk.restore(folder, { within, maxAgeMs: settings.age })
+      if (restored > 0) log.info('Saved conversations were read from disk', { conversations: restored })
+      const conversations = disk.waiting()
+      if (conversations > 0 && conversations !== keptBefore && !closed)
+        log.warn('The main memory has no space for all conversations on disk; they are kept there', { conversations })
+    } catch (thrown) {
+      log.warn('Saved conversations could not be read from disk', {}, thrown)
+    }
   }
 
   /** Names a model with its settings and files as they were when its last engine started. */
@@ -177,7 +206,15 @@ export function openCaches(options: CachesOptions) {
       const all = root()
       if (all === undefined) return undefined
       const folder = join(all, modelName(model, true))
-      return isMade(folder) ? folder : undefined
+      return !useless.has(folder) && isMade(folder) ? folder : undefined
+    },
+
+    /** A key for hashes of prompts in names of files, so that they say nothing to others. */
+    markKey: named('prompt marks', 64),
+
+    /** From now on nothing is saved of the model with this folder: its engine restores without an effect. */
+    savesNothingIn(folder: string): void {
+      useless.add(folder)
     },
 
     /**
@@ -228,9 +265,7 @@ export function openCaches(options: CachesOptions) {
       const folder = place?.folder
       if (!folder) return
       await inTurn(async () => {
-        // An engine may be writing a file into it.
-        for (const model of await namesIn(folder))
-          await rm(join(folder, model, owner), { recursive: true, force: true, maxRetries: 5 })
+        for (const model of await namesIn(folder)) await removeFolder(join(folder, model, owner))
         await scan()
       })
     },
@@ -254,12 +289,14 @@ export function openCaches(options: CachesOptions) {
     /** Applies changed settings: what is beyond them is deleted. */
     configure(next: CachesSettings): void {
       settings = next
+      useless.clear()
       if (!next.disk) void disk.clear()
       void sweep()
     },
 
     /** Ends the sweeps and deletes empty folders. What is saved stays for the next start. */
     async close(): Promise<void> {
+      closed = true
       clearInterval(sweeping)
       await disk.close()
       await last
@@ -268,9 +305,7 @@ export function openCaches(options: CachesOptions) {
   }
   // Also to delete what is there if nothing may be saved any more.
   if (hasMemoryFolder(dataDir)) opened()
-  void inTurn(restoreFromDisk)
-    .catch((thrown: unknown) => log.warn('Saved conversations could not be read from disk', {}, thrown))
-    .then(sweep)
+  void restoreFromDisk().then(sweep)
   const sweeping = setInterval(() => void sweep(), sweepMs).unref()
   return caches
 }
@@ -280,7 +315,7 @@ export type Caches = ReturnType<typeof openCaches>
 const total = (saved: readonly SavedConversation[]): number => saved.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Makes a folder. False if that is not possible, as when the memory is full: its conversations are then not saved. */
-function isMade(folder: string): boolean {
+export function isMade(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     return true
@@ -295,6 +330,24 @@ const foldersIn = async (folder: string): Promise<string[]> =>
     .filter(entry => entry.isDirectory())
     .map(({ name }) => name)
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
+
+const removeFile = (path: string): Promise<unknown> =>
+  inFolder(dirname(path), pathOf => rm(pathOf(basename(path)), { force: true }))
+
+/** Deletes a folder of files. An engine may write into it meanwhile, so that it is not empty at once. */
+async function removeFolder(folder: string): Promise<void> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    await inFolder(folder, async pathOf => {
+      for (const name of await namesIn(pathOf('.'))) await unlink(pathOf(name)).catch(() => {})
+    })
+    const code = await rmdir(folder).then(
+      () => 'ENOENT',
+      (thrown: NodeJS.ErrnoException) => thrown.code,
+    )
+    if (code === 'ENOENT') return
+    if (code === 'ENOTDIR') return rm(folder, { force: true })
+  }
+}
 
 async function removeEmpty(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => []))

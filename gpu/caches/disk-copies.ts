@@ -2,6 +2,7 @@ import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:cry
 import { mkdir, open, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Log } from '../../core/log.ts'
+import { inFolder } from './held-folder.ts'
 import type { SavedConversation } from './retention.ts'
 import { seal, unseal } from './sealed-file.ts'
 
@@ -26,7 +27,9 @@ export function openDiskCopies({ dataDir, key, log }: DiskCopiesOptions) {
   const salts = join(root, 'salts')
   const keys = new Map<string, KeyObject>()
   const forgotten = new Set<string>()
-  let closed = false
+  const stop = new AbortController()
+  /** How often all copies were deleted. */
+  let cleared = 0
   let last: Promise<unknown> = Promise.resolve()
 
   function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -55,8 +58,8 @@ export function openDiskCopies({ dataDir, key, log }: DiskCopiesOptions) {
   }
 
   /** The copies by `model/owner/name`, with the time of last use. */
-  async function list(): Promise<Map<string, { path: string; usedAt: number; bytes: number }>> {
-    const found = new Map<string, { path: string; usedAt: number; bytes: number }>()
+  async function list(): Promise<Map<string, Copy>> {
+    const found = new Map<string, Copy>()
     const names = await readdir(copies, { recursive: true }).catch((): string[] => [])
     for (const name of names) {
       const path = join(copies, name)
@@ -69,27 +72,48 @@ export function openDiskCopies({ dataDir, key, log }: DiskCopiesOptions) {
     return found
   }
 
+  /** Copies that are not in memory and are to be put there, by name; undefined before they were listed. */
+  let waiting: Set<string> | undefined
+
+  /** Puts one copy back into memory. */
+  async function restore(folder: string, name: string, own: KeyObject | undefined): Promise<void> {
+    const to = join(folder, name)
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+    if (!own) throw new Error('Its organization has no key.')
+    const from = join(copies, name + ending)
+    const wasThere = await inFolder(dirname(to), async pathOf => {
+      await unseal({ from, to: pathOf(basename(to)), key: own, name, signal: stop.signal })
+      return true
+    })
+    if (!wasThere) throw Object.assign(new Error('Its folder in memory is a link.'), { syscall: 'open' })
+  }
+
   return {
     /**
-     * Writes what is in memory and has no copy, and deletes copies of what is not there any more. `folder` is that of
-     * `saved`.
+     * Writes what is in memory and has no copy, and deletes copies of what is not there any more, except those that are to be
+     * restored. `folder` is that of `saved`.
      */
     async sync(folder: string, saved: readonly SavedConversation[]): Promise<void> {
+      const begun = cleared
+      const isOver = () => stop.signal.aborted || begun !== cleared
       await inTurn(async () => {
+        if (isOver()) return
         const known = await list()
         const inMemory = new Set(saved.map(({ path }) => relative(folder, path)))
-        for (const [name, { path }] of known) if (!inMemory.has(name)) await rm(path, { force: true })
+        for (const [name, { path }] of known)
+          if (!inMemory.has(name) && !waiting?.has(name)) await rm(path, { force: true })
       })
       // One turn each, so that the end of an organization need not wait for all of them.
       for (const { path: from, owner, usedAt } of saved)
         await inTurn(async () => {
-          if (closed || forgotten.has(owner)) return
+          if (isOver() || forgotten.has(owner)) return
           const name = relative(folder, from)
           const to = join(copies, name + ending)
           const copy = await stat(to).catch(() => undefined)
           if (copy) return copy.mtimeMs < usedAt - 1 ? utimes(to, new Date(), new Date(usedAt)) : undefined
           await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-          await seal({ from, to, key: (await keyOf(owner, true))!, name })
+          const key = (await keyOf(owner, true))!
+          await inFolder(dirname(from), pathOf => seal({ from: pathOf(basename(from)), to, key, name }))
         }).catch((thrown: unknown) => {
           // Engines delete what a longer conversation replaces.
           if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT')
@@ -97,31 +121,53 @@ export function openDiskCopies({ dataDir, key, log }: DiskCopiesOptions) {
         })
     },
 
-    /** Puts the copies back into memory that are not there, the newest first, at most `maxBytes` in all. */
-    restore: (folder: string, { maxBytes, maxAgeMs }: { maxBytes: number; maxAgeMs: number }): Promise<number> =>
-      inTurn(async () => {
-        let left = maxBytes
-        let restored = 0
-        const newest = [...(await list())].toSorted(([, a], [, b]) => b.usedAt - a.usedAt)
-        for (const [name, { path, usedAt, bytes }] of newest) {
-          const to = join(folder, name)
-          const owner = basename(dirname(name))
-          if (bytes > left || Date.now() - usedAt > maxAgeMs || forgotten.has(owner)) continue
-          if (await stat(to).catch(() => undefined)) continue
+    /**
+     * Puts the copies back into memory that are not there, the newest first. In steps: other work comes between them, and
+     * `close` ends them. A copy for which there is no space is kept and restored by a later call; one that is too old or too
+     * much is not. Resolves with how many were restored.
+     */
+    async restore(folder: string, { within, maxAgeMs }: RestoreOptions): Promise<number> {
+      const begun = cleared
+      let restored = 0
+      const known = await inTurn(async () => {
+        const found = await list()
+        waiting = new Set([...(waiting ?? found.keys())].filter(name => found.has(name)))
+        return [...found].toSorted(([, a], [, b]) => b.usedAt - a.usedAt)
+      })
+      const one = async (name: string, { path, usedAt, bytes }: Copy): Promise<'done' | 'kept' | 'ended'> => {
+        const owner = basename(dirname(name))
+        if (stop.signal.aborted || begun !== cleared) return 'ended'
+        const isThere = await stat(join(folder, name)).catch(() => undefined)
+        if (isThere || Date.now() - usedAt > maxAgeMs || forgotten.has(owner)) return 'done'
+        try {
           const own = await keyOf(owner, false)
-          await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-          try {
-            if (!own) throw new Error('Its organization has no key.')
-            await unseal({ from: path, to, key: own, name })
-            left -= bytes
-            restored++
-          } catch (thrown) {
-            await rm(path, { force: true })
-            log.warn('A copy of a conversation could not be read and was deleted', {}, thrown)
+          const how = await within(bytes, () => restore(folder, name, own))
+          if (how === 'no space') return 'kept'
+          if (how === 'done') restored++
+          return 'done'
+        } catch (thrown) {
+          if (stop.signal.aborted) return 'ended'
+          // The copy itself is good: there is no space, or its folder cannot be written.
+          if ((thrown as NodeJS.ErrnoException).syscall !== undefined) {
+            log.warn('A copy of a conversation could not be put into memory and is kept on disk', {}, thrown)
+            return 'kept'
           }
+          await rm(path, { force: true })
+          log.warn('A copy of a conversation could not be read and was deleted', {}, thrown)
+          return 'done'
         }
-        return restored
-      }),
+      }
+      for (const [name, copy] of known) {
+        if (!waiting?.has(name)) continue
+        const how = await inTurn(() => one(name, copy))
+        if (how !== 'done') break
+        waiting?.delete(name)
+      }
+      return restored
+    },
+
+    /** How many copies wait for space in memory. */
+    waiting: (): number => waiting?.size ?? 0,
 
     /** Deletes the key and the copies of an organization, and copies nothing of it any more. */
     forget(owner: string): Promise<void> {
@@ -135,18 +181,34 @@ export function openDiskCopies({ dataDir, key, log }: DiskCopiesOptions) {
     },
 
     /** Deletes all copies and keys. */
-    clear: (): Promise<void> =>
-      inTurn(async () => {
+    clear(): Promise<void> {
+      // A copy that is being written is the last.
+      cleared++
+      waiting = undefined
+      return inTurn(async () => {
         keys.clear()
         await rm(root, { recursive: true, force: true })
-      }),
+      })
+    },
 
-    /** Begins no further file. Resolves when none is being written. */
+    /** Begins no further file, and leaves one that is being restored. Resolves when none is being written. */
     async close(): Promise<void> {
-      closed = true
+      stop.abort()
       await last
     },
   }
+}
+
+interface Copy {
+  path: string
+  usedAt: number
+  bytes: number
+}
+
+export interface RestoreOptions {
+  /** Does work that takes so many bytes of the memory, unless they are more than may be saved, or there is no space. */
+  within: (bytes: number, work: () => Promise<void>) => Promise<'done' | 'too much' | 'no space'>
+  maxAgeMs: number
 }
 
 export type DiskCopies = ReturnType<typeof openDiskCopies>

@@ -1,8 +1,8 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openDiskCopies } from '../../../gpu/caches/disk-copies.ts'
+import { openDiskCopies, type RestoreOptions } from '../../../gpu/caches/disk-copies.ts'
 import { seal, unseal } from '../../../gpu/caches/sealed-file.ts'
 import { keptLog, temporary } from '../launcher/_launch.ts'
 
@@ -96,7 +96,13 @@ function setup() {
     copies: join(dataDir, 'conversations'),
   }
 }
-const rules = { maxBytes: 1e6, maxAgeMs: 3_600_000 }
+const rules = {
+  within: async (_bytes: number, work: () => Promise<void>) => {
+    await work()
+    return 'done' as const
+  },
+  maxAgeMs: 3_600_000,
+}
 
 describe('copies on disk', () => {
   test('bring back what was in memory, for a new server, and contain none of its text', async () => {
@@ -158,7 +164,88 @@ describe('copies on disk', () => {
     used('3.state', 4_000)
     await open().sync(memory, saved())
     loseMemory()
-    expect(await open().restore(memory, { maxBytes: 1_500, maxAgeMs: 3_600_000 })).toBe(1)
+    let left = 1_500
+    const within: RestoreOptions['within'] = async (bytes, work) => {
+      if (bytes > left) return 'too much'
+      left -= bytes
+      await work()
+      return 'done'
+    }
+    const disk = open()
+    expect(await disk.restore(memory, { ...rules, within })).toBe(1)
     expect(filesIn(memory)).toEqual(['model/ann/2.state'])
+    expect(disk.waiting()).toBe(0)
+  })
+
+  const noSpace = Object.assign(new Error('no space left on device'), { code: 'ENOSPC', syscall: 'write' })
+  test.each<[string, RestoreOptions['within']]>([
+    ['the memory has no space for them', async () => 'no space'],
+    ['the memory is full while they are written', () => Promise.reject(noSpace)],
+  ])('are kept if %s, and restored later', async (_how, within) => {
+    const { memory, write, saved, open, filesIn, loseMemory, copies } = setup()
+    write('model/ann/1.state', 'one')
+    write('model/ben/2.state', 'two')
+    await open().sync(memory, saved())
+    loseMemory()
+    const disk = open()
+    expect(await disk.restore(memory, { ...rules, within })).toBe(0)
+    expect(disk.waiting()).toBe(2)
+    write('model/eve/3.state', 'three')
+    await disk.sync(memory, saved())
+    expect(filesIn(join(copies, 'copies'))).toHaveLength(3)
+    expect(await disk.restore(memory, rules)).toBe(2)
+    expect(filesIn(memory)).toHaveLength(3)
+    expect(disk.waiting()).toBe(0)
+  })
+
+  test('are restored in steps, which a stop ends without a loss', async () => {
+    const { memory, write, saved, open, filesIn, loseMemory, copies } = setup()
+    for (const name of ['1', '2', '3']) write(`model/ann/${name}.state`, name)
+    await open().sync(memory, saved())
+    loseMemory()
+    const disk = open()
+    let closed: Promise<void> | undefined
+    let begun = 0
+    const within: RestoreOptions['within'] = async (_bytes, work) => {
+      if (++begun === 2) closed = disk.close()
+      await work()
+      return 'done'
+    }
+    expect(await disk.restore(memory, { ...rules, within })).toBe(1)
+    await closed
+    expect(filesIn(memory)).toHaveLength(1)
+    expect(filesIn(join(copies, 'copies'))).toHaveLength(3)
+  })
+
+  test('are not written again once they were all deleted', async () => {
+    const { memory, write, saved, open, filesIn, copies } = setup()
+    for (const name of ['1', '2', '3']) write(`model/ann/${name}.state`, name)
+    const disk = open()
+    const syncing = disk.sync(memory, saved())
+    await disk.clear()
+    await syncing
+    expect(() => filesIn(copies)).toThrow('ENOENT')
+    await disk.sync(memory, saved())
+    expect(filesIn(join(copies, 'copies'))).toHaveLength(3)
+  })
+
+  test('neither copy nor write through a link that an engine has put in the place of a folder', async () => {
+    const { memory, write, saved, open, filesIn, copies } = setup()
+    const elsewhere = temporary()
+    write('model/ann/1.state', 'one')
+    const list = saved()
+    const swap = () => {
+      rmSync(join(memory, 'model/ann'), { recursive: true })
+      symlinkSync(elsewhere, join(memory, 'model/ann'))
+    }
+    const disk = open()
+    await disk.sync(memory, list)
+    swap()
+    expect(await disk.restore(memory, rules)).toBe(0)
+    expect(readdirSync(elsewhere)).toEqual([])
+    writeFileSync(join(elsewhere, '1.state'), 'a secret')
+    await disk.clear()
+    await disk.sync(memory, list)
+    expect(filesIn(join(copies))).not.toContain('copies/model/ann/1.state.sealed')
   })
 })
