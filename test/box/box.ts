@@ -31,7 +31,7 @@ export interface Acknowledged {
 
 /** Something that went wrong on purpose, and from when to when; `ended` is null while it lasts. */
 export interface Fault {
-  kind: 'foreign' | 'crash' | 'kill'
+  kind: 'foreign' | 'crash' | 'kill' | 'lost'
   name: string
   at: number
   ended: number | null
@@ -39,6 +39,8 @@ export interface Fault {
   model: string | null
   /** One line for the page of figures. */
   result: string
+  /** What followed from it, and within which time it should have. */
+  steps: { what: string; ms: number; withinMs: number }[]
 }
 
 /** One run: what acts on it, and what was seen. */

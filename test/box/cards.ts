@@ -50,6 +50,8 @@ export function openCards(
   const refused: { model: string; at: number }[] = []
   let mostMebibytes = 0
   const loads = new Map<string, number>()
+  /** Cards that have fallen off the bus. */
+  const lost = new Set<number>()
 
   const used = (card: number): number =>
     [...holders].reduce((sum, one) => sum + (one.card === card ? one.mebibytes : 0), idleMebibytes)
@@ -70,8 +72,8 @@ export function openCards(
       uuid: uuid(index),
       name: 'NVIDIA GeForce RTX 4090',
       compute_cap: '8.9',
-      'memory.total': mebibytes,
-      'memory.used': used(index),
+      'memory.total': lost.has(index) ? '[GPU is lost]' : mebibytes,
+      'memory.used': lost.has(index) ? '[GPU is lost]' : used(index),
     })
     write(
       'cards.csv',
@@ -86,7 +88,7 @@ export function openCards(
   }
 
   function grant(holder: Holder): boolean {
-    if (holder.mebibytes > mebibytes - used(holder.card)) return false
+    if (lost.has(holder.card) || holder.mebibytes > mebibytes - used(holder.card)) return false
     holders.add(holder)
     changed()
     return true
@@ -95,7 +97,7 @@ export function openCards(
   function free(holder: Holder): void {
     holders.delete(holder)
     const next = waiting[0]
-    const card = next && all.find(index => mebibytes - used(index) >= next.mebibytes)
+    const card = next && all.find(index => !lost.has(index) && mebibytes - used(index) >= next.mebibytes)
     if (next && card !== undefined) {
       waiting.shift()
       next.take(card)
@@ -155,6 +157,17 @@ export function openCards(
         if (card === undefined) waiting.push({ mebibytes: wanted, take })
         else take(card)
       }),
+    /** A card falls off the bus: the driver cannot read it, and what uses it hangs. */
+    lose(card: number): void {
+      lost.add(card)
+      for (const { card: on, pid } of holders) if (on === card && pid !== null) process.kill(pid, 'SIGSTOP')
+      changed()
+    },
+    /** It is there again. */
+    restore(card: number): void {
+      lost.delete(card)
+      changed()
+    },
     close(): void {
       for (const child of foreign) child.kill()
       driver.close()

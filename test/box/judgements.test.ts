@@ -13,7 +13,7 @@ const call: Call = {
   jobId: 'job_1',
 }
 const work = (kind: string): Acknowledged => ({ kind, id: kind, at: 0, check: async () => null })
-const crash: Fault = { kind: 'crash', name: '', at: 20_000, ended: 22_000, model: 'code/agent', result: '' }
+const crash: Fault = { kind: 'crash', name: '', at: 20_000, ended: 22_000, model: 'code/agent', result: '', steps: [] }
 const kill: Fault = { ...crash, kind: 'kill', model: null }
 const foreign: Fault = { ...kill, kind: 'foreign' }
 const wait = {
@@ -82,6 +82,19 @@ test.each<[what: string, seen: Seen, of: Partial<Ending>, contradicted: RegExp |
     /too little memory/,
   ],
   ['a load beside another program', { refused: [{ model: 'code/agent', at: 21_000 }], faults: [foreign] }, {}, null],
+  ['an answer that the loss of its card breaks', { calls: [broken], faults: [{ ...crash, kind: 'lost' }] }, {}, null],
+  [
+    'a lost card that is named late',
+    { faults: [{ ...crash, kind: 'lost', steps: [{ what: 'named', ms: 10_001, withinMs: 10_000 }] }] },
+    {},
+    /falls off/,
+  ],
+  [
+    'a lost card that is named in time',
+    { faults: [{ ...crash, kind: 'lost', steps: [{ what: 'named', ms: 9_999, withinMs: 10_000 }] }] },
+    {},
+    null,
+  ],
   ['an orphan', {}, { orphans: [1] }, /no process/],
   ['memory in use', { held: [{ model: null, card: 0, mebibytes: 1, pid: null, program: 'x' }] }, {}, /no process/],
   ['a damaged database', {}, { database: 'infer db check ended with 1' }, /database/],

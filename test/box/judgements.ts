@@ -24,12 +24,12 @@ export interface Judgement {
 /** A wait that has no need of an explanation, milliseconds. The observer looks every quarter of a second. */
 const shortMs = 1_500
 
-/** Whether the server was down meanwhile, or the engine crashed in the middle of the answer. */
+/** Whether the server was down meanwhile, or the engine crashed or lost its card in the middle of the answer. */
 const excused = (call: Call, { faults }: Box): boolean =>
   faults.some(({ kind, at, ended, model }) => {
     if (ended === null || call.ended < at) return false
     if (kind === 'kill') return call.at < ended
-    return kind === 'crash' && call.model === model && call.began !== null && call.began < at
+    return (kind === 'crash' || kind === 'lost') && call.model === model && call.began !== null && call.began < at
   })
 
 const about = ({ actor, model, at, ended, outcome, detail }: Call): string =>
@@ -47,7 +47,7 @@ export const judgements: readonly Judgement[] = [
     contradictions: ({ box }) => box.calls.filter(call => call.outcome === 'refused' && !excused(call, box)).map(about),
   },
   {
-    name: 'no answer breaks off, except by the crash and the kill',
+    name: 'no answer breaks off, except by the crash, the loss of a card and the kill',
     contradictions: ({ box }) => box.calls.filter(call => call.outcome === 'broken' && !excused(call, box)).map(about),
   },
   {
@@ -67,6 +67,15 @@ export const judgements: readonly Judgement[] = [
       cards.refused
         .filter(({ at }) => !faults.some(one => one.kind === 'foreign' && one.at < at && at < (one.ended ?? at)))
         .map(({ model, at }) => `${model} at ${(at / 1_000).toFixed(1)} s`),
+  },
+  {
+    name: 'a card that falls off is named, its model moves in time, and it is used again',
+    contradictions: ({ box: { faults } }) =>
+      faults.flatMap(({ steps }) =>
+        steps.flatMap(({ what, ms, withinMs }) =>
+          ms > withinMs ? `${what}: only after ${(ms / 1_000).toFixed(1)} s` : [],
+        ),
+      ),
   },
   {
     name: 'no process stays behind',

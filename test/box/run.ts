@@ -25,7 +25,7 @@ const actors: readonly Actor[] = [codingAgent, chatUser, nightlyBatch, imageMake
 /** How long a fault, the last requests and the acknowledged work may each take. */
 const limitMs = 75_000
 /** How long the actors are alone at first. */
-const calmMs = 15_000
+const calmMs = 10_000
 
 const { values } = parseArgs({
   options: { packed: { type: 'boolean', default: false }, keep: { type: 'boolean', default: false } },

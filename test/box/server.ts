@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { stringify } from 'yaml'
 import { endProcessesWith, lastingPort, processesWith, until } from '../e2e/_home.ts'
 import type { Cards } from './cards.ts'
@@ -60,6 +61,20 @@ export async function openServer(folder: string, cards: Cards, { packed = false 
     rootToken: (): string => readFileSync(join(dataDir, 'root-token'), 'utf8').trim(),
     /** Ids of the processes that the server has started and that still run, with itself. */
     processes: (): number[] => processesWith(home),
+    /** Why a device is not used, as the server says; null if it is. */
+    async faultOf(id: string): Promise<string | null> {
+      const headers = { authorization: `Bearer ${readFileSync(join(dataDir, 'root-token'), 'utf8').trim()}` }
+      const { devices } = (await (await fetch(`${url}/api/system/status`, { headers })).json()) as {
+        devices: { id: string; fault: string | null }[]
+      }
+      return devices.find(one => one.id === id)?.fault ?? null
+    },
+    /** What `infer doctor` says of the GPUs. */
+    async doctor(): Promise<string> {
+      const child = spawn(file, [...before, 'doctor', '--json'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+      const { findings } = JSON.parse(await text(child.stdout)) as { findings: { name: string; detail: string }[] }
+      return findings.flatMap(({ name, detail }) => (name.startsWith('GPU') ? detail : [])).join('; ')
+    },
     /** What `infer db check` says; empty if it finds nothing. */
     checkDatabase(): string {
       const { status, stdout, stderr } = spawnSync(file, [...before, 'db', 'check'], { env, encoding: 'utf8' })
