@@ -61,9 +61,13 @@ const lostCard: Disturbance = async box => {
     fault.steps.push({ what, ms: box.now() - from, withinMs })
   }
   box.cards.lose(card)
+  const isNamed = async () => {
+    const { devices } = await box.server.ask<{ devices: { id: string; fault: string | null }[] }>('/api/system/status')
+    return devices.some(one => one.id === id && one.fault !== null)
+  }
   const isOpen = () => [...box.open].some(one => one.model === model && one.began !== null && one.began < fault.at)
   await step('its open answers have ended', 10_000, () => !isOpen())
-  await step(`the server names ${id}`, 10_000, () => box.server.faultOf(id))
+  await step(`the server names ${id}`, 10_000, isNamed)
   const isMoved = () => box.cards.holders().some(one => one.model === model && one.card !== card)
   await step(`${model} is on the other card`, 20_000, isMoved)
   const isServed = () =>

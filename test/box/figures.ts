@@ -38,7 +38,7 @@ function reasons({ waits }: Ending): string[] {
 
 /** The page that the run ends with, and whether every judgement holds. */
 export function figures(ending: Ending): { lines: string[]; good: boolean } {
-  const { box, waits, lost } = ending
+  const { box, waits, lost, vulkan } = ending
   const { cards, calls, acknowledged, faults } = box
   const verdicts = judgements.map(({ name, contradictions }) => ({ name, found: contradictions(ending) }))
   const callers = [...new Set(calls.map(call => call.actor))]
@@ -73,6 +73,8 @@ export function figures(ending: Ending): { lines: string[]; good: boolean } {
       `loads that found too little memory: ${cards.refused.length}; most memory of a card in use: ${most} GiB`,
       '',
       ...faults.map(({ name, at, result }) => `${seconds(at).padStart(5)} s  ${name}: ${result || 'not over'}`),
+      '',
+      `Vulkan device: ${vulkan.result}`,
       '',
       `${waits.seen.size} requests and jobs were seen waiting, with these reasons:`,
       ...reasons(ending),

@@ -48,6 +48,7 @@ function endingOf({ calls = [], faults = [], waits = [], refused = [], held = []
     orphans: [],
     problems: [],
     database: '',
+    vulkan: { result: '', wrong: [] },
     ...of,
   }
 }
@@ -97,6 +98,7 @@ test.each<[what: string, seen: Seen, of: Partial<Ending>, contradicted: RegExp |
   ],
   ['an orphan', {}, { orphans: [1] }, /no process/],
   ['memory in use', { held: [{ model: null, card: 0, mebibytes: 1, pid: null, program: 'x' }] }, {}, /no process/],
+  ['a Vulkan device that is not used', {}, { vulkan: { result: '', wrong: ['on the processor'] } }, /Vulkan/],
   ['a damaged database', {}, { database: 'infer db check ended with 1' }, /database/],
   ['an actor that failed', {}, { problems: ['batch: no answer'] }, /every actor/],
 ])('%s', (_what, seen, of, contradicted) => {

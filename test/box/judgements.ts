@@ -1,4 +1,5 @@
 import type { Box, Call } from './box.ts'
+import type { VulkanTrial } from './vulkan.ts'
 import type { Waits } from './waits.ts'
 
 /** What is known when everything has ended. */
@@ -11,6 +12,7 @@ export interface Ending {
   orphans: readonly number[]
   /** Actors and faults that failed, or did not end. */
   problems: readonly string[]
+  vulkan: VulkanTrial
   /** What `infer db check` found; empty if nothing. */
   database: string
 }
@@ -76,6 +78,10 @@ export const judgements: readonly Judgement[] = [
           ms > withinMs ? `${what}: only after ${(ms / 1_000).toFixed(1)} s` : [],
         ),
       ),
+  },
+  {
+    name: 'a model on a Vulkan device answers from there, and leaves nothing',
+    contradictions: ({ vulkan }) => vulkan.wrong,
   },
   {
     name: 'no process stays behind',

@@ -11,8 +11,10 @@ import { openClient } from './client.ts'
 import { faults } from './faults.ts'
 import { figures } from './figures.ts'
 import { lostWork } from './lost-work.ts'
+import { modelEntries } from './models.ts'
 import { createOrganization, type Organization, openServer } from './server.ts'
 import { imageMaker, nightlyBatch, storyteller } from './submitters.ts'
+import { tryVulkan } from './vulkan.ts'
 import { watchWaits } from './waits.ts'
 
 /**
@@ -53,7 +55,9 @@ async function run(): Promise<boolean> {
 
   const cards = openCards(folder, { count: 2, mebibytes: 24_564, now })
   opened.defer(() => cards.close())
-  const server = await openServer(folder, cards, { packed: values.packed })
+  const { packed } = values
+  const variables = { PATH: `${cards.binaries}:${process.env.PATH ?? ''}` }
+  const server = await openServer(folder, modelEntries(cards), { variables, packed })
   opened.defer(() => server.close())
   opened.defer(() => writeFileSync(join(folder, 'server.log'), server.log()))
   await server.start()
@@ -94,7 +98,9 @@ async function run(): Promise<boolean> {
   await until('the memory of ended engines', () => cards.holders().length === 0, 5_000).catch(() => {})
   say(`the server has ended, and ${before - 1} other processes with it`)
 
-  const { lines, good } = figures({ box, waits, lost, orphans, problems, database: server.checkDatabase() })
+  const database = server.checkDatabase()
+  const vulkan = await tryVulkan(join(folder, 'vulkan'), { packed, say })
+  const { lines, good } = figures({ box, waits, lost, orphans, problems, database, vulkan })
   print(['', ...lines].join('\n'))
   return good
 }

@@ -5,8 +5,6 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { stringify } from 'yaml'
 import { endProcessesWith, lastingPort, processesWith, until } from '../e2e/_home.ts'
-import type { Cards } from './cards.ts'
-import { modelEntries } from './models.ts'
 
 /** An organization of the box and a token of it. */
 export interface Organization {
@@ -17,19 +15,25 @@ export interface Organization {
 export type Server = Awaited<ReturnType<typeof openServer>>
 
 /**
- * `infer serve` in an empty home with the fake cards. It keeps its address over restarts. `packed`: the executable, else
- * the build of this source.
+ * `infer serve` in an empty home with these models, and these variables besides. It keeps its address over restarts.
+ * `packed`: the executable, else the build of this source.
  */
-export async function openServer(folder: string, cards: Cards, { packed = false } = {}) {
+export async function openServer(
+  folder: string,
+  models: readonly object[],
+  { variables = {}, packed = false }: { variables?: Record<string, string | undefined>; packed?: boolean },
+) {
   const [home, root] = [join(folder, 'home'), join(import.meta.dirname, '../..')]
   const dataDir = join(home, 'data')
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ models: modelEntries(cards) }))
+  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ models }))
   const url = `http://127.0.0.1:${await lastingPort()}`
   const [file, ...before] = packed ? [join(root, 'build/infer')] : [process.execPath, join(root, 'bin/infer.js')]
-  const env = { HOME: home, INFER_DATA_DIR: dataDir, PATH: `${cards.binaries}:${process.env.PATH ?? ''}` }
+  const env = { HOME: home, INFER_DATA_DIR: dataDir, PATH: process.env.PATH, ...variables }
   let child: ChildProcess | undefined
   let log = ''
+
+  const rootToken = (): string => readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
 
   async function start(): Promise<void> {
     const began = spawn(file, [...before, 'serve', '--listen', url.slice('http://'.length)], {
@@ -58,16 +62,17 @@ export async function openServer(folder: string, cards: Cards, { packed = false 
     end,
     /** What the server has written to its log, over all its starts. */
     log: () => log,
-    rootToken: (): string => readFileSync(join(dataDir, 'root-token'), 'utf8').trim(),
+    rootToken,
     /** Ids of the processes that the server has started and that still run, with itself. */
     processes: (): number[] => processesWith(home),
-    /** Why a device is not used, as the server says; null if it is. */
-    async faultOf(id: string): Promise<string | null> {
-      const headers = { authorization: `Bearer ${readFileSync(join(dataDir, 'root-token'), 'utf8').trim()}` }
-      const { devices } = (await (await fetch(`${url}/api/system/status`, { headers })).json()) as {
-        devices: { id: string; fault: string | null }[]
-      }
-      return devices.find(one => one.id === id)?.fault ?? null
+    /** Sends a request as the operator. Rejects unless the answer is a success. */
+    async ask<T>(path: string, body?: object): Promise<T> {
+      const answer = await fetch(url + path, {
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
+        headers: { authorization: `Bearer ${rootToken()}`, 'content-type': 'application/json' },
+      })
+      if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`)
+      return (await answer.json()) as T
     },
     /** What `infer doctor` says of the GPUs. */
     async doctor(): Promise<string> {
@@ -88,16 +93,8 @@ export async function openServer(folder: string, cards: Cards, { packed = false 
 }
 
 /** Creates an organization with the limits of its plan, and a token. */
-export async function createOrganization({ url, rootToken }: Server, name: string): Promise<Organization> {
-  const post = async (path: string, body: object) => {
-    const answer = await fetch(url + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${rootToken()}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    if (!answer.ok) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`)
-    return (await answer.json()) as { organization: { id: string }; secret: string }
-  }
+export async function createOrganization(server: Server, name: string): Promise<Organization> {
+  const post = (path: string, body: object) => server.ask<{ organization: { id: string }; secret: string }>(path, body)
   const { organization } = await post('/api/organizations', { name })
   const scopes = ['user:read', 'user:write']
   const { secret } = await post(`/api/organizations/${organization.id}/tokens`, { name, scopes })

@@ -1,44 +1,20 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { assetPath, llamaVersion } from '../../core/assets.ts'
-import { cacheDirectory } from '../../core/extraction.ts'
+import { assetPath } from '../../core/assets.ts'
 import { Model } from '../../core/models/model.ts'
-import { findBuilds } from '../../gpu/engines/gguf/backend-packages.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
 import { noWrapper } from '../../gpu/sandbox/wrapper.ts'
 import { fleetOf, send } from './_fleet.ts'
 import type { LeasingFleet } from './_leasing.ts'
+import { backends, cacheWithShaders, driver, environment, missing } from './_vulkan.ts'
 import { temporary } from './launcher/_launch.ts'
-
-/** `.ci/run` installs the builds here, and Mesa's drivers. */
-const backends = join(import.meta.dirname, '../../build/backends')
-const manifests = '/usr/share/vulkan/icd.d'
-const manifest = existsSync(manifests) && readdirSync(manifests).find(name => name.startsWith('lvp_icd'))
-const built = findBuilds('vulkan', backends, llamaVersion)
-const missing = manifest
-  ? built.ok || process.arch !== 'x64'
-    ? ''
-    : `the build is not installed: ${built.why}`
-  : `Mesa's software driver (mesa-vulkan-drivers) is not installed`
 
 const MiB = 2 ** 20
 const source = assetPath('models/tiny-chat.gguf')
-const driver = join(manifests, manifest || '')
 /** Lacks what llama.cpp needs, and ends its process for it. */
 const crashing = '/usr/lib/chromium/vk_swiftshader_icd.json'
-
-/** The environment of a machine with these drivers: a processor is a device only if it is named. */
-const environment = (drivers: string, visible: string) => ({
-  PATH: process.env.PATH,
-  HOME: process.env.HOME,
-  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-  OMP_WAIT_POLICY: 'PASSIVE',
-  INFER_BACKENDS_DIR: backends,
-  VK_DRIVER_FILES: drivers,
-  GGML_VK_VISIBLE_DEVICES: visible,
-})
 
 /** A second device: the same driver in another file, which Vulkan loads once more. */
 function secondDriver(): string {
@@ -74,12 +50,7 @@ async function firstTokens(fleet: LeasingFleet, model: Model, prompts: readonly 
 describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missing})`}`, { timeout: 600_000 }, () => {
   test('two of them: models are placed, divided, answer as on the processor, fail for memory, and are unloaded', async () => {
     const dataDir = temporary()
-    // The engines get the cache of this process: the trial compiles the shaders for them, as in the server.
-    const shaders = join(cacheDirectory(), 'mesa')
-    const cache = join(dataDir, 'cache')
-    for (const folder of [shaders, cache]) mkdirSync(folder, { recursive: true })
-    symlinkSync(shaders, join(cache, 'mesa'))
-    const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: cache }
+    const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: cacheWithShaders(dataDir) }
     const of = (id: string, more: object) =>
       Model.parse({ id, engine: 'gguf', source, concurrency: 1, tasks: ['std/completion'], ...more })
     const [first, second] = ['first', 'second'].map(id => of(id, { memory: '1100MiB' })) as [Model, Model]
