@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
@@ -7,7 +9,7 @@ import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import type { Caches } from './caches/caches.ts'
+import { type Caches, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
@@ -32,8 +34,9 @@ interface Running {
   engine: Engine
   placement: EnginePlacement
   threads: ProcessorThreads | null
-  /** Folder in which it saves conversations. */
+  /** Folder of its model in which conversations are saved, and the folder in which it writes them. */
   conversations: string | undefined
+  writes: string | undefined
   connections: EngineConnections | undefined
 }
 
@@ -73,9 +76,10 @@ export function openEngineEffects(options: EngineEffectOptions) {
 
   function handleExit(resident: Resident, reason: string): void {
     const { engineId } = resident
-    const connections = running.get(engineId)?.connections
+    const { connections, conversations, writes } = running.get(engineId) ?? {}
     running.delete(engineId)
     saves.ended(engineId)
+    if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
     history.ended(engineId, reason)
     memory.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
@@ -89,9 +93,9 @@ export function openEngineEffects(options: EngineEffectOptions) {
     exits.delete(engineId)
   }
 
-  function newEngine(resident: Resident, threads: ProcessorThreads | null, conversations: string | undefined): Engine {
+  function newEngine(resident: Resident, facts: Pick<Running, 'threads' | 'writes'>): Engine {
     const { engineId, serves } = resident
-    const engineOptions = engineOptionsOf(resident, { threads, conversations }, options)
+    const engineOptions = engineOptionsOf(resident, facts, options)
     const starts = engineOptions.address === undefined ? launcher : remoteLauncher
     return openEngine(engineOptions, starts, (reason, lastError) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
@@ -109,24 +113,42 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const threads = options.threadsOf(serves.model, resident.devices, engineId)
       const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
-      const engine = newEngine(resident, threads, conversations)
+      const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
+      const engine = newEngine(resident, { threads, writes })
       const placement = options.placementOf(serves.model, resident, resident.devices)
-      const one: Running = { engine, placement, threads, conversations, connections: undefined }
+      const one: Running = { engine, placement, threads, conversations, writes, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = resident.placement.plan?.paged ?? {}
       if (reason !== undefined) log.info('The context is shorter than that of the model', { ...fields, reason })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
-      const [{ EngineConnections }, { savingEngineAt }] = await Promise.all([
+      const [{ EngineConnections }, { savingEngineAt }, { openSavedSlots }] = await Promise.all([
         import('./requests/connections.ts'),
         import('./requests/save-conversations.ts'),
+        import('./saved-slots.ts'),
         engine.ready(),
       ])
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
-      one.connections = new EngineConnections(connectionOptionsOf(resident, one, adapt, options))
-      if (conversations !== undefined) saves.ready(engineId, savingEngineAt(engine.endpoint()!, engine.options.headers))
+      const at = { endpoint: engine.endpoint()!, headers: engine.options.headers }
+      const slots =
+        conversations !== undefined && writes !== undefined && writes !== conversations
+          ? await openSavedSlots({
+              ...at,
+              resident,
+              folder: conversations,
+              exchange: writes,
+              usesCards: memory.cardsOf(resident).length > 0,
+              caches: options.caches!,
+              log,
+            })
+          : undefined
+      if (running.get(engineId) !== one) return
+      one.connections = new EngineConnections({ ...connectionOptionsOf(resident, one, adapt, options), slots })
+      if (slots) saves.ready(engineId, slots.saving)
+      else if (conversations !== undefined && writes === conversations)
+        saves.ready(engineId, savingEngineAt(at.endpoint, at.headers))
       const loadMs = Math.round(performance.now() - startedAt)
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
@@ -141,6 +163,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       // Its unpacked files were changed and its sandbox cannot replace them, so the next start would fail too.
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
+      const { conversations, writes } = running.get(engineId) ?? {}
+      if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
       running.delete(engineId)
       // Its history is for the owner of the machine, and callers get the other text.
       history.failed(engineId, reason)
@@ -219,10 +243,17 @@ const maxSaveMs = 1_500
 export const savesConversations = (model: Model): boolean =>
   generates(model) && presetOf(model).traits(model).savesConversations === true
 
+/** The folder that an engine sees of those of its model: all of it, or an own one where infer moves what it writes. */
+function writtenFolder({ engineId, serves }: Resident, folder: string): string | undefined {
+  if (!presetOf(serves.model).savesSlots) return folder
+  const own = join(folder, engineId)
+  return isMade(own) ? own : undefined
+}
+
 /** How the engine of a resident is started, by its preset, its model and its booking. */
 function engineOptionsOf(
   resident: Resident,
-  { threads, conversations }: Pick<Running, 'threads' | 'conversations'>,
+  { threads, writes }: Pick<Running, 'threads' | 'writes'>,
   { memory, environment, backendOf }: EngineEffectOptions,
 ): EngineOptions {
   const { placement, engineId, slots } = resident
@@ -245,7 +276,7 @@ function engineOptionsOf(
     backend: backendOf(model),
     plan: placement.plan,
     layers: resident.layers,
-    conversations,
+    conversations: writes,
   }
   const key = preset.key(model, launchKey, environment)
   const visible = memory.visibleTo(resident)
@@ -286,7 +317,10 @@ function connectionOptionsOf(
     isOwnProcess: engine.options.address === undefined,
     failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
     adapt,
-    ownerOf: conversations === undefined ? undefined : organizationId => caches?.ownerIn(conversations, organizationId),
+    ownerOf:
+      conversations === undefined || preset.savesSlots
+        ? undefined
+        : organizationId => caches?.ownerIn(conversations, organizationId),
     healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
     pollMs: preset.runningPollMs ?? 20,
     cancelGraceMs,

@@ -9,6 +9,7 @@ import {
   type LaunchFacts,
   needsSource,
   onLoopback,
+  option,
   type Quirk,
   scoreByRerank,
   upstreamId,
@@ -119,6 +120,7 @@ export const llamaServer = definePreset({
     ['--metrics', '--slots', '--offline', '--no-ui'],
     taskOptions(model, facts),
     guessOptions(model, facts),
+    option('--slot-save-path', facts.conversations),
     model.args,
   ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
@@ -127,6 +129,7 @@ export const llamaServer = definePreset({
   runningPollMs: 1_250,
   descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
+  savesSlots: true,
   abilities: model => ({
     routes: routesOf({ openaiText: ['chat', 'complete', 'embed', 'rerank'], openaiAudio: ['transcribe'] }),
     // Images and audio need `--mmproj`.
@@ -136,6 +139,8 @@ export const llamaServer = definePreset({
     base64: true,
     streamUsage: 'progress',
     jsonObject: 'schema',
+    // A folder of the operator's own is not that of infer.
+    savesConversations: !model.args.some(arg => /^--(slot-save-path|no-slots)(=|$)/.test(arg)),
   }),
   quirks,
 })

@@ -27,7 +27,7 @@ export interface LaunchFacts {
   plan?: MemoryPlan | undefined
   /** Layers on each of its cards; absent where infer does not divide them. */
   layers?: readonly number[] | undefined
-  /** Folder in which it saves conversations; absent if it does not. */
+  /** Folder in which it saves conversations, or its slots; absent if it does not. */
   conversations?: string | undefined
 }
 
@@ -142,6 +142,11 @@ export interface Preset {
   runningPath?(model: Model): string | null
   /** Least milliseconds between two questions for the running requests; by default 20. */
   runningPollMs?: number
+  /**
+   * True when it saves and restores its slots by the routes of llama-server, and requests can name their slot. infer then
+   * decides what each slot has, and saves its conversations. It gets a folder for that in `conversations`.
+   */
+  savesSlots?: boolean
   /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
   descriptionPath?(model: Model): string | null
   adapter?(description: unknown): Adapter | undefined

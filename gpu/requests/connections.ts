@@ -4,6 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Adapter } from '../presets/preset.ts'
+import type { EngineSlots } from './engine-slots.ts'
 import type { UndiciExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
 
@@ -23,6 +24,8 @@ export interface ConnectionOptions {
   adapt?: Adapter
   /** Names the organization of a request for an engine that saves conversations; undefined if its are not saved. */
   ownerOf?: ((organizationId: string) => string | undefined) | undefined
+  /** What is in the slots of an engine whose slots infer saves. */
+  slots?: EngineSlots | undefined
   /** Path that reports how many requests it works on; null for one that is assumed to stop cancelled ones at once. */
   healthPath: string | null
   /** Least milliseconds between two questions for its running requests. */

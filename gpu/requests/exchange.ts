@@ -62,6 +62,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #status = 0
   #refusalHeaders: IncomingHttpHeaders = {}
   #received = 0
+  /** Whether the engine has sent a part of its result: an event of a stream, or the whole answer. */
+  began = false
   #refusal: Buffer[] = []
   #paused = false
   /** Whether it was sent again after the engine had closed the connection. */
@@ -186,6 +188,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#connections.lastProgressAt = performance.now()
+    if (this.#received === 0 && this.#call.stream) this.began = chunk.includes('data: {')
     this.#received += chunk.length
     if (this.#phase === 'relaying') {
       if (!this.#call.stream && this.#received > this.#call.maxBytes) return this.#tooLong()
@@ -315,6 +318,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
 
   #end(succeeded: boolean): void {
     this.#phase = 'ended'
+    this.began ||= succeeded
     this.#refusal = []
     this.#connections.open.delete(this)
     this.#onEnd(succeeded)

@@ -14,6 +14,7 @@ import type { Energy, EnergyMark } from '../devices/energy.ts'
 import type { AdaptedCall } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
+import type { SlotHold } from './engine-slots.ts'
 import { UndiciExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
@@ -51,6 +52,7 @@ export class EngineLease implements Lease {
   #workPath: string | undefined
   #unfollow: (() => void) | undefined
   #sockets = new Set<EngineSocket>()
+  #slot: SlotHold | undefined
 
   constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
     this.engineId = resident.engineId
@@ -60,6 +62,7 @@ export class EngineLease implements Lease {
     this.#resident = resident
     this.#connections = connections
     this.#client = connections.take()
+    this.#slot = connections.options.slots?.hold()
     this.#options = options
     this.#energy = energy
     this.#mark = energy.take(resident.devices)
@@ -72,11 +75,19 @@ export class EngineLease implements Lease {
 
   open(call: EngineCall, listener: EngineListener): EngineExchange {
     const adapted = this.#connections.options.adapt?.(call, listener)
-    if (!adapted) return this.#openAsIs(call, listener)
-    return openDeferred(adapted, ready => this.#openAsIs(ready.call, ready.listener), listener)
+    if (!adapted) return this.#openPinned(call, listener)
+    return openDeferred(adapted, ready => this.#openPinned(ready.call, ready.listener), listener)
   }
 
-  /** Opens a request without adapting it. */
+  /** Opens a request in a slot of the engine that infer chooses, if it chooses any. */
+  #openPinned(call: EngineCall, listener: EngineListener): EngineExchange {
+    const pinned = this.#slot?.pin(call, listener, this.organizationId)
+    if (!pinned) return this.#openAsIs(call, listener)
+    if (!(pinned instanceof Promise)) return this.#openAsIs(pinned.call, pinned.listener)
+    return openDeferred(pinned, ready => this.#openAsIs(ready.call, ready.listener), listener)
+  }
+
+  /** Opens a request without changing it. */
   #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
     const { ownerOf } = this.#connections.options
     const owner = this.organizationId === undefined ? undefined : ownerOf?.(this.organizationId)
@@ -88,6 +99,7 @@ export class EngineLease implements Lease {
       succeeded => {
         if (succeeded) this.#succeeded = true
         this.#lastSucceeded = succeeded
+        this.#slot?.ended(exchange.began)
         if (this.#open === exchange) this.#open = undefined
       },
       owner,
@@ -133,7 +145,10 @@ export class EngineLease implements Lease {
     for (const socket of this.#sockets) socket.close()
     this.#connections.release(this.#client)
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
-    const notify = () => this.#options.onReleased(this.#resident, ranMs, this.#options.probe)
+    const notify = () => {
+      this.#slot?.release()
+      this.#options.onReleased(this.#resident, ranMs, this.#options.probe)
+    }
     if (this.#lastSucceeded) notify()
     else void this.#connections.untilReleased(this.#workPath).then(notify)
   }

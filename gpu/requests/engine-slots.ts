@@ -1,0 +1,335 @@
+import type { Log } from '../../core/log.ts'
+import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
+import type { SavingEngine } from '../caches/caches.ts'
+import { chooseSlot } from './choose-slot.ts'
+import { commonBytes, lengthOf, type MarkedPrompt, type PromptMarks, promptMarks } from './prompt-marks.ts'
+import type { SlotFile, SlotFiles } from './slot-files.ts'
+import type { SlotRoutes } from './slot-routes.ts'
+
+/** A shorter conversation is computed again about as fast as it is read. */
+const minTokens = 256
+/** A saved conversation is restored if it has at least so many bytes more of the prompt than the slot. */
+const minGain = 384
+/** Beyond the memory of its tokens a file has their numbers and a header. */
+const headerBytes = 64 << 10
+/** An engine that takes longer for one slot has a fault, milliseconds. */
+const patienceMs = 5_000
+
+interface Slot {
+  id: number
+  /** Whether a lease has it. */
+  held: boolean
+  /** Counts its requests. */
+  requests: number
+  usedAt: number
+  /** Whose conversation it has; undefined if it must not be saved, or nobody knows what it has. */
+  owner: string | undefined
+  marks: PromptMarks | undefined
+  /** The adapters of its last request, as JSON text. */
+  adapters: string
+  saved: boolean
+  /** Whether a request that names no slot may have changed it during the one that has it. */
+  disturbed: boolean
+  /** Files that it replaces when it is saved. */
+  replaces: string[]
+}
+
+export interface EngineSlotsOptions {
+  /** How many slots the engine has. */
+  count: number
+  files: SlotFiles
+  routes: SlotRoutes
+  /** Key of the hashes of prompts. */
+  markKey: string
+  /** Names an organization whose conversations may be saved; undefined for others. */
+  ownerOf: (organizationId: string) => string | undefined
+  /** Estimated bytes of the memory of one token, before a slot was saved. */
+  tokenBytes: number
+  /** Called when a restored slot turned out to have nothing: this build restores without an effect. */
+  useless: () => void
+  log: Log
+}
+
+/** A request that names its slot. */
+export interface PinnedCall {
+  call: EngineCall
+  listener: EngineListener
+}
+
+/**
+ * Knows what the slots of one engine have: every request names its slot, so what is saved of a slot is the conversation of
+ * the request that had it last, and nothing else. The engine compares tokens: a wrongly chosen slot or file costs time only.
+ */
+export function openEngineSlots(options: EngineSlotsOptions) {
+  const { files, routes, markKey, ownerOf, useless, log } = options
+  const slots: Slot[] = Array.from({ length: options.count }, (_, id) => ({
+    id,
+    held: false,
+    requests: 0,
+    usedAt: 0,
+    owner: undefined,
+    marks: undefined,
+    adapters: '',
+    saved: false,
+    disturbed: false,
+    replaces: [],
+  }))
+  let perToken = options.tokenBytes
+  let uses = 0
+  /** Requests that run and name no slot. */
+  let unpinned = 0
+  let isOff = false
+
+  function disturb(): void {
+    for (const slot of slots) {
+      slot.disturbed = true
+      slot.owner = undefined
+      slot.marks = undefined
+    }
+  }
+
+  function turnOff(): void {
+    isOff = true
+    useless()
+  }
+
+  async function restore(slot: Slot, owner: string, file: SlotFile): Promise<boolean> {
+    try {
+      await files.lend(owner, file, name => routes.restore(slot.id, name, patienceMs))
+      return true
+    } catch (thrown) {
+      await files.remove(owner, file.name)
+      if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT')
+        log.warn('A saved conversation could not be restored and was deleted', {}, thrown)
+      return false
+    }
+  }
+
+  /** Reads from the answer to the first request after a restore whether that had an effect. */
+  function checking(listener: EngineListener, owner: string, file: SlotFile, isWhole: boolean): EngineListener {
+    let cached = 0
+    let rest = ''
+    return {
+      accepted: (...answer) => listener.accepted(...answer),
+      failed: failure => listener.failed(failure),
+      chunk(bytes) {
+        if (cached === 0) {
+          const text = rest + bytes.toString('latin1')
+          for (const [, count] of text.matchAll(/"(?:cached_tokens|cache_n|cache)":\s*(\d+)[,}\s]/g))
+            cached = Math.max(cached, Number(count))
+          rest = text.slice(-40)
+        }
+        listener.chunk(bytes)
+      },
+      finished() {
+        if (cached === 0) {
+          void files.remove(owner, file.name).catch(() => {})
+          if (isWhole) turnOff()
+        }
+        listener.finished()
+      },
+    }
+  }
+
+  /** The slots whose conversations are worth saving, most recently used first. */
+  const unsaved = (): Slot[] =>
+    isOff
+      ? []
+      : slots
+          .filter(slot => !slot.held && !slot.saved && slot.owner !== undefined && slot.marks !== undefined)
+          .toSorted((a, b) => b.usedAt - a.usedAt)
+
+  const estimate = (tokens: number): number => Math.ceil(tokens * perToken) + headerBytes
+
+  /** Writes one slot. Resolves with its bytes; 0 if it was not kept. */
+  async function write(slot: Slot, owner: string, maxBytes: number): Promise<number> {
+    const { requests, marks, replaces } = slot
+    const name = files.newName()
+    try {
+      const tokens = await routes.save(slot.id, name, patienceMs)
+      // A request that came meanwhile may have been computed before: then it is the conversation of somebody else.
+      const isSame = slot.requests === requests && !slot.disturbed && slot.owner === owner
+      const kept = await files.keep(name, owner, marks!, isSame && tokens >= minTokens ? maxBytes : -1)
+      if (isSame) slot.saved = true
+      if (!kept) return 0
+      perToken = Math.max(perToken, (kept.bytes - headerBytes) / tokens)
+      for (const old of replaces) if (old !== kept.name) await files.remove(owner, old)
+      slot.replaces = [kept.name]
+      return kept.bytes
+    } catch (thrown) {
+      slot.saved = slot.requests === requests
+      await files.keep(name, owner, marks!, -1).catch(() => {})
+      log.warn('A conversation could not be saved', { slot: slot.id }, thrown)
+      return 0
+    }
+  }
+
+  const saving: SavingEngine = {
+    async pending() {
+      await files.read()
+      const tokens = unsaved().length > 0 ? await routes.tokens(patienceMs) : []
+      return unsaved().flatMap(slot => {
+        const count = tokens[slot.id] ?? Math.ceil(slot.marks!.length / 4)
+        return count < minTokens ? [] : [{ owner: slot.owner!, bytes: estimate(count) }]
+      })
+    },
+    async save({ maxBytes, maxMs }) {
+      const done = { saved: 0, bytes: 0 }
+      const left = new Map(Object.entries(maxBytes))
+      const startedAt = performance.now()
+      const tokens = await routes.tokens(patienceMs)
+      let msPerByte = 0
+      for (const slot of unsaved()) {
+        const { owner } = slot
+        // The engine computes or writes: requests do not wait for this.
+        if (slots.some(other => other.held) || unpinned > 0) break
+        const count = tokens[slot.id] ?? Math.ceil(slot.marks!.length / 4)
+        const wanted = estimate(count)
+        if (performance.now() - startedAt + wanted * msPerByte >= maxMs) break
+        const most = owner === undefined ? 0 : (left.get(owner) ?? 0)
+        if (owner === undefined || slot.held || count < minTokens || wanted > most) continue
+        const began = performance.now()
+        const bytes = await write(slot, owner, most)
+        if (bytes === 0) continue
+        msPerByte = (performance.now() - began) / bytes
+        left.set(owner, most - bytes)
+        done.saved++
+        done.bytes += bytes
+      }
+      return done
+    },
+  }
+
+  /** The slot of one lease: held until it is released. */
+  function hold() {
+    let slot: Slot | undefined
+    let owner: string | undefined
+    let isUnpinned = false
+    let runs = false
+    let restoring: Promise<unknown> | undefined
+
+    function free(): void {
+      if (slot) slot.held = false
+      slot = undefined
+      if (!isUnpinned) return
+      isUnpinned = false
+      unpinned--
+      disturb()
+    }
+
+    function take(prompt: MarkedPrompt | undefined, adapters: string): Slot | undefined {
+      const chosen = chooseSlot(
+        slots.map(one => ({
+          slot: one,
+          free: !one.held,
+          length: one.marks ? lengthOf(one.marks) : 0,
+          common: prompt && one.marks && one.adapters === adapters ? commonBytes(prompt, one.marks) : 0,
+          usedAt: one.usedAt,
+        })),
+      )?.slot
+      if (!chosen) return undefined
+      chosen.held = true
+      chosen.requests++
+      chosen.usedAt = ++uses
+      chosen.disturbed = unpinned > 0
+      return chosen
+    }
+
+    /** Lets the request choose any slot, of which then nobody knows what it has. */
+    function unpin(): void {
+      if (!isUnpinned) unpinned++
+      isUnpinned = true
+      disturb()
+    }
+
+    return {
+      /**
+       * Returns the request with its slot; a promise of it where a saved conversation is restored before. A few comparisons
+       * otherwise, and the hash of the prompt.
+       */
+      pin(
+        call: EngineCall,
+        listener: EngineListener,
+        organizationId: string | undefined,
+      ): PinnedCall | Promise<PinnedCall> {
+        const { method = 'POST', body } = call
+        if (method !== 'POST' || isOff) return { call, listener }
+        const isObject =
+          typeof body === 'string' ? body.startsWith('{') : body instanceof Uint8Array && body[0] === 0x7b
+        if (!isObject || runs) {
+          unpin()
+          return { call, listener }
+        }
+        free()
+        const sent = body as string | Uint8Array
+        const head = headOf(sent)
+        const adapters = /^\{("lora":\[[^\]]*\])/.exec(head)?.[1] ?? ''
+        const wanted = organizationId === undefined || isUnstored(sent) ? undefined : ownerOf(organizationId)
+        const ownLengths = wanted === undefined ? [] : files.lengths(wanted)
+        const lengths = slots.flatMap(({ marks }) => marks?.length ?? [])
+        const prompt = promptMarks(sent, markKey, [...lengths, ...ownLengths])
+        slot = take(prompt, adapters)
+        if (!slot) {
+          unpin()
+          return { call, listener }
+        }
+        runs = true
+        const mine = slot
+        // The engine starts with no adapter, and computes anew what it restored for a request with one.
+        owner = adapters === '' && prompt ? wanted : undefined
+        const common = prompt && mine.marks && mine.adapters === adapters ? commonBytes(prompt, mine.marks) : 0
+        const best = owner === undefined ? undefined : files.longest(owner, prompt!)
+        const gains = best && mine.adapters === '' && best.common >= common + minGain ? best : undefined
+        mine.replaces = owner === undefined ? [] : files.within(owner, prompt!)
+        // The engine would reuse what it has computed with other adapters.
+        const members = `"id_slot":${mine.id},${mine.adapters === adapters ? '' : '"cache_prompt":false,'}`
+        Object.assign(mine, { owner: undefined, marks: prompt && marksOf(prompt), adapters, saved: false })
+        const pinned = { ...call, body: withMember(sent, members) }
+        if (!gains) return { call: pinned, listener }
+        const restored = restore(mine, owner!, gains.file)
+        restoring = restored
+        const isWhole = gains.common === gains.file.marks.length
+        return restored.then(isRestored => ({
+          call: pinned,
+          listener: isRestored ? checking(listener, owner!, gains.file, isWhole) : listener,
+        }))
+      },
+      /** The request has ended. `began`: the engine has sent a part of its result, so its slot has this prompt. */
+      ended(began: boolean): void {
+        if (!runs) return
+        runs = false
+        if (slot && began && !slot.disturbed) slot.owner = owner
+        else if (slot) slot.marks = undefined
+      },
+      /** The engine works on it no more. */
+      release(): void {
+        if (restoring) void restoring.then(free)
+        else free()
+      },
+    }
+  }
+
+  return { hold, saving }
+}
+
+export type EngineSlots = ReturnType<typeof openEngineSlots>
+export type SlotHold = ReturnType<EngineSlots['hold']>
+
+const marksOf = ({ length, end, powers }: MarkedPrompt): PromptMarks => ({ length, end, powers })
+
+const headOf = (body: string | Uint8Array): string =>
+  typeof body === 'string'
+    ? body.slice(0, 600)
+    : Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, 600)).toString('latin1')
+
+/** Whether the request says that nothing of it may be stored. In a text of a body the quotes would be escaped. */
+function isUnstored(body: string | Uint8Array): boolean {
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return text.includes('"store":false')
+}
+
+/** Adds members, as JSON text with a comma, to the start of an object. */
+const withMember = (body: string | Uint8Array, members: string): string | Uint8Array =>
+  typeof body === 'string'
+    ? `{${members}${body.slice(1)}`
+    : Buffer.concat([Buffer.from(`{${members}`), body.subarray(1)])

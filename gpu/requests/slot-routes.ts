@@ -1,0 +1,83 @@
+import { Client } from 'undici'
+import { z } from 'zod'
+import { jsonOf } from '../../core/json.ts'
+import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
+import type { Endpoint } from '../launcher/launcher.ts'
+
+const Saved = z.object({ n_saved: z.number() })
+const Restored = z.object({ n_restored: z.number().min(1) })
+const Slots = z.array(z.object({ id: z.number(), n_prompt_tokens: z.number().optional() }))
+const Props = z.object({ total_slots: z.number(), build_info: z.string().default('') })
+const Computed = z.object({ id_slot: z.number() })
+
+/** More than any of these answers has. */
+const maxBytes = 4 << 20
+/** A first token may take long where the weights are still read from disk, milliseconds. */
+const probeMs = 30_000
+
+/**
+ * The routes of llama-server for its slots. All reject if it does not answer or refuses. Source: tried with v0.5.0, and
+ * tools/server/server-context.cpp.
+ */
+export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
+  async function ask<Answer>(
+    schema: z.ZodType<Answer>,
+    path: string,
+    timeoutMs: number,
+    body?: object,
+  ): Promise<Answer> {
+    const client = new Client(endpoint.origin, {
+      socketPath: endpoint.socketPath,
+      maxResponseSize: maxBytes,
+      allowH2: false,
+    })
+    try {
+      const response = await client.request({
+        path,
+        method: body ? 'POST' : 'GET',
+        headers: ['content-type', 'application/json', ...headers],
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      const text = await response.body.text()
+      if (response.statusCode >= 300) throw new Error(engineErrorIn(text).message)
+      return schema.parse(jsonOf(text))
+    } finally {
+      await client.destroy()
+    }
+  }
+  const act = <Answer>(schema: z.ZodType<Answer>, slot: number, action: string, timeoutMs: number, body: object) =>
+    ask(schema, `/slots/${slot}?action=${action}`, timeoutMs, body)
+
+  return {
+    /** Resolves with the number of tokens that it has written. */
+    save: async (slot: number, filename: string, timeoutMs: number): Promise<number> =>
+      (await act(Saved, slot, 'save', timeoutMs, { filename })).n_saved,
+    restore: async (slot: number, filename: string, timeoutMs: number): Promise<number> =>
+      (await act(Restored, slot, 'restore', timeoutMs, { filename })).n_restored,
+    /** The tokens in each slot, by its number; absent where the build does not say. */
+    async tokens(timeoutMs: number): Promise<(number | undefined)[]> {
+      const counts: (number | undefined)[] = []
+      for (const { id, n_prompt_tokens } of await ask(Slots, '/slots', timeoutMs)) counts[id] = n_prompt_tokens
+      return counts
+    },
+    /**
+     * Tries whether requests get the slots that they name, and whether slots can be saved. Resolves with the number of
+     * slots and the name of the build; rejects for a build that lacks one of these.
+     */
+    async probe(): Promise<{ count: number; build: string }> {
+      const { total_slots: count, build_info: build } = await ask(Props, '/props', probeMs)
+      // The same one twice: a build that chooses itself takes another the second time.
+      const slot = count - 1
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const body = { prompt: 'a', n_predict: 0, id_slot: slot, cache_prompt: false }
+        const computed = await ask(Computed, '/completion', probeMs, body)
+        if (computed.id_slot !== slot) throw new Error(`A request for slot ${slot} got slot ${computed.id_slot}.`)
+        await act(z.unknown(), slot, 'erase', probeMs, {})
+      }
+      return { count, build }
+    },
+  }
+}
+
+export type SlotRoutes = ReturnType<typeof slotRoutesAt>
