@@ -186,7 +186,14 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const flight = openSingleFlight(store.executions)
   const requesterOf = openRequesterOf({ store, plans })
   const jobs: Jobs = openJobs({
-    fallbackOf: openJobFallbacks({ registry, admission, requesterOf, spend, log }),
+    fallbackOf: openJobFallbacks({
+      registry,
+      admission,
+      requesterOf,
+      spend,
+      log,
+      etaMs: id => jobs.queueForecast(id).etaMs,
+    }),
     store,
     fleet,
     models: registry,

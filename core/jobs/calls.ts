@@ -100,8 +100,10 @@ export function openCalls(dependencies: {
   }
 
   /** Gives the call to another model: its hold is that of this model from now on. */
-  function substituted(call: RunningCall, before: Model, { admitted, attempt, reason }: Substitute) {
+  function substituted(call: RunningCall, before: Model, failure: Failure, { admitted, attempt, reason }: Substitute) {
     const { model, spender, hold } = admitted
+    const facts = { job: call.id, from: before.id, model: model.id, reason }
+    log.warn('A fallback answers a request', { ...facts, failure: failure.message })
     spend.release(call.id)
     // It was admitted already: what others hold since then does not end it.
     spend.hold(call.id, withoutLimits(spender), hold)
@@ -187,7 +189,7 @@ export function openCalls(dependencies: {
             }
             if ('refused' in slot) {
               const substitute = await fallbacks!.next(slot.refused, slot.waited)
-              if (substitute) ({ model, attempt } = substituted(call, model, substitute))
+              if (substitute) ({ model, attempt } = substituted(call, model, slot.refused, substitute))
               // It waits on as a call without fallbacks.
               else if (slot.waited) fallbacks = undefined
               else throw slot.refused
@@ -223,7 +225,7 @@ export function openCalls(dependencies: {
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {
             const substitute = await fallbacks.next(outcome.failure, false)
             if (substitute) {
-              ;({ model, attempt } = substituted(call, model, substitute))
+              ;({ model, attempt } = substituted(call, model, outcome.failure, substitute))
               attempts = 1
               continue
             }

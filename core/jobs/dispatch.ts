@@ -2,6 +2,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Demand, Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
+import type { WaitingJob } from '../store/store.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Refill } from './refill.ts'
 import { failsJobs, pauseMs } from './retry.ts'
@@ -34,6 +35,8 @@ export interface DispatchOptions {
   log: Log
   /** Runs the job of the entry, or fails it with the reason why it gets no slot. Calls `freed` once. */
   begin: (entry: RunningEntry, slot: Lease | Failure) => void
+  /** Called when the fleet refuses the jobs of a model, which wait. */
+  jobsRefused?: (modelId: string, failure: Failure) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
   /** How many slots jobs may occupy at once, in total and of one model. Calls are not limited by these. */
@@ -47,7 +50,8 @@ export interface DispatchOptions {
  * called at any time.
  */
 export function openDispatch(options: DispatchOptions) {
-  const { fleet, find, queue, calls, refill, suspects, log, begin, unwritten, slots, slotsPerModel } = options
+  const { fleet, find, queue, calls, refill, suspects, log, begin, jobsRefused, unwritten } = options
+  const { slots, slotsPerModel } = options
   const models = new Map<string, ModelDispatch>()
   /** Models whose demand was reported to the fleet. */
   const demanded = new Set<string>()
@@ -204,7 +208,10 @@ export function openDispatch(options: DispatchOptions) {
       // Not from here: the fleet is in the middle of its own decision.
       if (!find(modelId)) setImmediate(check, modelId)
       else if (failsJobs(reason)) setImmediate(failJobs, modelId, reason)
-      else pauseJobs(modelId, reason, true)
+      else {
+        pauseJobs(modelId, reason, true)
+        if (jobsRefused) setImmediate(jobsRefused, modelId, reason)
+      }
     },
   })
 
@@ -222,6 +229,15 @@ export function openDispatch(options: DispatchOptions) {
     /** A slot for a call if no entry waits: nearly every request takes this path, without a queue entry. */
     takeFree: (modelId: string, prompt?: string | Uint8Array): Lease | undefined =>
       queue.waits(modelId) ? undefined : fleet.take(modelId, undefined, undefined, prompt),
+    /** Fails a waiting job without a slot; false if no more jobs may run now. */
+    giveUp(job: WaitingJob, failure: Failure): boolean {
+      if (draining || room(job.modelId) === 0) return false
+      const entry = queue.takeWaiting(job)
+      if (!entry) return true
+      hold(job.modelId)
+      begin(entry, failure)
+      return true
+    },
     /** Call it when a job has released its slot. */
     freed(modelId: string): void {
       const full = held >= slots
@@ -234,6 +250,11 @@ export function openDispatch(options: DispatchOptions) {
     pause(modelId: string): Pause | undefined {
       const pause = models.get(modelId)?.pause
       return pause && { failure: pause.failure, forMs: Math.max(0, Math.ceil(pause.until - performance.now())) }
+    },
+    /** Why the fleet refuses the jobs of the model; undefined if it does not. */
+    refusal(modelId: string): Failure | undefined {
+      const pause = models.get(modelId)?.pause
+      return pause?.byFleet ? pause.failure : undefined
     },
     checkAllModels,
     held: (modelId?: string): number => (modelId === undefined ? held : (models.get(modelId)?.held ?? 0)),

@@ -20,7 +20,17 @@ export interface JobFallback {
   moved: () => void
 }
 
-/** Returns the model that does a job whose model has failed it; undefined if none may. Cheap for models without fallbacks. */
+/** A job waits for its model for longer than a fallback of that allows. */
+export class JobWaitsTooLong extends Failure {
+  constructor(modelId: string) {
+    super('no_capacity', `The job waits for '${modelId}' for longer than its fallbacks allow.`, { retryAfterMs: 100 })
+  }
+}
+
+/**
+ * Returns the model that does a job whose model has failed it, or for which it waits too long; undefined if none may. Cheap
+ * for models without fallbacks.
+ */
 export type FallbackOfJob = (job: JobRecord, failure: Failure) => Promise<JobFallback | undefined>
 
 /**
@@ -32,21 +42,25 @@ export function openJobFallbacks(dependencies: {
   admission: Pick<Admission, 'admit'>
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
   spend: Pick<JobSpend, 'hold' | 'release'>
+  /** Expected milliseconds until one more job of a model would start; null if unknown. */
+  etaMs: (modelId: string) => number | null
   log: Log
 }): FallbackOfJob {
-  const { registry, admission, requesterOf, spend, log } = dependencies
+  const { registry, admission, requesterOf, spend, etaMs, log } = dependencies
   return async (job, failure) => {
     const { id, task, modelId, organizationId, tokenId } = job
     const requested = job.fallbackReason === null ? modelId : job.requestedModel!
     const { fallbacks = [] } = registry.find(requested) ?? {}
-    const reason = fallbacks.length === 0 ? undefined : fallbackReason(failure, false)
+    const reason = fallbacks.length === 0 ? undefined : fallbackReason(failure, failure instanceof JobWaitsTooLong)
     if (reason === undefined) return undefined
     const after = fallbacks.findIndex(({ model }) => model === modelId) + 1
     const left = fallbacks.slice(after).filter(one => isFor(one, reason))
     const requester = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
     if (!requester) return undefined
-    for (const { model } of left)
+    for (const { model, wait } of left)
       try {
+        // It would wait as long for that one.
+        if (reason === 'wait' && (etaMs(model) ?? 0) > wait!) continue
         const estimate = ({ context_length }: Pick<Model, 'context_length'>) => {
           const contextLength = context_length ?? null
           const inputs = JSON.parse(job.inputs) as Record<string, unknown>
@@ -56,8 +70,8 @@ export function openJobFallbacks(dependencies: {
         const held = job.parent ? {} : { estimate }
         const kind = job.class === 'batch' ? 'line' : job.parent ? 'node' : 'job'
         const { spender, hold } = admission.admit(requester, { kind, task, modelId: model, ...held })
-        log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
         const moved = () => {
+          log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
           spend.release(id)
           spend.hold(id, withoutLimits(spender), hold)
         }

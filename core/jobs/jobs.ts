@@ -27,6 +27,7 @@ import type { FallbackOfJob } from './job-fallbacks.ts'
 import { firstWaitsFor, type JobProgress, progressOf, type WaitingFor } from './job-progress.ts'
 import { allLines, openLiveRuns } from './live-runs.ts'
 import { openQueue } from './queue.ts'
+import { openQueuedFallbacks } from './queued-fallbacks.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
@@ -57,7 +58,7 @@ export interface JobsOptions {
   weightOf: (organizationId: string) => number
   /** Called with each job that was submitted as deferred, for the owner that resumes it. */
   deferred?: (job: JobRecord) => void
-  /** Finds the model that does a job whose model has failed it; absent without fallbacks. */
+  /** Finds the model that does a job whose model has failed it, or for which it waits too long; absent without fallbacks. */
   fallbackOf?: FallbackOfJob
   /** Called with what work of a token has used, when it has ended. */
   used?: (tokenId: string, usage: Usage) => void
@@ -115,6 +116,7 @@ export function openJobs(options: JobsOptions) {
       }
     },
   })
+  const { fallbackOf = () => Promise.resolve(undefined) } = options
   const runs = openRuns({
     store: store.jobs,
     run,
@@ -130,7 +132,7 @@ export function openJobs(options: JobsOptions) {
     settled: spend.settle,
     ended,
     delayed: due.at,
-    fallbackOf: options.fallbackOf ?? (() => Promise.resolve(undefined)),
+    fallbackOf,
   })
   const dispatch = openDispatch({
     fleet,
@@ -141,9 +143,21 @@ export function openJobs(options: JobsOptions) {
     suspects,
     log,
     begin: (turn, slot) => runs.begin(turn, slot),
+    jobsRefused: (modelId, failure) => queuedFallbacks.refused(modelId, failure),
     unwritten: () => runs.size - dispatch.held(),
     slots,
     slotsPerModel,
+  })
+  const queuedFallbacks = openQueuedFallbacks({
+    queue,
+    store: store.jobs,
+    find: id => models.find(id),
+    activity: fleet.activity,
+    fallbackOf,
+    clock,
+    refusal: modelId => dispatch.refusal(modelId),
+    giveUp: (job, failure) => dispatch.giveUp(job, failure),
+    log,
   })
   const sweep = openSweep({
     sweep: () => store.jobs.sweep(clock.now(), sweptAtOnce, steady.now()),
@@ -159,6 +173,7 @@ export function openJobs(options: JobsOptions) {
     due.tick()
     refill.wake()
     dispatch.checkAllModels()
+    queuedFallbacks.tick()
   }, tickMs).unref()
 
   /** Adds jobs to the queue. */

@@ -210,6 +210,14 @@ export function openQueue(options: QueueOptions) {
       return charge(at, job, { classes, inOrder: !choice.aged, referenceStart })
     },
 
+    /** Takes a job that still waits here, out of order; undefined if it does not. */
+    takeWaiting(job: WaitingJob): RunningEntry | undefined {
+      const at = windows.find(job)
+      if (!at || taken.has(job.id) || !at.lane.window.some(({ id }) => id === job.id)) return undefined
+      windows.change(at, () => void withdraw(at.lane, job))
+      return charge(at, job, { classes: [job.class], inOrder: false })
+    },
+
     /** Charges a job that never waited here: it was created together with its claim. */
     chargeNew(job: WaitingJob): RunningEntry {
       const at = windows.lane(job)
@@ -307,6 +315,12 @@ export function openQueue(options: QueueOptions) {
         begun: (job, at) => void (Number.isFinite(begunAt.get(job)) || begunAt.set(job, at)),
         ageingMs,
       }),
+
+    /** The jobs of the model that are in memory and may run. */
+    jobsOf: (modelId: string): WaitingJob[] =>
+      Array.from(windows.queue(modelId)?.lanes.values() ?? []).flatMap(lane =>
+        lane.class === 'interactive' || suspended().has(lane.organizationId) ? [] : lane.window,
+      ),
 
     /** The models that have waiting entries, or had running ones. */
     models: (): string[] => Array.from(windows.all(), ([modelId]) => modelId),

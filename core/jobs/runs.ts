@@ -221,7 +221,9 @@ export function openRuns(options: RunsOptions) {
       now: facts.at,
       random: Math.random(),
     })
-    const fallback = decision.do === 'fail' && !overrun ? await fallbackOf(job, end) : undefined
+    // One without a slot has been given up for a fallback, or its model can never serve it.
+    const mayMove = facts.used === undefined ? !draining : decision.do === 'fail' && !overrun
+    const fallback = mayMove ? await fallbackOf(job, end) : undefined
     if (fallback) {
       await ends.moved(job, end, fallback, facts)
       return delayed(facts.at)

@@ -24,6 +24,8 @@ beforeAll(async () => {
       }),
       fakeModel('slow', [], { concurrency: 1, fallbacks: [{ model: 'good', when: [], wait: '200ms' }] }),
       fakeModel('loads', ['--ready-after', '60000'], { fallbacks: [{ model: 'good', when: [], wait: '300ms' }] }),
+      fakeModel('ends', [], { command: ['/bin/false', '{port}'], fallbacks: [{ model: 'good' }] }),
+      fakeModel('huge', [], { memory: '100TiB', fallbacks: [{ model: 'good' }] }),
       fakeModel('chain', ['--exit', '3'], { fallbacks: [{ model: 'dead' }, { model: 'good' }] }),
       fakeModel('alone', ['--exit', '3'], { fallbacks: [{ model: 'dead' }] }),
     ],
@@ -62,6 +64,8 @@ test('the fallback of a model that cannot be started answers, at its own price',
   expect(answer.status).toBe(200)
   expect(answer.body.model).toBe('good')
   expect(told(answer)).toEqual(['good', 'dead; failed'])
+  const line = app.lines.find(one => one.includes('A fallback answers a request'))
+  expect(line).toContain('"from":"dead","model":"good","reason":"failed"')
   expect(answer.record).toMatchObject({
     status: 'completed',
     model_id: 'good',
@@ -139,8 +143,8 @@ describe('a job', () => {
   const inputs = (content: string) => ({ messages: [{ role: 'user', content }] })
   const task = 'std/chat-completion'
 
-  async function run(model_id: string, content: string, token = app.secret) {
-    const made = await app.fetch('/api/jobs', { body: { task, model_id, inputs: inputs(content) }, token })
+  async function run(model_id: string, content: string, token = app.secret, more: object = {}) {
+    const made = await app.fetch('/api/jobs', { body: { task, model_id, inputs: inputs(content), ...more }, token })
     const { id } = (await made.json()) as { id: string }
     return (await (await app.fetch(`/api/jobs/${id}?wait=20`, { token })).json()) as Record<string, unknown>
   }
@@ -154,6 +158,42 @@ describe('a job', () => {
       fallback_reason: 'context',
       error: { code: 'context_length_exceeded' },
     })
+  })
+
+  test.each(['ends', 'huge'])('whose model cannot be started or placed is done by its fallback: %s', async model => {
+    expect(await run(model, 'Hello', app.secret, { max_attempts: 2 })).toMatchObject({
+      status: 'completed',
+      model_id: 'good',
+      requested_model: model,
+      fallback_reason: 'failed',
+      cost: 3e-6,
+    })
+    const line = app.lines.find(one => one.includes('A fallback does a job') && one.includes(`"from":"${model}"`))
+    expect(line).toContain('"model":"good","reason":"failed"')
+    expect(app.lines.filter(one => one.includes('could not be started') && one.includes(`"${model}"`))).toHaveLength(
+      model === 'ends' ? 2 : 0,
+    )
+  })
+
+  test('that waits longer for its model than allowed is done by the fallback', async () => {
+    expect(await run('loads', 'Hello')).toMatchObject({
+      status: 'completed',
+      model_id: 'good',
+      requested_model: 'loads',
+      fallback_reason: 'wait',
+    })
+  })
+
+  test('waits on where no fallback may do it', async () => {
+    const { secret } = await makeOrganization(app, { models: ['dead'] })
+    const made = await app.fetch('/api/jobs', {
+      body: { task, model_id: 'dead', inputs: inputs('Hello'), max_attempts: 1 },
+      token: secret,
+    })
+    const { id } = (await made.json()) as { id: string }
+    await run('dead', 'Hello', app.secret, { max_attempts: 1 })
+    const job = await app.fetch(`/api/jobs/${id}`, { token: secret })
+    expect(await job.json()).toMatchObject({ status: 'pending', model_id: 'dead' })
   })
 
   test('that goes to a fallback is one job, and nothing stays held', async () => {
