@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLimiter } from '../../core/accounts/limiter.ts'
@@ -305,7 +305,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     steady,
     log,
   })
-  writeServerFile(dataDir, server)
+  const announce = () => writeServerFile(dataDir, { ...server, config: resolve(path) })
+  announce()
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   let closing: Promise<void> | undefined
@@ -358,7 +359,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       try {
         if (https) {
           server.reloadCertificate()
-          writeServerFile(dataDir, server)
+          announce()
         }
       } catch (cause) {
         log.error('Reading the certificate again failed, so the previous one stays in use', {}, cause)

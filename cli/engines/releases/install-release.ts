@@ -9,7 +9,7 @@ import type { PullEvent } from '../../../core/models/hub/pull.ts'
 import { defaultRetryRules } from '../../../core/models/hub/requests.ts'
 import { isComplete, requireSpace, transfer } from '../../../core/models/hub/transfer.ts'
 import { environmentsFolder } from '../../../gpu/launcher/environment.ts'
-import type { BuildChoice } from './choose-build.ts'
+import { type BuildChoice, textOf } from './choose-build.ts'
 import { openReleaseDownload, type Release, type ReleaseFile, type ReleaseSource } from './find-release.ts'
 import {
   installedReleases,
@@ -37,8 +37,8 @@ interface InstallOptions extends FetchTools {
   release: Release
   chosen: Chosen
   dataDir: string
-  /** The file whose models may name versions. */
-  config: string
+  /** The files whose models may name versions. */
+  configs: readonly string[]
   /** A folder of the user that has the files; undefined to download them. */
   given: string | undefined
   /** Keep the current version for models that name none. */
@@ -89,7 +89,7 @@ export async function installRelease(options: InstallOptions): Promise<Installed
   return await withLock(`${folder}.lock`, { signal, onWait }, async () => {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
     // Read before anything changes: a wrong file is reported now.
-    const pinned = pinnedVersions(options.config, kind)
+    const pinned = options.configs.flatMap(config => [...pinnedVersions(config, kind)])
     const { trial, path } = await install(options, folder)
     const isCurrent = !options.beside || installedReleases(dataDir, kind).every(one => !one.isCurrent)
     if (isCurrent) await makeCurrent(dataDir, kind, options.release.version)
@@ -104,6 +104,11 @@ async function install(options: InstallOptions, folder: string): Promise<{ trial
   const { build, libraries } = chosen
   const path = join(folder, version)
   const present = installedReleases(dataDir, kind).find(one => one.version === version)
+  const isOther = present !== undefined && present.backend !== build.backend
+  if (options.beside && isOther && present.isCurrent)
+    throw invalidValue(
+      `${version} is the current version, for ${textOf(present)}: another build of it would replace it. Choose another version with --release, or leave out --beside.`,
+    )
   if (present?.backend === build.backend && present.backendVersion === build.backendVersion)
     return { trial: await tryAt(path, options), path }
   const downloads = join(folder, 'downloads')
@@ -126,8 +131,14 @@ async function install(options: InstallOptions, folder: string): Promise<{ trial
     await symlink(kind.name, join(temporary, 'bin', `${kind.name}-${version}`))
     const marker = markerOf(version, build, trial.says)
     await writeFile(join(temporary, marker.name), marker.text, { flush: true })
-    if (existsSync(path)) await rename(path, aside)
-    await rename(temporary, path)
+    const replaces = existsSync(path)
+    if (replaces) await rename(path, aside)
+    try {
+      await rename(temporary, path)
+    } catch (thrown) {
+      if (replaces) await rename(aside, path)
+      throw thrown
+    }
     await rm(downloads, { recursive: true, force: true })
     return { trial, path }
   } finally {

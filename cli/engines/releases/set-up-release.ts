@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { hostEnvironment } from '../../../core/config.ts'
 import { behindProxy } from '../../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { optionalText } from '../../../core/optional-file.ts'
 import { findGraphicsCards } from '../../../gpu/devices/graphics-cards.ts'
+import { runningServer } from '../../client/find-server.ts'
 import { openPullDisplay } from '../../models/pull.ts'
 import { refused, usageFailure } from '../../terminal/exit-codes.ts'
 import type { CommonOptions } from '../../terminal/options.ts'
@@ -157,6 +158,13 @@ function show(
   terminal.print(`${sizeText(bytes)} from ${printable(from)}${pointed}, into ${printable(options.target)}`)
 }
 
+/** The files whose models may name versions: that of the command, and that of a server which runs with another one. */
+function configsOf({ config, dataDir }: Located): string[] {
+  const own = resolve(config ?? join(dataDir, 'infer.yaml'))
+  const served = runningServer(dataDir)?.config
+  return [...new Set(served === undefined ? [own] : [own, served])]
+}
+
 type Tools = Pick<Parameters<typeof downloadFiles>[2], 'kind' | 'source' | 'signal' | 'onEvent'>
 
 async function fill(
@@ -194,7 +202,7 @@ async function place(
     release,
     chosen,
     dataDir,
-    config: options.config ?? join(dataDir, 'infer.yaml'),
+    configs: configsOf(options),
     given: folderOf(options),
     beside,
     host: hostEnvironment(),

@@ -57,9 +57,7 @@ export function chooseGpuBackend(
     if (fits) return { backend: fits.backend, why: `CUDA ${fits.cuda} for ${withDriver}`, advice: null }
     const needed = driverFor(nvidia.map(({ capability }) => capability))
     const advice = `CUDA needs driver ${needed} or newer here. ${driverAdvice(system)}`
-    // Vulkan cannot be restricted to one of several cards.
-    if (nvidia.length === 1) return { backend: 'vulkan', why: `Vulkan for ${withDriver}`, advice }
-    return missing(`The driver is too old for ${withDriver}`, advice)
+    return { backend: 'vulkan', why: `Vulkan for ${withDriver}`, advice }
   }
   if (fault !== null) return missing(fault.replace(/\.$/, ''), 'Run nvidia-smi and repair what it reports.')
   if (has('nvidia')) return missing('There is an NVIDIA card, and its driver is not installed', driverAdvice(system))

@@ -41,6 +41,8 @@ const processor = {
 
 interface InstallSettings {
   beside?: boolean
+  /** Further files whose models name versions. */
+  others?: readonly string[]
   wanted?: ReleaseBackend
   signal?: AbortSignal
   onStep?: (step: string) => void
@@ -65,7 +67,13 @@ async function setUp(
   const events: string[] = []
   async function install(
     version?: string,
-    { beside = false, wanted = 'cpu', signal = new AbortController().signal, onStep = () => {} }: InstallSettings = {},
+    {
+      beside = false,
+      others,
+      wanted = 'cpu',
+      signal = new AbortController().signal,
+      onStep = () => {},
+    }: InstallSettings = {},
   ) {
     const release = await findRelease(kind, version, source, signal)
     const files = release.files.map(({ name }) => name)
@@ -75,7 +83,7 @@ async function setUp(
       release,
       chosen,
       dataDir,
-      config,
+      configs: [config, ...(others ?? [])],
       source,
       given: undefined,
       beside,
@@ -242,6 +250,27 @@ test('a version beside the current one changes nothing for other models, and an 
   await install('b1')
   expect(versions()).toEqual(['b1 current'])
   expect(server.requests.slice(downloads).some(({ path }) => path.includes('/download/'))).toBe(false)
+})
+
+test('another build of the current version does not stand beside it', async () => {
+  const both = published('b1')
+  const vulkan = { 'llama-b1-bin-ubuntu-vulkan-x64.tar.gz': both.files[fileOf('b1')]! }
+  const { install, versions, folder } = await setUp([{ ...both, files: { ...both.files, ...vulkan } }])
+  await install('b1')
+  await expect(install('b1', { beside: true, wanted: 'vulkan' })).rejects.toThrow(
+    /^b1 is the current version, for the processor: another build of it would replace it. Choose another version/,
+  )
+  expect([versions(), readdirSync(folder).toSorted()]).toEqual([['b1 current'], ['b1', 'bin']])
+})
+
+test('the version of a model in the configuration of another server stays', async () => {
+  const { install, versions, dataDir } = await setUp([published('b1'), published('b2'), published('b3')])
+  const other = join(dataDir, 'other.yaml')
+  writeFileSync(other, JSON.stringify({ models: [{ id: 'm', engine: kind.name, source: '/m', engine_version: 'b1' }] }))
+  await install('b1')
+  await install('b2', { others: [other] })
+  expect(await install('b3', { others: [other] })).toMatchObject({ deleted: ['b2'] })
+  expect(versions()).toEqual(['b3 current', 'b1'])
 })
 
 test('stopped while it unpacks or tries, the next attempt completes it', async () => {

@@ -34,7 +34,7 @@ describe('the backend of a machine', () => {
     ['GTX 1080 with the newest driver that it has', nvidia(580, 6.1), 'cuda-12', /^CUDA 12/],
     ['RTX 5090, driver 570', nvidia(570, 12), 'vulkan', /CUDA needs driver 580/],
     ['two cards of different age', nvidia(590, 6.1, 8.6), 'cuda-12', /^CUDA 12 for 2 cards \(Card\)/],
-    ['two cards, old driver', nvidia(470, 8.6, 8.9), null, /^The driver is too old for 2 cards.*driver 525/s],
+    ['two cards, old driver', nvidia(470, 8.6, 8.9), 'vulkan', /^Vulkan for 2 cards.*driver 525/s],
     ['Kepler', nvidia(470, 3.5), 'vulkan', /^Vulkan/],
     ['unknown capability', nvidia(590, null), 'cuda', /^CUDA 13/],
     ['unknown driver', nvidia(null, 8.6), 'vulkan', /with driver of unknown version/],
