@@ -1,6 +1,8 @@
 import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/models/fleet.ts'
+import type { Model } from '../core/models/model.ts'
+import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
-import type { openEngineEffects } from './engine-effects.ts'
+import { type openEngineEffects, savesConversations } from './engine-effects.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import type { Resident } from './residency/model-state.ts'
@@ -63,4 +65,18 @@ export function copyState(
 }
 
 /** What the snapshot says where no conversations are saved. */
-export const nothingSaved = { conversations: 0, bytes: 0, limitBytes: 0, fault: null }
+const nothingSaved = { conversations: 0, bytes: 0, limitBytes: 0, fault: null }
+
+/** Copies what is saved of conversations. */
+export const copySaved = (
+  models: readonly Model[],
+  caches: Pick<Caches, 'of' | 'total'> | undefined,
+): FleetSnapshot['saved'] => ({
+  ...(caches?.total() ?? nothingSaved),
+  models: Object.fromEntries(
+    models.flatMap(model => {
+      const saved = savesConversations(model) ? caches?.of(model) : undefined
+      return saved ? [[model.id, saved]] : []
+    }),
+  ),
+})

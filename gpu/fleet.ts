@@ -13,7 +13,7 @@ import { openEngineEffects, savesConversations } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
 import type { FleetOptions } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
-import { copyState, noActivity, nothingSaved, nothingWaits } from './fleet-snapshot.ts'
+import { copySaved, copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -379,7 +379,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     snapshot: () => ({
       ...copyState(residents(), { memory, engines, pauses: paused, clock }),
       models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
-      saved: options.caches?.total() ?? nothingSaved,
+      saved: copySaved(models(), options.caches),
     }),
     deviceProcesses,
     output: launcher.outputs,

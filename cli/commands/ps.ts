@@ -5,6 +5,7 @@ import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { memoryNotes } from '../status/memory-notes.ts'
 import { deviceNotes, layersText, placementNotes } from '../status/placement-notes.ts'
+import { savedNotes, savedOf } from '../status/saved-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
@@ -14,13 +15,18 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description(
-      'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used.',
+      'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, and how many conversations are saved.',
     )
     .action(async ({ dataDir, json }) => {
       const { engines, models, devices, time } = await fetchStatus(openClient(dataDir))
-      if (json) return terminal.json({ engines })
+      if (json) return terminal.json({ engines, saved_conversations: savedOf(models) })
       for (const { paused } of devices) if (paused) terminal.remark(storedSentence(paused.reason))
-      if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
+      const saved = savedNotes(models)
+      if (engines.length === 0) {
+        terminal.remark('No model is loaded. See: infer ls')
+        for (const text of saved) terminal.remark(text)
+        return
+      }
       const measured = new Map(models.flatMap(({ model_id, benchmark }) => (benchmark ? [[model_id, benchmark]] : [])))
       const rate = measured.size > 0 ? ['tokens/s'] : []
       terminal.table(
@@ -34,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
-      for (const text of memoryNotes(engines)) terminal.remark(text)
+      for (const text of [...memoryNotes(engines), ...saved]) terminal.remark(text)
     })
   withExamples(command, [
     ['infer ps', 'as a table'],

@@ -265,8 +265,15 @@ export interface FleetSnapshot {
   leftDevices: readonly LeftDevice[]
   residents: ResidentSnapshot[]
   models: Record<string, ModelActivity>
-  /** `fault`: why nothing is saved although the configuration allows it, as a sentence; null otherwise. */
-  saved: SavedConversations & { limitBytes: number; fault: string | null }
+  /**
+   * `fault`: why nothing is saved although the configuration allows it, as a sentence; null otherwise. `models`: what is
+   * saved of each model whose engine saves conversations.
+   */
+  saved: SavedConversations & {
+    limitBytes: number
+    fault: string | null
+    models: Record<string, SavedConversations>
+  }
 }
 
 /** Measurements of the driver for a card, every few seconds. Null if it does not report one. */

@@ -277,7 +277,7 @@ export function openCaches(options: CachesOptions) {
     },
 
     /** What is saved in all, and how much may be. */
-    total(): FleetSnapshot['saved'] {
+    total(): Omit<FleetSnapshot['saved'], 'models'> {
       const all = { conversations: 0, bytes: 0, limitBytes: limitBytes(), fault: place?.reason ?? null }
       for (const { conversations, bytes } of counts.values()) {
         all.conversations += conversations

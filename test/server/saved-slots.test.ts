@@ -17,6 +17,7 @@ import { openApp } from '../../cli/server/app.ts'
 import { openLog } from '../../core/log.ts'
 import { optionalText } from '../../core/optional-file.ts'
 import { fakeEngine, fakeNeeds, startApp, type TestApp } from '../_app.ts'
+import { runInProcess } from '../cli/_in-process.ts'
 import { temporary } from '../gpu/launcher/_launch.ts'
 import { makeOrganization } from './_organization.ts'
 
@@ -126,6 +127,15 @@ test('a saved slot belongs to its organization, and ends with it', async () => {
   await ask(app, 'one', 'apples', {}, other.secret)
   await unload(app, 'one')
   expect(statesIn(app)).toHaveLength(1)
+  const env = { INFER_URL: app.url, INFER_TOKEN: app.secret }
+  expect((await runInProcess(['ps'], env)).stderr).toMatch(
+    /^No model is loaded.*\none: 1 conversation is saved, [\d.]+ KiB of main memory\.\n$/,
+  )
+  const { models } = (await (await app.fetch('/api/system/status')).json()) as Json
+  expect(models.map(({ saved_conversations }: Json) => saved_conversations)).toEqual([
+    { conversations: 1, bytes: expect.any(Number) },
+    { conversations: 0, bytes: 0 },
+  ])
   const [name] = statesIn(app)
   // Neither the other organization gets it, nor is what must not be stored saved or restored.
   expect((await ask(app, 'one', 'apples', { store: false })).cached).toBe(0)

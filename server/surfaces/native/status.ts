@@ -52,6 +52,13 @@ const ModelLoad = namedObject('ModelLoad', 'How much a model is used.', {
     'Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.',
   ),
   benchmark: nullable(ModelBenchmark, 'Its newest benchmark with its current settings; null before any.'),
+  saved_conversations: nullable(
+    z.object({
+      conversations: integer('How many are saved.'),
+      bytes: integer('Bytes of main memory that they use.'),
+    }),
+    'Conversations whose memory is saved: their next request computes only what is new. Null if its engine saves none.',
+  ),
   queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
   waits: nullable(
     z.object({
@@ -115,7 +122,7 @@ const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => nu
 
 function loadOf(
   model: Model,
-  { models, residents }: FleetSnapshot,
+  { models, residents, saved }: FleetSnapshot,
   { fleet, jobs, registry, throughput, timings }: Owners<'fleet' | 'jobs' | 'registry' | 'throughput' | 'timings'>,
 ): z.input<typeof ModelLoad> {
   const activity = models[model.id]
@@ -143,6 +150,7 @@ function loadOf(
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     benchmark: fleet.benchmark(model),
+    saved_conversations: saved.models[model.id] ?? null,
     queue_wait_ms: mean('queue'),
     waits: waits && {
       queue_ms: Math.round(waits.queueMs),
@@ -156,9 +164,11 @@ function loadOf(
   }
 }
 
-const savedConversations = ({ saved: { limitBytes, ...saved } }: FleetSnapshot) => ({
-  ...saved,
+const savedConversations = ({ saved: { conversations, bytes, limitBytes, fault } }: FleetSnapshot) => ({
+  conversations,
+  bytes,
   limit_bytes: limitBytes,
+  fault,
 })
 
 /** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */

@@ -44,7 +44,7 @@ test('ls and list list models, show shows one, ps lists the loaded ones, stop un
     )
   expect((await runInProcess(['ps'], env)).stdout.toString()).toMatch(/ busy +tokens\/s +loaded for /)
   expect((await run('stop', 'sound')).stdout).toBe("'sound' is unloaded.\n")
-  expect(json(await run('ps', '--json'))).toEqual({ engines: [] })
+  expect(json(await run('ps', '--json'))).toEqual({ engines: [], saved_conversations: [] })
 })
 
 test('stop without a model says how to stop the server', async () => {

@@ -100,7 +100,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       snapshot: (): FleetSnapshot => ({
         devices: [],
         leftDevices: [],
-        saved: { conversations: 0, bytes: 0, limitBytes: 0, fault: null },
+        saved: { conversations: 0, bytes: 0, limitBytes: 0, fault: null, models: {} },
         residents: [...models].map(([modelId, one]) => ({
           engineId: `wkr_${modelId}`,
           modelId,

@@ -14,6 +14,8 @@ export const overviewText = {
   engines: (device: string) => `Engines on ${device}`,
   noEngines: 'No engine is loaded here.',
   layers: (onGpu: number, total: number) => `${onGpu} of ${total} layers on GPUs`,
+  savedConversations: (count: number, size: string) =>
+    `${count} ${count === 1 ? 'conversation' : 'conversations'} saved (${size})`,
   engineSlots: (busy: number, slots: number) => `${busy} of ${slots} ${slots === 1 ? 'slot' : 'slots'} busy`,
   gpuSetup: {
     title: 'Set up the GPUs',

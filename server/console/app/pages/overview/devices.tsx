@@ -12,21 +12,43 @@ import { memoryUse } from './memory-use.ts'
 
 type Device = Schema<'DeviceStatus'>
 type Engine = Schema<'EngineStatus'>
+type Saved = Schema<'ModelLoad'>['saved_conversations']
 
-/** The devices with their memory, and the engines on them. */
-export function Devices({ devices, engines }: { devices: readonly Device[]; engines: readonly Engine[] }) {
+/** The devices with their memory, and the engines on them with the conversations that are saved of their models. */
+export function Devices({
+  devices,
+  engines,
+  models,
+}: {
+  devices: readonly Device[]
+  engines: readonly Engine[]
+  models: readonly Schema<'ModelLoad'>[]
+}) {
+  const saved = new Map(models.map(model => [model.model_id, model.saved_conversations]))
   return (
     <ul className="grid gap-3 lg:grid-cols-2">
       {devices.map(device => (
         <li key={device.id} className="border-line bg-surface min-w-0 rounded-lg border p-3">
-          <DeviceView device={device} engines={engines.filter(engine => engine.devices.includes(device.id))} />
+          <DeviceView
+            device={device}
+            engines={engines.filter(engine => engine.devices.includes(device.id))}
+            saved={saved}
+          />
         </li>
       ))}
     </ul>
   )
 }
 
-function DeviceView({ device, engines }: { device: Device; engines: readonly Engine[] }) {
+function DeviceView({
+  device,
+  engines,
+  saved,
+}: {
+  device: Device
+  engines: readonly Engine[]
+  saved: ReadonlyMap<string, Saved>
+}) {
   const use = memoryUse(device)
   const parts = (['own', 'foreign', 'reserved'] as const).map(of => ({
     name: overviewText.memoryParts[of],
@@ -64,7 +86,13 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
       ) : (
         <ul aria-label={overviewText.engines(device.name)} className="divide-line mt-2 divide-y">
           {engines.map(engine => (
-            <EngineRow key={engine.id} engine={engine} device={device.id} />
+            <EngineRow
+              key={engine.id}
+              engine={engine}
+              device={device.id}
+              conversations={saved.get(engine.model_id)?.conversations ?? 0}
+              savedBytes={saved.get(engine.model_id)?.bytes ?? 0}
+            />
           ))}
         </ul>
       )}
@@ -72,7 +100,17 @@ function DeviceView({ device, engines }: { device: Device; engines: readonly Eng
   )
 }
 
-const EngineRow = memo(function EngineRow({ engine, device }: { engine: Engine; device: string }) {
+const EngineRow = memo(function EngineRow({
+  engine,
+  device,
+  conversations,
+  savedBytes,
+}: {
+  engine: Engine
+  device: string
+  conversations: number
+  savedBytes: number
+}) {
   const { model_id: model, state, slots, busy, placement } = engine
   const memory = engine.device_memory_bytes[engine.devices.indexOf(device)] ?? engine.memory_bytes
   return (
@@ -81,6 +119,7 @@ const EngineRow = memo(function EngineRow({ engine, device }: { engine: Engine; 
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
         {placement.layers !== null && ` · ${overviewText.layers(placement.gpu_layers ?? 0, placement.layers)}`}
+        {conversations > 0 && ` · ${overviewText.savedConversations(conversations, sizeText(savedBytes))}`}
       </span>
       {state !== 'ready' && <EngineStateView state={state} />}
       <span className="flex items-center gap-2">

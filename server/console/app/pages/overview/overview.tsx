@@ -72,7 +72,7 @@ function MachineCard() {
         {({ devices, engines, models }) => (
           <>
             <Section title={overviewText.devices}>
-              <Devices devices={devices} engines={engines} />
+              <Devices devices={devices} engines={engines} models={models} />
             </Section>
             <Section title={overviewText.models}>
               <ModelQueues models={models} />
