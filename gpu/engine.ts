@@ -174,10 +174,11 @@ async function poll(
 
 /**
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory.` It quotes no output, which may
- * contain another caller's request. After a signal the output does not explain the end, so no class is added.
+ * contain another caller's request. After a signal the output does not explain the end, so no class is added, but for
+ * that by which a program ends itself.
  */
 export function exitReason({ status, lastError, hint }: ProcessExit): string {
-  const fault = status.startsWith('SIG') ? undefined : faultClass(lastError)
+  const fault = status.startsWith('SIG') && status !== 'SIGABRT' ? undefined : faultClass(lastError)
   return `Engine exited (${status})${fault ? `: ${fault}` : ''}.${hint ? ` ${hint}` : ''}`
 }
 

@@ -190,6 +190,12 @@ const referencePattern = /root cause/i
 const namedErrorPattern = /\b\w*(error|exception): /i
 const referenceLines = 1_000
 
+/** llama.cpp, and what is built on it, ends with errors that name no cause, after the line about memory that it lacks. */
+const wholePattern = /failed to (load|create|initiali[sz]e)( \w+)? (model|context)|model loading error/i
+const memoryPattern = /(failed|unable) to allocate|allocation of size \d+ failed|out ?of ?(\w+ ?)?memory/i
+/** It goes on without. */
+const sparedPattern = /pinned/i
+
 /** Programs in Rust print their error, `Caused by:` and one line for each cause, the last of which names no thing. */
 const causesPattern = /^Caused by:$/
 const causePattern = /^\s+(?:\d+: )?(?=\S)/
@@ -206,13 +212,20 @@ function errorWithCauses(lines: readonly string[]): string | undefined {
 
 /**
  * Returns the line that best explains why a process ended: an error with its causes, else the last line that mentions an
- * error, else the last. If that one refers to a root cause, the last named error before it.
+ * error, else the last. If that one refers to a root cause, the last named error before it; if it only says that all has
+ * failed, the last one before it about memory.
  */
 export function lastError(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noisePattern.test(line))
   const last = errorWithCauses(recent) ?? recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
   const isCause = (line: string): boolean => namedErrorPattern.test(line) && !referencePattern.test(line)
-  const lineText = (referencePattern.test(last) ? lines.slice(-referenceLines).findLast(isCause) : undefined) ?? last
+  const isMemory = (line: string): boolean => memoryPattern.test(line) && !sparedPattern.test(line)
+  const cause = referencePattern.test(last)
+    ? lines.slice(-referenceLines).findLast(isCause)
+    : wholePattern.test(last)
+      ? (recent.findLast(isMemory) ?? lines.slice(-40).findLast(isMemory))
+      : undefined
+  const lineText = cause ?? last
   // API callers see this line: remove control characters and limit the length.
   return lineText
     .replaceAll(/\p{Cc}\[[0-9;]*m/gu, '')

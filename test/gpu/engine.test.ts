@@ -156,6 +156,8 @@ test('one that ignores SIGTERM is killed after its grace period, and at once whe
 test.for<[status: string, lastError: string, reason: string]>([
   ['SIGKILL', "error: the prompt 'my diagnosis is …' is too long: out of memory", 'Engine exited (SIGKILL).'],
   ['SIGSEGV', 'failed to decode /home/ann/letter.txt', 'Engine exited (SIGSEGV).'],
+  ['SIGABRT', 'vk::Device::allocateMemory: ErrorOutOfDeviceMemory', 'Engine exited (SIGABRT): out of memory.'],
+  ['SIGABRT', 'GGML_ASSERT(n > 0) failed', 'Engine exited (SIGABRT).'],
   ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1).'],
   ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory.'],
   ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing.'],

@@ -7,7 +7,7 @@ const gpuError = 'the GPU reported an error'
  */
 const classes: readonly [says: RegExp, sentence: string][] = [
   [
-    /out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|(not enough|no available) memory/i,
+    /out ?of ?(\w+ ?)?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|(not enough|no available) memory/i,
     outOfMemory,
   ],
   // vLLM, of memory on the card, main memory, and the part that is left for its cache.

@@ -88,6 +88,45 @@ describe('lastError', () => {
     ],
     ['not the lines of the shell', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
     [
+      'the memory that llama.cpp did not get, for which it then fails as a whole',
+      [
+        'ggml_vulkan: Device memory allocation of size 268435456 failed.',
+        'ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory',
+        '{"level":"error","message":"llama.cpp","text":"alloc_tensor_range: failed to allocate Vulkan0 buffer of size 268435456"}',
+        '{"level":"error","message":"llama.cpp","text":"llama_init_from_model: failed to initialize the context"}',
+        'Error: The model cannot chat: Failed to create context.',
+      ],
+      'ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory',
+    ],
+    [
+      'the same in the words of its server',
+      [
+        'ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0: cudaMalloc failed: out of memory',
+        'llama_model_load: error loading model: unable to allocate CUDA0 buffer',
+        'llama_model_load_from_file_impl: failed to load model',
+        'main: exiting due to model loading error',
+      ],
+      'llama_model_load: error loading model: unable to allocate CUDA0 buffer',
+    ],
+    [
+      'the same of an engine that logs in JSON',
+      [
+        '{"level":"error","message":"llama.cpp","text":"alloc_tensor_range: failed to allocate CPU buffer of size 1024"}',
+        'Error: The model cannot chat: Failed to create context.',
+      ],
+      '{"level":"error","message":"llama.cpp","text":"alloc_tensor_range: failed to allocate CPU buffer of size 1024"}',
+    ],
+    [
+      'not memory that it can do without',
+      ['ggml_cuda_host_malloc: failed to allocate 1.00 MiB of pinned memory: out of memory', 'failed to load model'],
+      'failed to load model',
+    ],
+    [
+      'not memory that was missing before another error',
+      ['failed to allocate buffer', 'error: invalid argument: --x'],
+      'error: invalid argument: --x',
+    ],
+    [
       'the root cause that the last errors refer to, of another process and far above',
       [
         '(VllmWorker-0 pid=38) ERROR [multiproc_executor.py:953] ValueError: Available memory is less than desired',
