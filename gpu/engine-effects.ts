@@ -24,6 +24,7 @@ import { type Adapter, type Backend, generates } from './presets/preset.ts'
 import { missingRoute, presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
+import { engineRoute, openEngineAdapters } from './requests/engine-adapters.ts'
 import { fetchDescription } from './requests/health.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
@@ -44,6 +45,8 @@ export interface EngineEffectOptions {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
+  /** A model as it is configured now; undefined if it is not offered. */
+  configured: (modelId: string) => Model | undefined
   /** Keeps which files an engine has refused for good. */
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
   /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
@@ -301,22 +304,37 @@ function connectionOptionsOf(
   resident: Resident,
   { engine, conversations }: Pick<Running, 'engine' | 'conversations'>,
   adapt: Adapter | undefined,
-  { cancelGraceMs, caches, log, events }: EngineEffectOptions,
+  { cancelGraceMs, caches, configured, log, events }: EngineEffectOptions,
 ): ConnectionOptions {
   const { engineId, serves } = resident
   const { model } = serves
   const preset = presetOf(model)
+  const { upstreamId, adapterPrefix = '' } = preset.traits(model)
   const fields = { model: model.id, engine: engineId }
+  const endpoint = engine.endpoint()!
+  const headers = ['content-type', 'application/json', ...engine.options.headers]
+  const nameAdapter =
+    preset.adapters &&
+    openEngineAdapters({
+      support: preset.adapters,
+      configured: () => configured(model.id),
+      isReplaced: () => serves.retired,
+      started: resident.placement.plan?.adapters?.list ?? [],
+      upstreamId,
+      prefix: adapterPrefix,
+      post: engineRoute(endpoint, headers),
+    })
   return {
     engineId,
     modelId: model.id,
-    endpoint: engine.endpoint()!,
-    headers: ['content-type', 'application/json', ...engine.options.headers],
+    endpoint,
+    headers,
     noProgressMs: model.no_progress,
     keepAliveMs: preset.keepAliveMs,
     isOwnProcess: engine.options.address === undefined,
     failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
     adapt,
+    nameAdapter,
     ownerOf:
       conversations === undefined || preset.savesSlots
         ? undefined

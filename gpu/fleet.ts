@@ -105,6 +105,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     launcher,
     memory,
     environment,
+    configured: modelId => models().find(({ id, enabled }) => id === modelId && enabled),
     refused,
     backendOf: backends.found,
     placementOf,
@@ -299,6 +300,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
+      adapters: (state.placement.plan?.adapters?.list ?? []).map(({ id, bytes, fault = null }) => ({
+        id,
+        bytes,
+        fault,
+      })),
       saved: savesConversations(model) ? (options.caches?.of(model) ?? null) : null,
     }
   }

@@ -16,7 +16,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'installation', summary: 'install, upgrade and uninstall' },
       { topic: 'web-console', summary: 'sign in and work in the browser' },
       { topic: 'models', summary: 'the catalog; add, test and remove models' },
-      { topic: 'model-names', summary: 'aliases, profiles and fallbacks of models' },
+      { topic: 'model-names', summary: 'aliases, profiles, LoRA adapters and fallbacks' },
     ],
   },
   {

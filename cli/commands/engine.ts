@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { type Log, openLog } from '../../core/log.ts'
 import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { conversationTask, type TextTask, textTasks } from '../../core/schemas/task.ts'
-import { gpuUses, maxGuess } from '../../gpu/engines/gguf/options.ts'
+import { type AdapterFile, gpuUses, maxGuess } from '../../gpu/engines/gguf/options.ts'
 import { flashUses } from '../../gpu/engines/gguf/sizing.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { define as defineList } from '../engines/list.ts'
@@ -47,14 +47,24 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')
+    .option(
+      '--adapter <name=scale=path>',
+      'a LoRA adapter that requests name as their model, repeatable',
+      collectAdapters,
+    )
     .option('--conversations <folder>', 'save the memory of conversations here; default: save none')
-    .action(({ task, threads, backends, ...options }) =>
+    .action(({ task, threads, backends, adapter: adapters, ...options }) =>
       runEngine(terminal, async (key, log) => {
         const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
         const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
         const { findEngineBackend } = await import('../../gpu/engines/gguf/find-engine-backend.ts')
         const chosen = await findEngineBackend(options.gpu, backends, terminal.environment, log)
-        const settings = { threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? [conversationTask], key }
+        const settings = {
+          threads: threads ?? cpuDevice().cores ?? 1,
+          tasks: task ?? [conversationTask],
+          adapters,
+          key,
+        }
         await runGgufEngine({ ...options, ...chosen, ...settings }, { log })
       }),
     )
@@ -142,6 +152,15 @@ function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] 
   const task = textTasks.find(one => one === text)
   if (!task) throw usageFailure(`There is no task '${text}'. Tasks: ${textTasks.join(', ')}.`)
   return [...(before ?? []), task]
+}
+
+function collectAdapters(text: string, before: AdapterFile[] | undefined): AdapterFile[] {
+  const [, name, scale, path] = /^([^=]+)=(-?[\d.]+)=(.+)$/.exec(text) ?? []
+  if (name === undefined || path === undefined || Number.isNaN(Number(scale)))
+    throw usageFailure(
+      `'${text}' is no adapter. Write its name, its scale and its file: support=1=/models/support.gguf`,
+    )
+  return [...(before ?? []), { name, scale: Number(scale), path }]
 }
 
 function readBytes(text: string): number {

@@ -8,6 +8,7 @@ import { editConfigFile, previewConfigEdit } from '../../core/models/config-file
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { modelIdPattern } from '../../core/models/model-id.ts'
+import { namesOf } from '../../core/models/model-names.ts'
 import { Bytes, sizeAdvice } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
@@ -25,6 +26,8 @@ import { openPullDisplay, withDownload, withTokenFile } from './pull.ts'
 import { isOffered } from './status.ts'
 
 export interface AddOptions extends GivenSettings, CommonOptions {
+  /** The base model of a LoRA adapter. */
+  adapterOf?: string
   yes?: boolean
   /** Add it although it does not fit this machine. */
   force?: boolean
@@ -73,6 +76,7 @@ export function define(command: Command, terminal: Terminal, offers: Offers): vo
     .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
     .option('--engine <name>', 'engine that runs it; default: one that is installed')
     .option('--memory <size>', 'device memory to book instead of the estimate, such as 24GB', readSize)
+    .option('--adapter-of <id>', 'add a LoRA as an adapter of this model: a GGUF file, or a folder for vllm and sglang')
     .option('--comfyui <where>', 'folder of the ComfyUI that runs the graph, or its address')
     .option('--config <path>', 'the file to add it to; default: infer.yaml in the data directory')
     .option('--dry-run', 'print the lines that would be added to the file, and change nothing')
@@ -92,6 +96,7 @@ export function define(command: Command, terminal: Terminal, offers: Offers): vo
     ['infer model add meta-llama/Llama-3.1-8B-Instruct', 'for vLLM; says how to install it'],
     ['infer model add comfyui:flux.json --comfyui /opt/ComfyUI', 'a graph that was exported in API format'],
     ['infer model add ~/models/flux1-dev-Q8_0.gguf', 'an image model, for sd-server'],
+    ['infer model add ./support.gguf --adapter-of qwen3-8b', 'a LoRA, as a model of its base'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'with your settings, without a question'],
   ])
 }
@@ -111,6 +116,11 @@ export async function addAnywhere(
     return addElsewhere(model, options, terminal, signal)
   }
   const dataDir = dataDirectory(options.dataDir)
+  const { adapterOf } = options
+  if (adapterOf !== undefined) {
+    const { addAdapter } = await import('./add-adapter.ts')
+    return addAdapter(what, { ...options, adapterOf, dataDir }, terminal, signal)
+  }
   // Before the settings are chosen, which depend on where the model will run.
   if (!options.json && !options.dryRun && !options.withoutQuestion && (options.engine ?? 'gguf') === 'gguf')
     await offerBackend?.(dataDir, signal)
@@ -209,7 +219,7 @@ export async function addOne(
 
   const { propose } = await import('./proposal.ts')
   const { usesLlamaServer } = await import('./proposal.ts')
-  const taken = new Set(models.map(({ id }) => id))
+  const taken = new Set(models.flatMap(namesOf))
   const keepsToys = options.toys === true && models.length === 0
   const editOf = (entry: ModelEntry) => (text: string, name: string) =>
     addModel(keepsToys ? offerToys(text, name) : text, entry, name)

@@ -60,8 +60,9 @@ export async function addElsewhere(
 }
 
 /** Throws usage for an option that only the machine of the server has. */
-function refuseLocalOptions({ config, tokenFile, comfyui }: AddOptions, url: string): void {
-  const option = Object.entries({ config, 'token-file': tokenFile, comfyui }).find(([, value]) => value !== undefined)
+function refuseLocalOptions({ config, tokenFile, comfyui, adapterOf }: AddOptions, url: string): void {
+  const local = { config, 'token-file': tokenFile, comfyui, 'adapter-of': adapterOf }
+  const option = Object.entries(local).find(([, value]) => value !== undefined)
   if (option)
     throw usageFailure(
       `--${option[0]} is for the machine of the server, but INFER_URL is set to ${url}. Run the command there, or remove the option.`,

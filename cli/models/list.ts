@@ -61,20 +61,23 @@ async function configured(path: string | undefined, dataDir: string): Promise<Mo
   const config = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined, traitsOf)
   const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
   const listed = [...registry.names()].flatMap(one => (one.kind === 'alias' ? [] : [one.listed]))
-  return listed.map(({ id, modelId, kind, aliases = [], enabled, tasks, engine, slug, context_length, price }) => ({
-    model_id: id,
-    profile_of: kind === 'profile' ? modelId : null,
-    aliases: kind === 'profile' ? [] : aliases,
-    enabled,
-    tasks,
-    engine,
-    slug: slug ?? null,
-    context_length: context_length ?? null,
-    region: registry.catalog().get(id)?.region ?? null,
-    // What is not priced is left out.
-    price: hasPrice(price) ? ({ currency: config.currency, ...price } as Api['ModelPrice']) : null,
-    status: enabled ? 'configured' : 'disabled',
-  }))
+  return listed.map(
+    ({ id, modelId, kind, adapterId, aliases = [], enabled, tasks, engine, slug, context_length, price }) => ({
+      model_id: id,
+      profile_of: kind === 'profile' ? (adapterId ?? modelId) : null,
+      adapter_of: kind === 'adapter' ? modelId : null,
+      aliases: kind === 'profile' ? [] : aliases,
+      enabled,
+      tasks,
+      engine,
+      slug: slug ?? null,
+      context_length: context_length ?? null,
+      region: registry.catalog().get(id)?.region ?? null,
+      // What is not priced is left out.
+      price: hasPrice(price) ? ({ currency: config.currency, ...price } as Api['ModelPrice']) : null,
+      status: enabled ? 'configured' : 'disabled',
+    }),
+  )
 }
 
 /** Maximum characters of the tasks in a terminal, without the number of further ones. */
@@ -95,9 +98,10 @@ function rowOf(model: ModelStatus, hasRegions: boolean, { paint, isTerminal }: T
 }
 
 /** Returns what else is known of the name of a model, and of its other names. */
-function namesText({ profile_of, aliases = [] }: ModelStatus): string {
+function namesText({ profile_of, adapter_of, aliases = [] }: ModelStatus): string {
   if (profile_of != null) return `profile of ${profile_of}`
-  return aliases.length > 0 ? `also ${aliases.join(', ')}` : ''
+  const of = adapter_of == null ? [] : [`adapter of ${adapter_of}`]
+  return [...of, ...(aliases.length > 0 ? [`also ${aliases.join(', ')}`] : [])].join(', ')
 }
 
 /** Returns the first tasks of a model without their prefixes, and how many more it has: `text-to-image +10`. */

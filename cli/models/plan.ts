@@ -55,9 +55,14 @@ function planLines(plan: Plan, paint: Paint): string[] {
       : `schedule: kept loaded until ${timeText(until * 1_000)}`,
   )
   const threads = plan.threads === null ? [] : [`threads ${plan.threads.count} (${printable(plan.threads.reason)})`]
+  // An older server has none.
+  const adapters = (plan.adapters ?? []).map(({ model_id, bytes, fault }) => {
+    const size = bytes === null ? '' : `, ${sizeText(bytes)}`
+    return `adapter ${printable(model_id)}${fault === null ? size : `: ${storedSentence(fault)}`}`
+  })
   const saved = savedLines(plan.saved_conversations)
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  const faint = [...figuresLines(figures), ...threads, ...schedule, ...saved, ...measured]
+  const faint = [...figuresLines(figures), ...threads, ...adapters, ...schedule, ...saved, ...measured]
   return [...lines, '', ...faint.map(paint.faint)]
 }
 

@@ -84,7 +84,7 @@ async function proposeGguf(located: Located, given: GivenSettings, around: Propo
   if (!purpose)
     throw new Failure(
       'invalid_value',
-      `'${path}' is not a model, but ${article(header.kind)} that belongs to one. Add the model itself, with llama-server as its engine if it needs this file.`,
+      `'${path}' is not a model, but ${article(header.kind)} that belongs to one. ${header.kind === 'adapter' ? 'Add that model first, then this file: infer model add <file> --adapter-of <id>' : 'Add the model itself, with llama-server as its engine if it needs this file.'}`,
     )
   const { engine, args, advice } = withProjector(located, given, dataDir)
   const entry: ModelEntry = {

@@ -102,8 +102,8 @@ export function openAdmission(options: {
   const { registry, room, bodies, tokenLimiter, spend, batchPriceFactor = 1 } = options
   function allowed({ token }: Requester, name: string): boolean {
     if (token.models === null) return true
-    const { kind, modelId } = registry.catalog().get(name)?.named ?? { kind: 'id' as const, modelId: name }
-    return nameAllowed(token.models, { id: name, kind, modelId })
+    const named = registry.catalog().get(name)?.named ?? { kind: 'id' as const, modelId: name }
+    return nameAllowed(token.models, { id: name, ...named })
   }
 
   function requireBudget({ spender, hold }: Admitted): void {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { sameAdapters } from './adapter.ts'
 import type { Model } from './model.ts'
 
 /**
@@ -35,7 +36,11 @@ export const needsNewEngine = (field: string): boolean => !serverFields.has(fiel
 /** Whether an engine that was started with one configuration of a model can also serve the other. */
 export function sameEngine(before: Model, after: Model): boolean {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Model)[])
-  return [...fields].every(field => !needsNewEngine(field) || isDeepStrictEqual(before[field], after[field]))
+  return [...fields].every(
+    field =>
+      !needsNewEngine(field) ||
+      (field === 'adapters' ? sameAdapters(before, after) : isDeepStrictEqual(before[field], after[field])),
+  )
 }
 
 /** Ids of models by the kind of change. Enabling or disabling a model counts as added or removed. */

@@ -35,7 +35,8 @@ export const sections = {
   own: { title: 'Models: name and tasks', about: 'The name of a model and its tasks.' },
   names: {
     title: 'Models: further names',
-    about: 'Other names of a model, with other defaults and prices, and the models that answer in its place.',
+    about:
+      'Other names of a model, with other defaults and prices, its LoRA adapters, and the models that answer in its place.',
   },
   launch: { title: 'Models: engine', about: 'How the engine of a model is started, and what it can access.' },
   residency: { title: 'Models: memory, slots and time', about: 'Devices, memory, slots and timeouts of a model.' },

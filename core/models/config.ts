@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { PlanSettings } from '../accounts/plans.ts'
 import { Limits, section } from '../config.ts'
 import { Failure, invalidValue } from '../failure.ts'
+import { listOf } from '../json.ts'
 import { listenPattern } from '../listen-address.ts'
 import { isNetwork } from '../network-address.ts'
 import { Duration } from '../quantities.ts'
 import { readYaml } from '../read-yaml.ts'
 import { regionLabels } from '../schemas/region.ts'
-import { conversationTask } from '../schemas/task.ts'
+import { adapterFault, adapterTasks, withAdapters } from './adapter.ts'
 import { CachesSettings } from './caches-settings.ts'
 import { graphFault } from './comfyui/graph-fault.ts'
 import { faultOf, placeIn } from './config-fault.ts'
@@ -21,6 +22,7 @@ import { type Feature, Model } from './model.ts'
 import { fallbackFault, lackedByProfile, nameFault, namesOf } from './model-names.ts'
 import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
 import { GpuSettings } from './quiet-hours.ts'
+import { rewritingFault } from './rewriting-fault.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
 
 const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
@@ -269,7 +271,8 @@ export const Config = z
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })
-export type Config = z.output<typeof Config>
+/** `models` are those with an engine of their own; adapters are attached to theirs. */
+export type Config = Omit<z.output<typeof Config>, 'models'> & { models: Model[] }
 
 /** Thousands of models fit. A larger file is another one, by mistake. */
 const maxConfigBytes = 2_000_000
@@ -303,25 +306,34 @@ export function readConfig(path: string, required: boolean, check?: ModelCheck):
  * Failure for an enabled model that is invalid for reasons that the schema cannot express.
  */
 export function parseConfig(text: string, path: string, check?: ModelCheck): Config {
-  const { document, value: written } = readYaml(text, path)
-  const value = written ?? {}
+  const { document, value: read } = readYaml(text, path)
+  const value = read ?? {}
   const parsed = Config.safeParse(value)
   if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
-  const { models } = parsed.data
+  const entries: readonly Model[] = parsed.data.models
+  const written: readonly unknown[] = listOf((value as { models?: unknown }).models)
   const invalid = (at: number, field: string | (string | number)[], message: string) =>
     invalidValue(`${placeIn(document, text, path, ['models', at, ...[field].flat()])}: ${message}`)
   const ids = new Set<string>()
-  const named = new Map(models.map(({ id }) => [id, id]))
-  const offered = new Map(offeredModels(parsed.data).map(model => [model.id, model]))
+  const named = new Map(entries.map(({ id }) => [id, id]))
+  const byId = new Map(entries.map(model => [model.id, model]))
+  const models = withAdapters(entries, written)
+  const config: Config = { ...parsed.data, models }
+  const offered = new Map(offeredModels(config).map(model => [model.id, model]))
   const slugs: SlugTable<Model> = new Map()
-  for (const [at, model] of models.entries()) {
-    if (ids.has(model.id)) throw invalid(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
-    ids.add(model.id)
-    const name = nameFault(model, named)
+  for (const [at, entry] of entries.entries()) {
+    if (ids.has(entry.id)) throw invalid(at, 'id', `the model id '${entry.id}' is used twice; ids must differ.`)
+    ids.add(entry.id)
+    const attached = adapterFault(entry, written[at], byId)
+    if (attached) throw invalid(at, attached.key, attached.message)
+    const { tasks } = entry.adapter ? byId.get(entry.adapter.of)! : entry
+    const name = nameFault({ ...entry, tasks }, named)
     if (name) throw invalid(at, name.key, name.message)
-    for (const one of namesOf(model)) named.set(one, model.id)
-    const fallback = fallbackFault(model, offered)
+    for (const one of namesOf(entry)) named.set(one, entry.id)
+    const fallback = fallbackFault({ ...entry, tasks: entry.adapter ? adapterTasks({ tasks }) : tasks }, offered)
     if (fallback) throw invalid(at, ['fallbacks', fallback.at], fallback.message)
+    if (entry.adapter) continue
+    const model = offered.get(entry.id)!
     const slug = slugFault(model, slugs)
     if (slug) throw invalid(at, 'slug', slug)
     addSlugs(slugs, model)
@@ -337,29 +349,22 @@ export function parseConfig(text: string, path: string, check?: ModelCheck): Con
     }
     const lacking = lackedByProfile(model, features)
     if (lacking) throw invalid(at, lacking.key, lacking.message)
+    for (const adapter of model.adapters ?? []) {
+      const missing = lackedByProfile({ ...model, profiles: adapter.profiles }, features)
+      if (missing)
+        throw invalid(
+          entries.findIndex(({ id }) => id === adapter.id),
+          missing.key,
+          missing.message,
+        )
+    }
   }
   const require = (keys: string[], fault: string | undefined) => {
     if (fault) throw invalidValue(`${placeIn(document, text, path, keys)}: ${fault}`)
   }
-  require(['prompt_rewriting', 'model'], rewritingFault(parsed.data))
-  require(['ollama', 'loopback_token'], loopbackTokenFault(parsed.data))
-  return parsed.data
-}
-
-/** Returns why the model of `prompt_rewriting` cannot rewrite prompts. */
-function rewritingFault({ models, toys, prompt_rewriting: configured }: Config): string | undefined {
-  if (!configured) return undefined
-  const offered = offeredModels({ models, toys })
-  const able = offered.filter(({ enabled, tasks }) => enabled && tasks.includes(conversationTask))
-  if (able.some(one => namesOf(one).includes(configured.model))) return undefined
-  const chat = able.map(({ id }) => id)
-  const model = offered.find(one => namesOf(one).includes(configured.model))
-  const why = !model
-    ? `there is no model '${configured.model}'`
-    : model.enabled
-      ? `the model '${model.id}' does not do ${conversationTask}`
-      : `the model '${model.id}' is disabled`
-  return `${why}, so it cannot rewrite prompts. ${chat.length > 0 ? `Name one of: ${chat.join(', ')}.` : 'Add a chat model to models.'}`
+  require(['prompt_rewriting', 'model'], rewritingFault(config))
+  require(['ollama', 'loopback_token'], loopbackTokenFault(config))
+  return config
 }
 
 /** Returns the JSON Schema (2020-12) of infer.yaml, for editors and for checks without infer. */

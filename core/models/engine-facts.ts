@@ -14,15 +14,17 @@ export interface EngineFacts {
   pagesCache?: true
   /** It is a server that infer does not start. */
   isElsewhere?: true
+  /** When it loads LoRA adapters: all of them when it starts, or each while it runs. Absent: it has none. */
+  loadsAdapters?: 'start' | 'running'
   /** It may be any program, which may read its source in any way. */
   isAny?: true
 }
 
 const facts: Readonly<Record<string, EngineFacts>> = {
-  gguf: { reads: 'gguf', isBuiltIn: true, spansCards: 'layers' },
-  'llama-server': { reads: 'gguf', takesProjector: true, spansCards: 'layers' },
-  vllm: { reads: 'repository', spansCards: 'equally', pagesCache: true },
-  sglang: { spansCards: 'equally', pagesCache: true },
+  gguf: { reads: 'gguf', isBuiltIn: true, spansCards: 'layers', loadsAdapters: 'start' },
+  'llama-server': { reads: 'gguf', takesProjector: true, spansCards: 'layers', loadsAdapters: 'start' },
+  vllm: { reads: 'repository', spansCards: 'equally', pagesCache: true, loadsAdapters: 'running' },
+  sglang: { spansCards: 'equally', pagesCache: true, loadsAdapters: 'running' },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
   custom: { isAny: true },

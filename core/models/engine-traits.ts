@@ -98,8 +98,10 @@ export interface EngineTraits {
   inputImages?: number
   /** Only of models that synthesize speech. */
   speech?: SpeechTraits
-  /** Name of the model in requests to the engine. */
+  /** Name of the model in requests to the engine; that of an adapter in the entries of its names. */
   upstreamId: string
+  /** Text before the name of an adapter in requests to the engine. Default: none. */
+  adapterPrefix?: string
 }
 
 /** Returns what the engine of a model can do. Throws Failure for a model that is invalid. */
@@ -110,7 +112,7 @@ export interface ModelSetEntry {
   /** The name by which requests choose it: the id of the model, an alias, or the name of a profile. */
   id: string
   /** What this name is, and the id of the model; absent if it is the id. */
-  named?: { kind: Exclude<ModelName['kind'], 'id'>; modelId: string }
+  named?: { kind: Exclude<ModelName['kind'], 'id'>; modelId: string; adapterId?: string }
   /** The defaults of requests under this name; absent if they are those of the engine. */
   profile?: Profile | undefined
   engine: string

@@ -88,6 +88,8 @@ export type GgufValue = string | number | boolean | readonly (number | boolean)[
 export interface GgufTensor {
   name: string
   elements: number
+  /** Its first dimension: the inputs of a matrix. */
+  inputs: number
   /** Bytes in the file; null for an unknown type of tensor. */
   bytes: number | null
 }
@@ -229,13 +231,18 @@ export function* parseGguf(name: string, size: number): Generator<ReadRequest, G
     const dimensions = yield* u32()
     if (dimensions > limits.dimensions) throw wrong(`has a tensor '${tensorName}' of ${dimensions} dimensions.`)
     let elements = 1
-    for (let dimension = 0; dimension < dimensions; dimension++) elements *= yield* u64()
+    let inputs = 1
+    for (let dimension = 0; dimension < dimensions; dimension++) {
+      const size = yield* u64()
+      if (dimension === 0) inputs = size
+      elements *= size
+    }
     if (!Number.isSafeInteger(elements)) throw wrong(`has a tensor '${tensorName}' that is too large.`)
     const [inBlock, ofBlock] = tensorTypes[yield* u32()] ?? [0, 0]
     const offset = yield* u64()
     if (offset % alignment !== 0) throw wrong(`has a tensor '${tensorName}' at the invalid offset ${offset}.`)
     const bytes = inBlock === 0 ? null : Math.ceil(elements / inBlock) * ofBlock
-    return { name: tensorName, elements, bytes, end: offset + (bytes ?? 0) }
+    return { name: tensorName, elements, inputs, bytes, end: offset + (bytes ?? 0) }
   }
 
   if (size < 24) throw wrong('is not a GGUF file: it is too short.')

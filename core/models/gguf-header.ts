@@ -60,6 +60,8 @@ export interface GgufHeader {
   codes: boolean
   /** Number of files of the model. */
   splitCount: number
+  /** The embedding length of the models for which an adapter is; null for others, and if it does not tell. */
+  adapterWidth: number | null
   /** All tensors of all files. */
   tensorBytes: number
   /** Tensors of each block; the rest of `tensorBytes` are embeddings, output and norms. */
@@ -169,6 +171,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     classifier: tensors.some(tensor => tensor.name.startsWith('cls.')),
     codes: namesCoder(`${text(first, 'general.name') ?? ''} ${basename(name)}`),
     splitCount: files.length,
+    adapterWidth: tensors.find(({ name }) => readsWidth.test(name))?.inputs ?? null,
     // A tensor type that is newer than this program has an unknown size, so the size of the files is used.
     tensorBytes: tensors.some(({ bytes }) => bytes === null)
       ? files.reduce((sum, { dataBytes }) => sum + dataBytes, 0)
@@ -177,6 +180,9 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     outputBytes: tensors.find(({ name }) => name === 'output.weight')?.bytes ?? embeddings?.bytes ?? 0,
   }
 }
+
+/** Matrices of an adapter whose inputs are the width of its model. */
+const readsWidth = /\.(attn_(q|k|v|qkv)|ffn_(gate|up))\.weight\.lora_a$/
 
 const wrong = (name: string, what: string) => invalidValue(`'${name}' ${what}`)
 

@@ -1,6 +1,7 @@
 import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import { tasksBy } from '../schemas/task.ts'
+import { type Adapter, modelOfAdapter } from './adapter.ts'
 import type { ModelSet, ModelSetEntry } from './engine-traits.ts'
 import type { Feature, Model } from './model.ts'
 import type { Profile } from './name-fields.ts'
@@ -8,8 +9,11 @@ import type { Profile } from './name-fields.ts'
 /** A name by which requests choose a model. */
 export interface ModelName {
   name: string
-  kind: 'id' | 'alias' | 'profile'
-  /** The model as requests under this name use it: with the id of the model, and the price of the profile. */
+  kind: 'id' | 'alias' | 'profile' | 'adapter'
+  /**
+   * The model as requests under this name use it: with the id of the model, the price of the profile, and all that an
+   * adapter has of its own.
+   */
   model: Model
   /** Only of profiles. */
   profile?: Profile
@@ -21,27 +25,36 @@ export interface ModelName {
 export interface ListedModel extends Model {
   modelId: string
   kind: ModelName['kind']
+  /** The adapter of the model that has this name. */
+  adapterId?: string | undefined
 }
 
-type Named = Pick<Model, 'id' | 'aliases' | 'profiles'>
+type Named = Pick<Model, 'id' | 'aliases' | 'profiles' | 'adapters'>
 
-/** Returns every name of a model: its id, its aliases and those of its profiles. */
-export const namesOf = ({ id, aliases = [], profiles = {} }: Named): string[] => [
+/** Returns every name of a model: its id, its aliases and those of its profiles, then the same of its adapters. */
+export const namesOf = ({ id, aliases = [], profiles = {}, adapters = [] }: Named): string[] => [
   id,
   ...aliases,
   ...Object.keys(profiles),
+  ...adapters.flatMap(adapter => namesOf(adapter)),
 ]
 
 /** Returns the names of a model with what each stands for, in the order of `namesOf`. */
-export function modelNames(model: Model): ModelName[] {
+export const modelNames = (model: Model): ModelName[] => [
+  ...ownNames(model),
+  ...(model.adapters ?? []).flatMap(adapter => ownNames(modelOfAdapter(model, adapter), adapter)),
+]
+
+/** The names of a model, or of its adapter if one is given, without those of further adapters. */
+function ownNames(model: Model, adapter?: Adapter): ModelName[] {
   const { id, aliases = [], profiles = {} } = model
   const named = (name: string, kind: ModelName['kind'], of: Model) => {
     // The slug of the model is not that of a profile, whose work has other defaults and another price.
     const slug = kind === 'profile' ? undefined : of.slug
-    return { name, kind, model: of, listed: { ...of, slug, id: name, modelId: id, kind } }
+    return { name, kind, model: of, listed: { ...of, slug, id: name, modelId: id, kind, adapterId: adapter?.id } }
   }
   return [
-    named(id, 'id', model),
+    adapter ? named(adapter.id, 'adapter', model) : named(id, 'id', model),
     ...aliases.map(name => named(name, 'alias', model)),
     ...Object.entries(profiles).map(([name, profile]) => {
       const { description = model.description, price = model.price } = profile
@@ -50,11 +63,11 @@ export function modelNames(model: Model): ModelName[] {
   ]
 }
 
-/** Whether a token with these allowed models may use a name. An alias is allowed with its model too. */
+/** Whether a token with these allowed models may use a name. An alias is allowed with its model or adapter too. */
 export const nameAllowed = (
   patterns: readonly string[] | null,
-  { id, kind, modelId }: Pick<ListedModel, 'id' | 'kind' | 'modelId'>,
-): boolean => modelAllowed(patterns, id) || (kind === 'alias' && modelAllowed(patterns, modelId))
+  { id, kind, modelId, adapterId = modelId }: Pick<ListedModel, 'id' | 'kind' | 'modelId' | 'adapterId'>,
+): boolean => modelAllowed(patterns, id) || (kind === 'alias' && modelAllowed(patterns, adapterId))
 
 /** Keys of a profile for models that generate text. */
 const textKeys = (profile: Profile): string[] =>
@@ -152,7 +165,8 @@ export interface NamedWork {
 
 /**
  * Returns the model of work with the price that applies to it. Undefined if the model or the requested name is no longer
- * offered. An alias that was moved to another model does not move work that was accepted.
+ * offered. An alias that was moved to another model does not move work that was accepted; an adapter that was is no longer
+ * offered for it.
  */
 export function modelOfWork(
   find: (name: string) => Model | undefined,
@@ -161,7 +175,9 @@ export function modelOfWork(
   const own = find(modelId)
   if (requestedModel === null || fallbackReason !== null) return own
   const named = find(requestedModel)
-  return named === undefined || named.id === modelId ? named : own
+  if (named === undefined || named.id === modelId) return named
+  // Without the adapter, which has another base now, the model would give other answers.
+  return named.adapter ? undefined : own
 }
 
 /**
@@ -175,7 +191,8 @@ export function catalogOfWork(
   const own = requestedModel === null ? undefined : catalog.get(modelId)
   if (requestedModel === null || own === undefined) return catalog
   const named = catalog.get(requestedModel)
-  if (fallbackReason === null && (named?.named?.modelId === modelId || named === undefined)) return catalog
+  const isKept = named === undefined || named.named?.modelId === modelId || named.named?.adapterId !== undefined
+  if (fallbackReason === null && isKept) return catalog
   const profile = fallbackReason === null ? own.profile : named?.profile
   const entry: ModelSetEntry = { ...own, profile, id: fallbackReason === null ? requestedModel : modelId }
   return new Map([

@@ -32,8 +32,19 @@ export interface ModelPlan {
   schedule: readonly ScheduledState[]
   /** The newest of the model with its current settings; null before any. */
   benchmark: ModelBenchmark | null
+  /** The LoRA adapters of the model that are switched on. */
+  adapters: readonly PlannedAdapter[]
   /** Its conversations that are saved; null if its engine saves none. */
   saved: SavedConversations | null
+}
+
+/** A LoRA adapter of a model. */
+export interface PlannedAdapter {
+  id: string
+  /** Bytes of its tensors; null if its files are not on this machine. */
+  bytes: number | null
+  /** Why its requests fail, as a sentence; null if nothing is known against it. */
+  fault: string | null
 }
 
 /** Threads with which an engine computes on the processor. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
 import { impliedBy, Task, tasksBy, withImplied } from '../schemas/task.ts'
+import { type Adapter, adapterField } from './adapter.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
 import { embeddingFields } from './embedding-fields.ts'
 import { ggufFields, launchFields, pythonFields, residencyFields, speechFields } from './engine-fields.ts'
@@ -164,7 +165,7 @@ const ownFields = {
 /** The keys of a model by section, in the order of the configuration reference. */
 export const modelFields = {
   own: ownFields,
-  names: nameFields,
+  names: { ...nameFields, ...adapterField },
   launch: launchFields,
   residency: residencyFields,
   gguf: ggufFields,
@@ -178,6 +179,7 @@ export const Model = z
   .strictObject({
     ...ownFields,
     ...nameFields,
+    ...adapterField,
     ...launchFields,
     ...residencyFields,
     ...ggufFields,
@@ -195,7 +197,8 @@ export const Model = z
         })
   })
   .meta({ id: 'Model' })
-export type Model = z.output<typeof Model>
+/** `adapters`: the entries of the file that are adapters of it, as `withAdapters` attaches them. */
+export type Model = z.output<typeof Model> & { adapters?: readonly Adapter[] | undefined }
 
 /** Milliseconds that a synchronous request may wait for a slot of the model; infinite where no number is set (`auto`). */
 export const slotWaitMs = ({ dispatch_wait_ms }: Pick<Model, 'dispatch_wait_ms'>): number =>

@@ -47,23 +47,24 @@ export function openRegistry(options: {
   }
 
   /** The entry of each name of a model. */
-  function entriesOf(model: Model): [string, ModelSetEntry][] {
+  function entriesOf(model: Model): (readonly [string, ModelSetEntry])[] {
     const engineTraits = traits(model)
-    return modelNames(model).map(({ name, kind, profile }) => [
-      name,
-      {
+    return modelNames(model).flatMap(({ name, kind, profile, model: { enabled, tasks }, listed: { adapterId } }) => {
+      const adapter = adapterId === undefined ? {} : { adapterId }
+      const entry: ModelSetEntry = {
         id: name,
-        ...(kind === 'id' ? {} : { named: { kind, modelId: model.id } }),
+        ...(kind === 'id' ? {} : { named: { kind, modelId: model.id, ...adapter } }),
         ...(profile ? { profile } : {}),
         engine: model.engine,
-        tasks: model.tasks,
+        tasks,
         extraParams: model.extra_params,
         region: regionOf(model, engineTraits),
-        traits: engineTraits,
+        traits: adapterId === undefined ? engineTraits : traitsOfAdapter(engineTraits, adapterId),
         contextLength: model.context_length ?? null,
         embeddingPrefixes: model.embedding_prefixes,
-      },
-    ])
+      }
+      return enabled ? [[name, entry] as const] : []
+    })
   }
 
   /** A server elsewhere is where its own label says; without one, its region is not known. */
@@ -109,4 +110,10 @@ export function openRegistry(options: {
     },
   }
 }
+/** Requests for an adapter name it to the engine in place of the model. */
+const traitsOfAdapter = (traits: EngineTraits, adapterId: string): EngineTraits => ({
+  ...traits,
+  upstreamId: `${traits.adapterPrefix ?? ''}${adapterId}`,
+})
+
 export type Registry = ReturnType<typeof openRegistry>

@@ -15,8 +15,15 @@ function startOf(body: string | Uint8Array): number {
   return 0
 }
 
+/** Where the name of the model stands, if it comes before the prompt: each adapter computes something else. */
+function nameOf(body: string | Uint8Array, before: number): [start: number, end: number] {
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const start = text.indexOf('"model":')
+  return start < 0 || start > before ? [0, 0] : [start, text.indexOf(',', start)]
+}
+
 /**
- * Returns a hash for each whole block of the prompt in the body of a request, each of everything up to the end of its
+ * Returns a hash for each whole block of the prompt in the body of a request, each of the model and everything up to the end of its
  * block: prompts have as many first hashes in common as blocks. Hashes are integers of up to 52 bits: equal ones of
  * different prompts only cost a cache that is not there.
  */
@@ -26,6 +33,11 @@ export function promptBlocks(body: string | Uint8Array): number[] {
   const hashes: number[] = []
   let [low, high] = [0x811c9dc5, 0x9e3779b9]
   const isText = typeof body === 'string'
+  const [from, to] = nameOf(body, start)
+  for (let at = from; at < to; at++) {
+    low = Math.imul(low ^ (isText ? body.charCodeAt(at) : body[at]!), 0x01000193)
+    high = (high + low) >>> 0
+  }
   for (let block = 0, at = start; block < blocks; block++) {
     for (const end = at + blockBytes; at < end; at++) {
       const unit = isText ? body.charCodeAt(at) : body[at]!

@@ -15,6 +15,7 @@ import {
   writes,
 } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
+import { type AdaptersPlan, adapterBytes, planAdapters, reservedBytes } from './adapters.ts'
 import { withDraftModel, withPagedDraft } from './draft-model.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
@@ -64,6 +65,7 @@ export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
       | 'kv_type'
       | 'batch_size'
       | 'speculative'
+      | 'adapters'
     >
   >
 
@@ -73,6 +75,8 @@ export interface MemoryPlan {
   layout?: Sizing
   /** For vLLM and SGLang. */
   paged?: PagedPlan
+  /** Its LoRA adapters; absent if it has none. */
+  adapters?: AdaptersPlan
 }
 
 /** What is known of a model, which is all there is if its files are not on this machine. */
@@ -117,7 +121,7 @@ export async function planMemory(
   known: KnownModel = {},
 ): Promise<MemoryEstimate> {
   const { memory, source } = model
-  if (source === undefined) return { bytes: memory ?? overheadOf(target), plan: {} }
+  if (source === undefined) return { bytes: memory ?? overheadOf(target), ...(await onlyAdapters(model)) }
   // The source is a graph, whose size says nothing about the models in it.
   if (model.comfyui) return { bytes: memory ?? null, plan: {} }
   const isGguf = known.header !== undefined || /\.gguf$/i.test(source)
@@ -125,13 +129,15 @@ export async function planMemory(
     // For an unreadable file the engine reports the error when it starts.
     const header = known.header ?? (await (known.readHeader ?? readGgufHeader)(source).catch(() => null))
     if (header) {
+      const adapters = await planAdapters(model, { header }, known.readHeader)
       const draft = await draftHeader(model, known.readHeader ?? readGgufHeader)
       const shape = draft ? withDraftModel(header, draft) : header
-      const made = ggufNeedOn(shape, model, target, await companionBytes(model), memory)
+      const beside = (await companionBytes(model)) + adapterBytes(adapters)
+      const made = ggufNeedOn(shape, model, target, beside, memory)
       const { bytes, sizing: layout, devices, split, longer } = made
       return {
         bytes: memory ?? bytes,
-        plan: layout ? { layout } : {},
+        plan: { ...(layout && { layout }), ...(adapters && { adapters }) },
         devices,
         ...(split && { split }),
         ...(longer && { longer }),
@@ -144,17 +150,28 @@ export async function planMemory(
     if (shape && weights !== null) {
       const { kind, devices: least, capacity } = target
       const cards = target.cards ?? Array.from({ length: least }, () => capacity)
+      const adapters = await planAdapters(model, { shape })
       const draft = model.speculative?.draft_model
       const [drafts, draftWeights] = draft ? [await shapeOf(draft), await weightsOf(draft)] : []
       const own = pagedShape(shape, weights, model)
       const whole = drafts && draftWeights ? withPagedDraft(own, pagedShape(drafts, draftWeights, model)) : own
-      const made = pagedPlanOn(whole, model, target, kind === 'cpu' ? [] : cards)
-      return { bytes: made.bytes, plan: { paged: made.plan }, devices: made.devices }
+      const loaded = adapters ? { ...whole, weights: whole.weights + reservedBytes(shape, adapters) } : whole
+      const made = pagedPlanOn(loaded, model, target, kind === 'cpu' ? [] : cards)
+      const plan = { paged: made.plan, ...(adapters && { adapters }) }
+      return { bytes: made.bytes, plan, devices: made.devices }
     }
   }
-  if (memory !== undefined) return { bytes: memory, plan: {} }
+  const rest = await onlyAdapters(model)
+  if (memory !== undefined) return { bytes: memory, ...rest }
   const files = known.bytes ?? (await sizeOf(source, { left: maxEntries }))
-  return { bytes: files === null ? null : filesNeed(files, target.kind, target.backend), plan: {} }
+  const all = files === null ? null : files + adapterBytes(rest.plan.adapters)
+  return { bytes: all === null ? null : filesNeed(all, target.kind, target.backend), ...rest }
+}
+
+/** The plan of a model of which only its adapters are known. */
+async function onlyAdapters(model: EstimatedModel): Promise<{ plan: MemoryPlan }> {
+  const adapters = await planAdapters(model, {})
+  return { plan: adapters ? { adapters } : {} }
 }
 
 /** The header of the GGUF file that guesses tokens for the model; undefined for a file that the engine will refuse. */

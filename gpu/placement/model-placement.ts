@@ -179,7 +179,7 @@ const longerContext = (
   { layout, bytes, devices, split }: LayoutOnCards,
   fewest: MemoryPlan,
 ): LongerContext => ({
-  layout: { bytes, estimate: bytes, devices, split, plan: { layout } },
+  layout: { bytes, estimate: bytes, devices, split, plan: { ...fewest, layout } },
   slots: slotsFor(model, { layout }),
   tokens: layout.context,
   fewerTokens: fewest.layout!.context,

@@ -1,6 +1,7 @@
 import { cacheDirectory } from '../../core/extraction.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
+import { usableAdapters } from '../estimate/adapters.ts'
 import { overheadOf } from '../estimate/estimate.ts'
 import { llamaFeatures } from './llama-server.ts'
 import {
@@ -61,9 +62,11 @@ export const gguf = definePreset({
       model.mmap === false ? ['--no-mmap'] : [],
       model.mlock ? ['--mlock'] : [],
       option('--conversations', conversations),
+      usableAdapters(plan?.adapters).flatMap(({ id, scale, source }) => ['--adapter', `${id}=${scale}=${source}`]),
       model.args,
     )
   },
+  adapters: { reads: 'gguf', scales: true },
   env: (model, key) => ({
     ...ownEngine.env(model, key),
     ...translatedCode(cacheDirectory()),

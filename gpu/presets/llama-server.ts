@@ -1,5 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
+import { usableAdapters } from '../estimate/adapters.ts'
 import { llamaOptions } from '../estimate/llama-options.ts'
 import { toolAdapter } from './llama-tools.ts'
 import {
@@ -102,6 +103,19 @@ function guessOptions({ speculative }: Model, { gpus }: LaunchFacts): string[] {
   return ['--spec-type', 'draft-simple', '-md', draft_model, '--spec-draft-n-max', String(tokens), '-ngld', layers]
 }
 
+/** It takes a comma for the end of a path. */
+function commaFault({ adapters = [] }: Model): string | undefined {
+  const wrong = adapters.find(({ source }) => source.includes(','))
+  return wrong && `the path of the adapter '${wrong.id}' has a comma. Rename the file.`
+}
+
+/** Requests choose an adapter by its place in this list. */
+function adapterOptions({ plan }: LaunchFacts): string[] {
+  const adapters = usableAdapters(plan?.adapters)
+  if (adapters.length === 0) return []
+  return [...adapters.flatMap(({ source }) => ['--lora', source]), '--lora-init-without-apply']
+}
+
 /** The server of llama.cpp, of its releases or installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer = definePreset({
   name: 'llama-server',
@@ -110,7 +124,7 @@ export const llamaServer = definePreset({
   ...released,
   installation: releasedInstallation('llama-server'),
   settings: [...released.settings, 'speculative'],
-  configurationFault: model => guessFault(model) ?? needsSource(model, 'the GGUF file'),
+  configurationFault: model => guessFault(model) ?? needsSource(model, 'the GGUF file') ?? commaFault(model),
   slots: 4,
   command: (model, facts) => [
     [releasedProgram(model), '-m', model.source ?? '', ...onLoopback],
@@ -121,6 +135,7 @@ export const llamaServer = definePreset({
     taskOptions(model, facts),
     guessOptions(model, facts),
     option('--slot-save-path', facts.conversations),
+    adapterOptions(facts),
     model.args,
   ],
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
@@ -130,6 +145,12 @@ export const llamaServer = definePreset({
   descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
   savesSlots: true,
+  adapters: {
+    reads: 'gguf',
+    scales: true,
+    // Adapters that a request does not name have no effect, but in a request that names none all have.
+    members: (at = 0, scale) => `"lora":[{"id":${at},"scale":${scale}}]`,
+  },
   abilities: model => ({
     routes: routesOf({ openaiText: ['chat', 'complete', 'embed', 'rerank'], openaiAudio: ['transcribe'] }),
     // Images and audio need `--mmproj`.

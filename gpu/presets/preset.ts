@@ -73,6 +73,20 @@ export interface ProgressLines {
   ends: RegExp
 }
 
+/** How an engine serves LoRA adapters. Requests name an adapter as their model. */
+export interface AdapterSupport {
+  reads: 'gguf' | 'folder'
+  /** Whether it can change how strongly an adapter applies. */
+  scales: boolean
+  /**
+   * Members of a request, as JSON text; absent if the name in it is enough. `at`: the place of the adapter among those of the
+   * start; undefined for a request to the base.
+   */
+  members?(at: number | undefined, scale: number): string
+  /** Where it loads and unloads adapters while it runs; absent if it has only those of its start. */
+  routes?: { load: string; unload: string }
+}
+
 /**
  * One kind of engine: data and small pure functions. Every difference between engines is a field here; no other code
  * asks which engine it is.
@@ -150,6 +164,8 @@ export interface Preset {
   /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
   descriptionPath?(model: Model): string | null
   adapter?(description: unknown): Adapter | undefined
+  /** Absent if it has no LoRA adapters. */
+  adapters?: AdapterSupport | undefined
   /** How its output shows the progress of a generation, if it reports it nowhere else and works on one at a time. */
   progress?: ProgressLines
   /** A load without progress for this many milliseconds has failed. */

@@ -65,7 +65,7 @@ export function presetOf(model: Model): Preset {
   const unsupported = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
   if (unsupported)
     throw wrong(`the engine '${preset.name}' has no setting '${unsupported}'. Set its options with 'args'.`)
-  const fault = preset.configurationFault(model)
+  const fault = preset.configurationFault(model) ?? adaptersFault(model, preset)
   if (fault) throw wrong(`the engine '${preset.name}' cannot run it: ${fault}`)
   if (model.region !== undefined && preset.runsOn !== 'elsewhere')
     throw wrong("'region' is only for the engine 'remote'. For this machine, set 'region' at the top of the file.")
@@ -86,6 +86,24 @@ export function presetOf(model: Model): Preset {
   }
   fitting.set(model, preset)
   return preset
+}
+
+/** What is wrong with the adapters of a model, as the end of a sentence; undefined when nothing is. */
+function adaptersFault({ adapters = [] }: Model, { adapters: support }: Preset): string | undefined {
+  for (const { id, source, scale } of adapters) {
+    if (!support) {
+      const able = [...presets.values()].filter(preset => preset.adapters).map(({ name }) => name)
+      return `it has no LoRA adapters, and '${id}' is one of this model. These engines have: ${able.join(', ')}.`
+    }
+    const isGguf = /\.gguf$/i.test(source)
+    if (support.reads === 'gguf' && !isGguf)
+      return `the adapter '${id}' must be a GGUF file. Convert it with convert_lora_to_gguf.py of llama.cpp.`
+    if (support.reads === 'folder' && isGguf)
+      return `the adapter '${id}' is a GGUF file. Name its folder with adapter_config.json, or use the engine llama-server.`
+    if (!support.scales && scale !== 1)
+      return `it applies adapters as they are, so 'scale' of the adapter '${id}' must be 1.`
+  }
+  return undefined
 }
 
 /** The traits of this model's engine. Pure data; starts nothing. Throws like `presetOf`. */

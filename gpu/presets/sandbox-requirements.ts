@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
 import { selfFiles } from '../../core/assets.ts'
+import { enabledAdapters } from '../../core/models/adapter.ts'
 import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { SandboxRequirements } from '../sandbox/level.ts'
@@ -20,6 +22,7 @@ export function sandboxRequirementsOf(model: Model, preset: Preset, facts: Launc
     ...wantedLevel(model, preset),
     read: [
       ...[model.source, model.speculative?.draft_model].flatMap(path => (path === undefined ? [] : modelPaths(path))),
+      ...enabledAdapters(model).flatMap(({ source }) => (isAbsolute(source) ? modelPaths(source) : [])),
       ...(needs?.isOwn ? selfFiles() : []),
       ...(needs?.reads?.(model, facts) ?? []),
       ...model.sandbox_read,

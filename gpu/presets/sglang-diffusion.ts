@@ -10,6 +10,7 @@ import { sglang } from './sglang.ts'
  */
 export const sglangDiffusion = definePreset({
   ...sglang,
+  adapters: undefined,
   name: 'sglang-diffusion',
   installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" },
   configurationFault: () => undefined,

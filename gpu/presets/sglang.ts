@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
+import type { MemoryPlan } from '../estimate/estimate.ts'
 import {
   definePreset,
   generates,
@@ -25,6 +26,21 @@ function staticShare({ bytes, gpus, memoryShare, freeShare, plan }: LaunchFacts)
   return memoryOption(share * (bytes > runtime ? 1 - runtime / bytes : 1), gpus, 0.9)
 }
 
+/** A colon in its name would divide it from that of an adapter. */
+const servedName = (model: Model): string => upstreamId(model).replaceAll(':', '-')
+
+/** Adapters are loaded by requests; these reserve the memory for them, and for requests without one. */
+function adapterOptions(model: Model, plan: MemoryPlan | undefined): string[] {
+  const { adapters } = plan ?? {}
+  if (!adapters || model.args.includes('--enable-lora')) return []
+  return [
+    '--enable-lora',
+    ...unlessGiven(model, '--max-loras-per-batch', adapters.atOnce + 1),
+    ...unlessGiven(model, '--max-lora-rank', adapters.rank),
+    ...unlessGiven(model, '--lora-target-modules', 'all'),
+  ]
+}
+
 /**
  * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
  * its key only as an argument, so it has none and listens on this machine only. Tried with 0.5.23 on the processor: chat
@@ -43,7 +59,7 @@ export const sglang = definePreset({
     ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
     [
       '--served-model-name',
-      upstreamId(model),
+      servedName(model),
       '--tp-size',
       String(facts.plan?.paged?.parallel?.tensor ?? Math.max(1, facts.gpus)),
     ],
@@ -53,8 +69,15 @@ export const sglang = definePreset({
     ['--max-running-requests', String(facts.slots)],
     unlessGiven(model, '--context-length', model.context_length ?? facts.plan?.paged?.maxLength),
     pools(model) ? '--is-embedding' : [],
+    adapterOptions(model, facts.plan),
     model.args,
   ],
+  upstreamId: servedName,
+  adapters: {
+    reads: 'folder',
+    scales: false,
+    routes: { load: '/load_lora_adapter', unload: '/unload_lora_adapter' },
+  },
   // It refuses cards of which one has less free than the others: infer has booked what it takes of each.
   env: () => ({ DO_NOT_TRACK: '1', SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK: '0' }),
   key: noKey,
@@ -67,5 +90,6 @@ export const sglang = definePreset({
     streamUsage: 'end',
     namedTool: true,
     promptLists: true,
+    adapterPrefix: `${servedName(model)}:`,
   }),
 })

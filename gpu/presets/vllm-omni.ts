@@ -10,6 +10,7 @@ import { vllm } from './vllm.ts'
 export const vllmOmni = definePreset({
   ...vllm,
   name: 'vllm-omni',
+  adapters: undefined,
   installation: { program: 'vllm', advice: 'Install it with: pip install vllm vllm-omni' },
   slots: 1,
   command: (model, { gpus }) => [

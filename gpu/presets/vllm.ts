@@ -1,3 +1,4 @@
+import { enabledAdapters } from '../../core/models/adapter.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
@@ -31,9 +32,20 @@ export const vllm = definePreset({
     unlessGiven(model, '--max-model-len', model.context_length ?? plan?.paged?.maxLength),
     guessOption(model),
     synthesizes(model) ? '--omni' : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
+    adapterOptions(model, plan),
     model.args,
   ],
-  env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
+  env: (model, key) => ({
+    VLLM_API_KEY: key,
+    VLLM_NO_USAGE_STATS: '1',
+    DO_NOT_TRACK: '1',
+    ...(enabledAdapters(model).length > 0 && { VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True' }),
+  }),
+  adapters: {
+    reads: 'folder',
+    scales: false,
+    routes: { load: '/v1/load_lora_adapter', unload: '/v1/unload_lora_adapter' },
+  },
   abilities: () => ({
     routes: routesOf({ openaiText: 'all', classification: 'all', openaiAudio: 'all' }),
     features: textFeatures,
@@ -55,6 +67,18 @@ function guessOption(model: Model): string[] {
       ? { method: 'ngram', prompt_lookup_max: 4 }
       : { method: 'draft_model', model: draft_model }
   return unlessGiven(model, '--speculative-config', JSON.stringify({ ...method, num_speculative_tokens: tokens }))
+}
+
+/** Adapters are loaded by requests; these reserve the memory for them. */
+function adapterOptions(model: Model, plan: MemoryPlan | undefined): string[] {
+  const { adapters } = plan ?? {}
+  if (!adapters || model.args.includes('--enable-lora')) return []
+  return [
+    '--enable-lora',
+    ...unlessGiven(model, '--max-loras', adapters.atOnce),
+    ...unlessGiven(model, '--max-cpu-loras', Math.max(adapters.atOnce, Math.min(32, adapters.list.length))),
+    ...unlessGiven(model, '--max-lora-rank', adapters.rank),
+  ]
 }
 
 /** An option for the groups of layers, if there are several. */

@@ -4,6 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Adapter } from '../presets/preset.ts'
+import type { NameAdapter } from './engine-adapters.ts'
 import type { EngineSlots } from './engine-slots.ts'
 import type { UndiciExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
@@ -22,6 +23,8 @@ export interface ConnectionOptions {
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
   adapt?: Adapter
+  /** Adds to a request what the engine needs for the adapter that it names. */
+  nameAdapter?: NameAdapter | undefined
   /** Names the organization of a request for an engine that saves conversations; undefined if its are not saved. */
   ownerOf?: ((organizationId: string) => string | undefined) | undefined
   /** What is in the slots of an engine whose slots infer saves. */

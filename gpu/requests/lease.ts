@@ -74,8 +74,13 @@ export class EngineLease implements Lease {
   }
 
   open(call: EngineCall, listener: EngineListener): EngineExchange {
-    const adapted = this.#connections.options.adapt?.(call, listener)
-    if (!adapted) return this.#openPinned(call, listener)
+    const { adapt, nameAdapter } = this.#connections.options
+    const named = nameAdapter?.(call) ?? call
+    const adapted =
+      named instanceof Promise
+        ? named.then(ready => adapt?.(ready, listener) ?? { call: ready, listener })
+        : adapt?.(named, listener)
+    if (!adapted) return this.#openPinned(named as EngineCall, listener)
     return openDeferred(adapted, ready => this.#openPinned(ready.call, ready.listener), listener)
   }
 

@@ -33,7 +33,10 @@ import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
 
 /** The plan without what concerns the engine alone. */
-export type Plan = Omit<ModelPlan, 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'saved'> & {
+export type Plan = Omit<
+  ModelPlan,
+  'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'adapters' | 'saved'
+> & {
   /** The layout with which it would be loaded. */
   layout: Pick<Resident, 'placement' | 'longer'>
 }

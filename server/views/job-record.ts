@@ -124,7 +124,7 @@ const JobFacts = z.object({
   task: Task,
   model_id: string('Id of the model that does it.'),
   requested_model: nullableString(
-    'The alias, profile or other model that the request named; null if it is `model_id`.',
+    'The alias, profile, adapter or other model that the request named; null if it is `model_id`.',
   ),
   fallback_reason: nullable(
     z.enum(fallbackReasons),

@@ -114,6 +114,14 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
     'The model that would answer in its place, by `fallbacks`; null if it would answer itself.',
   ),
+  adapters: array(
+    'The LoRA adapters of the model that are switched on; their memory is part of `figures.memory_bytes`.',
+    z.object({
+      model_id: string('Id of the adapter.'),
+      bytes: nullableInteger('Bytes of its tensors; null if its files are not on this machine.'),
+      fault: nullableString('Why its requests fail, as a sentence; null if nothing is known against it.'),
+    }),
+  ),
   saved_conversations: nullable(
     z.object({
       conversations: integer('How many are saved.'),
@@ -166,6 +174,9 @@ export function modelPlanView(
         kept_loaded: engine.keptLoaded,
       })),
     })),
+    adapters: plan.adapters
+      .filter(({ id }) => allowed(id))
+      .map(({ id, bytes, fault: why }) => ({ model_id: id, bytes, fault: why })),
     fallback: fallback ? { model_id: fallback.modelId, reason: fallback.reason, detail: fallback.detail } : null,
     placement: plan.placement && placementView(plan.placement),
     left_devices: plan.leftDevices.map(one => ({ ...one })),

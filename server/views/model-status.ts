@@ -82,9 +82,10 @@ export const modelRegion = nullable(
 )
 
 export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
-  model_id: string('Id of the model, or name of a profile.'),
+  model_id: string('Id of the model or adapter, or name of a profile.'),
   spec_id: string('Id of the model with the version of its description: `<model_id>@1`.'),
-  profile_of: nullableString('Id of the model of which this is a profile; null for a model.'),
+  profile_of: nullableString('Id of the model or adapter of which this is a profile; null for others.'),
+  adapter_of: nullableString('Id of the base model of which this is an adapter; null for others.'),
   aliases: array('Further names of the model in requests.', z.string()),
   fallbacks: array(
     'Models that answer in its place, in their order.',
@@ -147,7 +148,8 @@ export function modelStatusView(
   return {
     model_id: model.id,
     spec_id: `${model.id}@1`,
-    profile_of: model.kind === 'profile' ? model.modelId : null,
+    profile_of: model.kind === 'profile' ? (model.adapterId ?? model.modelId) : null,
+    adapter_of: model.kind === 'adapter' ? model.modelId : null,
     aliases: model.kind === 'profile' ? [] : (model.aliases ?? []),
     fallbacks: (model.fallbacks ?? []).map(({ model: id, when, wait = null }) => ({
       model_id: id,

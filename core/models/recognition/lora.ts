@@ -79,7 +79,7 @@ function unetByWidth(tensors: SafetensorsHeader['tensors']): DiffusionFamilyName
 /** What a LoRA at this path is, and how to use it, as sentences. */
 export function loraAdvice(path: string, { base, isText }: Lora): string {
   if (isText)
-    return `'${path}' is a LoRA of a text model, not a model. Add its base model, and pass the LoRA to the engine with 'args': --lora for llama-server (as GGUF), --lora-modules for vllm.`
+    return `'${path}' is a LoRA of a text model, not a model. Add its base model first, then the LoRA as an adapter of it: infer model add <path> --adapter-of <base>. vllm and sglang take the folder with adapter_config.json, gguf and llama-server a GGUF file.`
   const of = base === null ? 'an image or video model' : familyOf(base).title
   return `'${path}' is a LoRA for ${of}, not a model. Add a model of that family that runs with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [${path}=1]`
 }

@@ -77,7 +77,7 @@ export function recogniseFolder(facts: FolderFacts): Recognition {
 const loraOfFolder = (base: string): string =>
   /diffusion|flux|wan|ltx|image|video/i.test(base)
     ? 'Add that model with the engine python, and attach the LoRA to its entry in infer.yaml: loras: [/path/to/file=1]'
-    : "Add that model, and pass the LoRA to the engine with 'args': --lora-modules for vllm."
+    : 'Add that model first, then the LoRA as an adapter of it: infer model add <path> --adapter-of <base>.'
 
 /** Returns what a voice in a file of ONNX is, which has its configuration beside it. `name` is its path. */
 export function recogniseVoiceFile(name: string): Recognition {

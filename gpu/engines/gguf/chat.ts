@@ -28,7 +28,7 @@ export interface ChatParts extends Omit<CompletionParts, 'parallel'> {
 }
 
 export function openChat(parts: ChatParts): Handler {
-  const { model, vocabulary, template, generator, context } = parts
+  const { model, vocabulary, template, generator, adapterOf, context } = parts
   const constraintOf = openConstraints()
 
   function tokensFor(stretches: readonly PromptPart[]) {
@@ -47,6 +47,7 @@ export function openChat(parts: ChatParts): Handler {
   return async (body, reply, headers) => {
     const request = parsed(ChatRequest, body)
     checkSupported(request)
+    const adapter = adapterOf(request.model)
     const stops = stopsOf(request.stop)
     const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
     const calling = toolCallingOf(request, template.form)
@@ -67,6 +68,7 @@ export function openChat(parts: ChatParts): Handler {
       stops: calling?.forced ? [] : stops,
       signal: reply.signal,
       owner: savingOwner(headers, body),
+      adapter,
       choices: request.n ?? 1,
       logprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
       grammar: constraint?.grammar,

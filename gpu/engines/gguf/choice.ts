@@ -130,7 +130,7 @@ export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: Deliv
   let slot: Slot | undefined
   const member: Member = {
     choose() {
-      const choice = parts.slots.choose(prompt, sampling.reproducible)
+      const choice = parts.slots.choose(prompt, sampling.reproducible, work.adapter?.key)
       slot = choice.slot
       return choice
     },
@@ -147,6 +147,7 @@ export function openChoice(parts: GeneratorParts, work: ChoiceWork, hooks: Deliv
       },
     }),
     owner: work.owner,
+    adapter: work.adapter,
     pending: prompt,
     next: 0,
     get blocked() {

@@ -4,6 +4,7 @@ import { invalid } from '../../../core/failure.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
 import { parsed } from '../../../core/schemas/issues.ts'
 import type { Handler } from '../http.ts'
+import type { AdapterOf } from './adapters.ts'
 import { answerHead, asksProgress } from './chat-answer.ts'
 import {
   type CompletionChoice,
@@ -24,6 +25,7 @@ export interface CompletionParts {
   model: LlamaModel
   vocabulary: Vocabulary
   generator: Generator
+  adapterOf: AdapterOf
   /** Tokens of one request, prompt and answer together. */
   context: number
   /** Prompts of one request that are processed at once. */
@@ -42,7 +44,7 @@ interface Prompt {
 }
 
 export function openCompletions(parts: CompletionParts): Handler {
-  const { model, vocabulary, generator, context } = parts
+  const { model, vocabulary, generator, adapterOf, context } = parts
 
   function promptOf(given: string | number[], param: string, request: CompletionRequest): Prompt {
     const tokens =
@@ -66,6 +68,7 @@ export function openCompletions(parts: CompletionParts): Handler {
   return async (body, reply, headers) => {
     const request = parsed(CompletionRequest, body)
     checkSupported(request)
+    const adapter = adapterOf(request.model)
     const { prompt, n, logprobs, echo = false, stream_options } = request
     const one = typeof prompt === 'string' || typeof prompt[0] === 'number'
     const prompts = (one ? [prompt] : (prompt as (string | number[])[])).map((given, at) =>
@@ -117,6 +120,7 @@ export function openCompletions(parts: CompletionParts): Handler {
         signal,
         choices,
         owner: savingOwner(headers, body),
+        adapter,
         keepFirstSpace: true,
         logprobs: logprobs ?? undefined,
         onPrompt: logprobs != null && echo ? all => void (scored = all.slice(added)) : undefined,

@@ -1,5 +1,6 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 import { inTimeSlices } from '../../../core/time-slice.ts'
+import type { LoadedAdapter } from './adapters.ts'
 import { openChoice } from './choice.ts'
 import { type Guard, openGuard } from './grammar/guard.ts'
 import type { GuessLength } from './guess-length.ts'
@@ -45,6 +46,8 @@ export interface GenerateWork {
    * one is used.
    */
   owner?: string | undefined
+  /** The LoRA adapter of the answer; omitted: the model alone. */
+  adapter?: LoadedAdapter | undefined
   /** Control tokens to output as text, such as `<tool_call>`. Others produce no text. */
   showControls?: readonly string[]
 }

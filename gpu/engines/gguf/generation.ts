@@ -1,5 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
+import { loadAdapters } from './adapters.ts'
 import { openGenerator } from './generate.ts'
 import { openGuessLength } from './guess-length.ts'
 import { attemptNative, firstToken, type LoadedModel } from './model.ts'
@@ -18,7 +19,7 @@ const queue = 1024
 /** Creates the context for conversations and computes a test token. Throws Failure `worker_error` if that fails. */
 export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
-  { id, threads, gpu, conversations, guess }: GgufEngineOptions,
+  { id, threads, gpu, conversations, guess, adapters = [] }: GgufEngineOptions,
   vocabulary: Vocabulary,
   exclusive: Exclusive,
   log: Log,
@@ -34,6 +35,7 @@ export async function openGeneration(
     model.createContext({ contextSize: context, sequences: parallel, threads, batchSize, failedCreationRemedy: false }),
   )
   const native = openNative(llama, model, memory)
+  const adapterOf = await loadAdapters(native, id, adapters, log)
   const { gpuLayers, kvType, flashAttention, need } = sizing
   const saved =
     conversations === undefined
@@ -74,6 +76,7 @@ export async function openGeneration(
   await attemptNative('The model cannot chat', () => generator.generate(trial, () => {}))
   return {
     generator,
+    adapterOf,
     /** Tokens of one request, prompt and answer together. */
     context,
     parallel,

@@ -37,6 +37,8 @@ export interface NativeContext {
   copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>
   /** The last position in memory; −1 if there is none. */
   getSequenceKvCacheMaxPosition(sequence: number): number
+  /** Sets the adapters that apply to what is computed from now on. */
+  setLoras(adapters: readonly NativeAdapter[], scales: readonly number[]): void
   /** Writes the memory of a sequence with its tokens. Returns the bytes. */
   saveSequenceStateToFile(path: string, sequence: number, tokens: Uint32Array): Promise<number>
   /** Replaces the memory of a sequence. Returns the tokens of the file; rejects if it has more than `maxTokens`. */
@@ -65,14 +67,22 @@ export interface NativeSampler {
   dispose(): void
 }
 
+/** A loaded LoRA adapter. */
+export type NativeAdapter = object & { readonly brand: 'AddonModelLora' }
+
 export type NativeGrammarState = object & { readonly brand: 'AddonGrammarEvaluationState' }
 
 interface Addon {
+  AddonModelLora: new (model: object, path: string) => NativeAdapter
   AddonSampler: {
     new (model: object): NativeSampler
   }
   AddonGrammar: new (grammar: string, options: { addonExports: Addon }) => object
   AddonGrammarEvaluationState: new (model: object, grammar: object) => NativeGrammarState
+}
+
+interface NativeModel {
+  loadLora(adapter: NativeAdapter): Promise<void>
 }
 
 const maxGrammars = 8
@@ -82,7 +92,7 @@ export type Native = ReturnType<typeof openNative>
 /** Throws Failure `worker_error` if this version of node-llama-cpp lacks the functions. */
 export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext) {
   const addon = (llama as unknown as { _bindings?: Addon })._bindings
-  const nativeModel = (model as unknown as { _model?: object })._model
+  const nativeModel = (model as unknown as { _model?: NativeModel })._model
   const context = (memory as unknown as { _ctx?: NativeContext })._ctx
   const { AddonSampler, AddonGrammar, AddonGrammarEvaluationState } = addon ?? {}
   const classes = [AddonSampler, AddonGrammar, AddonGrammarEvaluationState].every(part => typeof part === 'function')
@@ -119,6 +129,12 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
       } catch (cause) {
         throw new Failure('invalid_value', 'llama.cpp cannot read the grammar of this request.', { cause })
       }
+    },
+    /** Loads an adapter of the model. Rejects if the file is none, or is for another model. */
+    async loadAdapter(path: string): Promise<NativeAdapter> {
+      const adapter = new addon.AddonModelLora(nativeModel, path)
+      await nativeModel.loadLora(adapter)
+      return adapter
     },
     /** Keeps the context from being garbage-collected while the addon uses it. */
     memory,

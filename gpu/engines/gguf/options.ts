@@ -7,6 +7,13 @@ import type { SizingSettings } from './sizing.ts'
 export const gpuUses = ['auto', 'off', 'cuda', 'vulkan'] as const
 export type GpuUse = (typeof gpuUses)[number]
 
+/** A LoRA adapter: its name in requests, and how strongly it applies. */
+export interface AdapterFile {
+  name: string
+  scale: number
+  path: string
+}
+
 /** Settings of the memory layout are chosen by the available memory if they are omitted. */
 export interface GgufEngineSettings extends EngineSettings, SizingSettings {
   /** Path of the GGUF file, or of the first part of a split model. */
@@ -24,6 +31,8 @@ export interface GgufEngineSettings extends EngineSettings, SizingSettings {
   mlock?: boolean
   /** Most tokens that are guessed at once from what the text has repeated; omitted: none are. */
   guess?: number
+  /** LoRA adapters that requests name as their model. */
+  adapters?: readonly AdapterFile[]
   /** Folder in which conversations are saved, one folder for each of their owners; omitted: none are. */
   conversations?: string
 }

@@ -14,8 +14,9 @@ export interface PromptWork {
   reproducible: boolean
   /** Whether nothing may be reused. */
   anew?: boolean
-  /** As in `GenerateWork`. */
+  /** As in `Slot`. */
   owner?: string | undefined
+  adapter?: string | undefined
 }
 
 /**
@@ -56,21 +57,16 @@ export async function prepareSlot(
   window: number,
   restore?: Restore,
 ) {
-  const { prompt, piece, reproducible, anew = false, owner } = work
-  const reusable = ({ tokens, exact }: Slot) =>
-    reusableTokens(commonStart(tokens, prompt), exact, prompt.length - 1, piece, reproducible)
+  const { prompt, piece, reproducible, anew = false, owner, adapter } = work
+  const common = (one: Slot) => (one.adapter === adapter ? commonStart(one.tokens, prompt) : 0)
+  const reusable = (one: Slot) => reusableTokens(common(one), one.exact, prompt.length - 1, piece, reproducible)
   if (keep) {
     await copy(context, slot, keep)
     keep.usedAt = slot.usedAt
   }
   const have = Math.max(reusable(slot), reusable(source))
   const isRestored = !anew && owner !== undefined && (await restore?.(slot, owner, { ...work, have }))
-  if (
-    !anew &&
-    !isRestored &&
-    source !== slot &&
-    commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)
-  ) {
+  if (!anew && !isRestored && source !== slot && common(source) > common(slot)) {
     await copy(context, source, slot)
     if (moved) source.usedAt = 0
   }
@@ -78,6 +74,7 @@ export async function prepareSlot(
   slot.exact = exactAfter(slot.exact, kept, piece)
   shorten(context, slot, kept, window)
   slot.owner = owner
+  slot.adapter = adapter
   return slot.tokens.length
 }
 
@@ -93,6 +90,7 @@ async function copy(context: NativeContext, source: Slot, target: Slot): Promise
   target.tokens = source.tokens.slice()
   target.exact = source.exact
   target.owner = source.owner
+  target.adapter = source.adapter
 }
 
 /** Removes all but the first `kept` tokens, or everything if the model's memory cannot remove a part. */

@@ -1,3 +1,4 @@
+import { type LoadedAdapter, openAdapterUse } from './adapters.ts'
 import type { GuessLength, GuessRate } from './guess-length.ts'
 import type { Guesses } from './guesses.ts'
 import type { Exclusive } from './mutex.ts'
@@ -16,6 +17,7 @@ export interface Member {
   readonly alone: boolean
   /** As in `GenerateWork`. */
   readonly owner?: string | undefined
+  readonly adapter?: LoadedAdapter | undefined
   /** Called with the number of reused prompt tokens. */
   settled(reused: number): void
   /** Tokens to compute; `next` is how many of them are. */
@@ -71,8 +73,8 @@ const one = new Uint32Array(1)
 const none = new Uint32Array()
 
 /**
- * Computes tokens for all members, round by round. A round has one batch for the members that may share it, and one
- * batch for each other member. Text of a batch is delivered while the next batch is computed.
+ * Computes tokens for all members, round by round. A round has one batch for the members of each adapter that may share it,
+ * and one batch for each other member. Text of a batch is delivered while the next batch is computed.
  */
 export function openRounds({
   native: { context },
@@ -88,6 +90,7 @@ export function openRounds({
   const pendingReports: Member[] = []
   /** Work that must not run while a batch is computed. */
   const chores: (() => Promise<void>)[] = []
+  const useAdapter = openAdapterUse(context)
   let running = false
   let stopped: (() => void) | undefined
 
@@ -112,8 +115,8 @@ export function openRounds({
       }
       const choice = member.choose()
       try {
-        const { prompt, alone, owner, scoring } = member
-        const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined, owner }
+        const { prompt, alone, owner, scoring, adapter } = member
+        const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined, owner, adapter: adapter?.key }
         member.settled(await prepareSlot(context, choice, work, window, restore))
         members.push(member)
       } catch (error) {
@@ -157,6 +160,7 @@ export function openRounds({
     const begun = performance.now()
     const tokens = wants.reduce((sum, { amount, guess }) => sum + amount + guess.length, 0)
     try {
+      useAdapter(wants[0]!.member.adapter)
       context.initBatch(tokens)
       const places = wants.map(want => addTokens(context, want))
       const computed = exclusive(() => context.decodeBatch())
@@ -210,8 +214,10 @@ export function openRounds({
         if (members.some(member => member.over) || arrivals.length > 0 || chores.length > 0) continue
         break
       }
-      const wants = sharedBatch(ready, batchSize, piece)
-      if (wants.length > 0) await compute(withGuesses(wants))
+      for (const adapter of new Set(ready.map(one => one.adapter))) {
+        const wants = sharedBatch(ready, adapter, batchSize, piece)
+        if (wants.length > 0) await compute(withGuesses(wants))
+      }
       let prompts = 0
       for (const member of ready) {
         if (!member.alone || member.over) continue
@@ -256,9 +262,9 @@ export function openRounds({
 
 export type Rounds = ReturnType<typeof openRounds>
 
-/** Returns the answers that share the next batch, with their tokens. */
-function sharedBatch(ready: readonly Member[], batchSize: number, piece: number) {
-  const together = ready.filter(member => !member.alone)
+/** Returns the answers of an adapter that share the next batch, with their tokens. */
+function sharedBatch(ready: readonly Member[], adapter: LoadedAdapter | undefined, batchSize: number, piece: number) {
+  const together = ready.filter(member => !member.alone && !member.over && member.adapter === adapter)
   const needs = together.map(({ pending, next, scoring }) => ({
     remaining: pending.length - next,
     most: scoring ? scoredAtOnce : batchSize,

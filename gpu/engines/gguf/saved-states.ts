@@ -64,17 +64,22 @@ export function savingOwner(headers: IncomingHttpHeaders, body: unknown): string
  */
 export function openSavedStates(options: SavedStateOptions) {
   const { folder, context, contextSize, exclusive, log } = options
-  const settings = digest(JSON.stringify(options.settings), 16)
-  /** The states that were read so far, by owner and name. */
+  const own = digest(JSON.stringify(options.settings), 16)
+  /** What an adapter has computed is not that of the model. */
+  const settingsWith = (adapter: string | undefined): string =>
+    adapter === undefined ? own : digest(JSON.stringify([...options.settings, adapter]), 16)
+  /** The states that were read so far, by owner and settings, and by name. */
   const known = new Map<string, Map<string, SavedState>>()
   let perToken = options.tokenBytes
   let isOff = false
 
   /** Returns the states of an owner that this engine can load; undefined if he has no folder. */
-  async function statesOf(owner: string): Promise<SavedState[] | undefined> {
+  async function statesOf({ owner, adapter }: Computed): Promise<SavedState[] | undefined> {
+    const settings = settingsWith(adapter)
     const names = await readdir(join(folder, owner)).catch(() => undefined)
-    const before = known.get(owner)
-    if (names === undefined) return void known.delete(owner)
+    const place = `${owner} ${settings}`
+    const before = known.get(place)
+    if (names === undefined) return void known.delete(place)
     const states = new Map<string, SavedState>()
     for (const name of names) {
       const parts = namePattern.exec(name)?.groups
@@ -83,12 +88,12 @@ export function openSavedStates(options: SavedStateOptions) {
       const { key = '', exact, bytes } = parts
       if (tokens) states.set(name, { name, key, bytes: Number(bytes), tokens, exact: Number(exact) })
     }
-    known.set(owner, states)
+    known.set(place, states)
     return [...states.values()]
   }
 
-  function keyOf({ tokens, exact }: Pick<Slot, 'tokens' | 'exact'>): string {
-    return `${settings}-${exact}-${digest(new Uint8Array(Uint32Array.from(tokens).buffer), 32)}`
+  function keyOf({ tokens, exact, adapter }: Pick<Slot, 'tokens' | 'exact' | 'adapter'>): string {
+    return `${settingsWith(adapter)}-${exact}-${digest(new Uint8Array(Uint32Array.from(tokens).buffer), 32)}`
   }
 
   const estimate = (tokens: number): number => Math.ceil(tokens * perToken) + headerBytes
@@ -98,9 +103,9 @@ export function openSavedStates(options: SavedStateOptions) {
     if (isOff) return []
     const found = []
     for (const slot of slots.toSorted((a, b) => b.usedAt - a.usedAt)) {
-      const { owner, tokens } = slot
+      const { owner, tokens, adapter } = slot
       if (slot.held || owner === undefined || tokens.length < minTokens) continue
-      const states = await statesOf(owner)
+      const states = await statesOf({ owner, adapter })
       const key = keyOf(slot)
       if (states && !states.some(state => state.key === key)) found.push({ slot, owner, key })
     }
@@ -161,40 +166,45 @@ export function openSavedStates(options: SavedStateOptions) {
         left.set(owner, most - bytes)
         done.saved++
         done.bytes += bytes
-        await removeSuperseded(owner, slot.tokens)
+        await removeSuperseded({ owner, adapter: slot.adapter }, slot.tokens)
       }
       return done
     },
 
     /**
-     * Loads the state of this owner with the longest reusable prefix of the prompt into the slot, if it saves enough
+     * Loads the state of this owner and adapter with the longest reusable prefix of the prompt into the slot, if it saves enough
      * compared with `have` reusable tokens. The slot's content is undefined before; after a failed load it is empty.
      * Must not run while a batch is computed.
      */
-    async restore(slot: Slot, owner: string, { prompt, piece, reproducible, have }: RestoreWork): Promise<boolean> {
+    async restore(
+      slot: Slot,
+      owner: string,
+      { prompt, piece, reproducible, have, adapter }: RestoreWork,
+    ): Promise<boolean> {
       if (isOff) return false
       const wanted = prompt.length - 1
       let best: SavedState | undefined
       let most = have + minGain - 1
-      for (const state of (await statesOf(owner)) ?? []) {
+      for (const state of (await statesOf({ owner, adapter })) ?? []) {
         if (state.tokens.length > contextSize) continue
         const count = reusableTokens(commonStart(state.tokens, prompt), state.exact, wanted, piece, reproducible)
         if (count > most) [best, most] = [state, count]
       }
-      return best ? load(slot, owner, best) : false
+      return best ? load(slot, { owner, adapter }, best) : false
     },
   }
 
-  async function removeSuperseded(owner: string, tokens: readonly number[]): Promise<void> {
-    for (const state of (await statesOf(owner)) ?? [])
+  async function removeSuperseded(of: Computed, tokens: readonly number[]): Promise<void> {
+    for (const state of (await statesOf(of)) ?? [])
       if (state.tokens.length < tokens.length && commonStart(state.tokens, tokens) === state.tokens.length)
-        await rm(join(folder, owner, state.name), { force: true })
+        await rm(join(folder, of.owner, state.name), { force: true })
   }
 
-  async function load(slot: Slot, owner: string, state: SavedState): Promise<boolean> {
+  async function load(slot: Slot, { owner, adapter }: Computed, state: SavedState): Promise<boolean> {
     const path = join(folder, owner, state.name)
     slot.tokens = []
     slot.exact = 0
+    slot.adapter = adapter
     try {
       // llama.cpp ends the process when a file is shorter than it should be.
       const { size } = await stat(path)
@@ -215,11 +225,17 @@ export function openSavedStates(options: SavedStateOptions) {
     } catch (thrown) {
       context.disposeSequence(slot.sequence)
       await rm(path, { force: true })
-      known.get(owner)?.delete(state.name)
+      known.get(`${owner} ${settingsWith(adapter)}`)?.delete(state.name)
       log.warn('A saved conversation could not be restored and was deleted', {}, thrown)
       return false
     }
   }
+}
+
+/** For whom, and with which adapter, a conversation was computed. */
+interface Computed {
+  owner: string
+  adapter?: string | undefined
 }
 
 interface Unsaved {
@@ -243,6 +259,8 @@ interface RestoreWork {
   reproducible: boolean
   /** Tokens of the prompt that can be reused without a saved state. */
   have: number
+  /** As in `Slot`. */
+  adapter?: string | undefined
 }
 
 /** What llama.cpp writes at the start of a sequence's state: `ggsq`, as a number. */

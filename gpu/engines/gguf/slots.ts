@@ -13,6 +13,8 @@ export interface Slot {
   exact: number
   /** Whose conversation it has, as in `GenerateWork.owner`; undefined if it must not be saved. */
   owner?: string | undefined
+  /** The adapter with which its memory was computed; undefined for the model alone. */
+  adapter?: string | undefined
   /** How the answer that has it is computed; false if none has it. */
   held: 'together' | 'alone' | false
 }
@@ -101,15 +103,15 @@ export function openSlots({ count, queue, worth }: { count: number; queue: numbe
       await permit(waiting, signal)
     },
     /**
-     * Chooses the slot of an answer that may have one; `alone`: it is computed in separate batches. Called right before
-     * the slot is prepared, because each preparation moves conversations.
+     * Chooses the slot of an answer that may have one; `alone`: it is computed in separate batches. It reuses only what was
+     * computed with the same adapter. Called right before the slot is prepared, because each preparation moves conversations.
      */
-    choose(prompt: readonly number[], alone: boolean): SlotChoice {
-      const candidates = slots.map(({ held, tokens, usedAt }) => ({
+    choose(prompt: readonly number[], alone: boolean, adapter?: string): SlotChoice {
+      const candidates = slots.map(({ held, tokens, usedAt, adapter: used }) => ({
         free: !held,
-        joins: held === 'together' && !alone,
+        joins: held === 'together' && !alone && used === adapter,
         length: tokens.length,
-        common: commonStart(tokens, prompt),
+        common: used === adapter ? commonStart(tokens, prompt) : 0,
         usedAt,
       }))
       const { slot: at, source, keep, moved } = chooseSlot(candidates, worth)

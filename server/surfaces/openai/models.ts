@@ -24,10 +24,12 @@ import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 const route = routeOf({ tag: 'Models' })
 
 const ModelObject = namedObject('ModelObject', 'A model.', {
-  id: string('Name of the model: its id, an alias or a profile. The value of `model` in a request.'),
+  id: string('Name of the model: its id, an alias, a profile or an adapter. The value of `model` in a request.'),
   object: z.literal('model'),
   created: integer('Unix seconds at which the configuration was last read.'),
-  model_id: string('Id of the model behind this name: another one if the name is an alias or a profile of it.'),
+  model_id: string(
+    'Id of the model behind this name: another one if the name is an alias, a profile or an adapter of it.',
+  ),
   owned_by: string('`local`, or `remote` for a model of another server.'),
   description: optionalString('`description` in `infer.yaml`.'),
   tasks: array('Tasks that the model does.', Task),

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyEmbed } from '../../../bin/tiny-bert.ts'
-import { tinyChat } from '../../../bin/tiny-chat.ts'
+import { tinyChat, tinyChatRandom } from '../../../bin/tiny-chat.ts'
 import { asReference, locateModel } from '../../../cli/models/locate.ts'
 import { type GivenSettings, propose } from '../../../cli/models/proposal.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
+import { tinyLora } from '../../_lora.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
@@ -353,4 +354,57 @@ test('of a GGUF file whose engine is given and missing, the set-up is named', as
   expect(ended.stderr).toContain(
     "The engine 'llama-server' is not installed on this machine. Install it with: infer engine setup llama-server",
   )
+})
+
+test('a LoRA is added as an adapter of its base, listed as that, and removed', async () => {
+  const { file, add, written, dataDir } = setUp()
+  const base = file('base.gguf', tinyChatRandom())
+  writeFileSync(join(dataDir, 'infer.yaml'), `models:\n  - id: base # mine\n    source: ${base}\n`)
+  const lora = file('support.gguf', tinyLora())
+  const { exitCode, stdout } = await add(lora, ['--adapter-of', 'base', '--yes'])
+  expect([exitCode, stdout]).toEqual([
+    0,
+    expect.stringMatching(/an adapter of base \(gguf\)\n {2}memory +16\.0 KiB with its base\nAdded 'support'/),
+  ])
+  expect(written()).toBe(
+    `models:\n  - id: base # mine\n    source: ${base}\n  - id: support\n    adapter:\n      of: base\n      source: ${lora}\n`,
+  )
+  const listed = (await infer(['model', 'list', '--data-dir', dataDir])).stdout
+  expect(listed).toMatch(/^support .* adapter of base$/m)
+  const again = await add(lora, ['--adapter-of', 'support', '--yes'])
+  expect([again.exitCode, again.stderr]).toEqual([
+    65,
+    expect.stringContaining("'support' is a name of 'base'. Give that: --adapter-of base"),
+  ])
+  const used = await infer(['model', 'remove', 'base', '--yes', '--data-dir', dataDir])
+  expect([used.exitCode, used.stderr]).toEqual([
+    65,
+    expect.stringContaining("the adapter 'support' names the base model 'base', which is not in this file"),
+  ])
+  expect((await infer(['model', 'remove', 'support', '--yes', '--data-dir', dataDir])).exitCode).toBe(0)
+  expect(written()).toBe(`models:\n  - id: base # mine\n    source: ${base}\n`)
+})
+
+test.each<[what: string, args: string[], words: string]>([
+  ['a base that is not there', ['--adapter-of', 'other'], "infer.yaml has no model 'other'. It has: base."],
+  ['a setting of the base', ['--adapter-of', 'base', '--context', '512'], '--context is a setting of the base model'],
+])('a LoRA is refused with %s', async (_, args, words) => {
+  const { file, add } = setUp('models:\n  - id: base\n    source: /m.gguf\n')
+  expect((await add(file('lora.gguf', tinyLora()), [...args, '--yes'])).stderr).toContain(words)
+})
+
+test('a LoRA of another family is refused with both names', async () => {
+  const { file, add, dataDir, written } = setUp()
+  writeFileSync(
+    join(dataDir, 'infer.yaml'),
+    `models:\n  - id: base\n    source: ${file('base.gguf', tinyChatRandom())}\n`,
+  )
+  const before = written()
+  const { stderr } = await add(file('lora.gguf', tinyLora(1, { architecture: 'qwen3' })), [
+    '--adapter-of',
+    'base',
+    '--yes',
+  ])
+  expect(stderr).toContain("is for models of the architecture 'qwen3', and its base has 'llama'")
+  expect(written()).toBe(before)
 })

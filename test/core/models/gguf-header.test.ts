@@ -61,6 +61,7 @@ test('the header of a chat model', async () => {
     causal: true,
     classifier: false,
     splitCount: 1,
+    adapterWidth: null,
   })
 })
 
@@ -185,7 +186,7 @@ test('a tensor of an unknown type is counted by its bytes in the file', () => {
   const bytes = writeGguf(minimal, [tensor('new', [8], 0)])
   bytes.writeUInt32LE(99, bytes.indexOf('new') + 3 + 4 + 8)
   const { contents } = parse(bytes)
-  expect(contents.tensors).toEqual([{ name: 'new', elements: 8, bytes: null }])
+  expect(contents.tensors).toEqual([{ name: 'new', elements: 8, inputs: 8, bytes: null }])
   expect(ggufHeader('m', [contents]).tensorBytes).toBe(32)
 })
 

@@ -115,3 +115,14 @@ test("remote uses the key of its variable, the others the launch's", () => {
   expect(presetOf(one).key(one, 'launch', {})).toBeUndefined()
   expect(presetOf(model({})).key(model({}), 'launch', {})).toBe('launch')
 })
+
+test('the engines with LoRA adapters are those of which core knows when they load them', () => {
+  const able = [...presets.values()].flatMap(({ name, adapters }) =>
+    adapters ? [[name, adapters.routes ? 'running' : 'start']] : [],
+  )
+  expect(able).toEqual(
+    [...presets.keys()].flatMap(name =>
+      engineFacts(name).loadsAdapters ? [[name, engineFacts(name).loadsAdapters]] : [],
+    ),
+  )
+})

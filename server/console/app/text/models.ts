@@ -58,11 +58,14 @@ export const modelsText = {
     'features',
     'slug',
     'profileOf',
+    'adapterOf',
     'aliases',
     'fallbacks',
   ),
-  names: (profileOf: string | null, aliases: readonly string[]) =>
-    profileOf === null ? aliases.map(alias => `also ${alias}`) : [`profile of ${profileOf}`],
+  names: (of: { profile: string | null; adapter: string | null }, aliases: readonly string[]) =>
+    of.profile !== null
+      ? [`profile of ${of.profile}`]
+      : [...(of.adapter === null ? [] : [`adapter of ${of.adapter}`]), ...aliases.map(alias => `also ${alias}`)],
   fallback: ({ model_id: model, when, wait_ms: wait }: { model_id: string; when: string[]; wait_ms: number | null }) =>
     `${model} (${[...when, ...(wait === null ? [] : [`after ${Math.ceil(wait / 1_000)} s`])].join(', ')})`,
   benchmarkRun: (requests: number, rate: string | null, firstToken: string) =>

@@ -206,7 +206,7 @@ test.each<[string, Record<string, unknown>, string[], string]>([
     'a LoRA of a text model',
     { 'adapter_config.json': { base_model_name_or_path: 'Qwen/Qwen3-8B' } },
     [],
-    '--lora-modules for vllm',
+    '--adapter-of <base>',
   ],
   [
     'music',

@@ -114,7 +114,7 @@ test.each<[string, Record<string, readonly number[]>, Record<string, string>, st
 
 test('a LoRA of a text model names the option of its engine', () => {
   const file = safetensors({ 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight': [8, 4096] })
-  expect(() => recognise(file)).toThrow(/is a LoRA of a text model, not a model\. .*--lora-modules for vllm/)
+  expect(() => recognise(file)).toThrow(/is a LoRA of a text model, not a model\. .*--adapter-of <base>/)
 })
 
 test.each<[string, Record<string, readonly number[]>, string]>([

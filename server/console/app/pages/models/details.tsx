@@ -121,6 +121,7 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
     [names.features, model.capabilities.map(one => one.replaceAll('_', ' ')).join(', ')],
     [names.slug, model.slug],
     [names.profileOf, model.profile_of],
+    [names.adapterOf, model.adapter_of],
     [names.aliases, model.aliases.join(', ')],
     [names.fallbacks, model.fallbacks.map(modelsText.fallback).join(', ')],
   ]

@@ -65,10 +65,12 @@ type Model = Schema<'ModelStatus'>
 const muted = (text: string) => <span className="text-muted">{text}</span>
 
 const columns: readonly Column<Model>[] = columnsOf(modelsText.columns, {
-  model: ({ model_id: id, engine, profile_of, aliases }) => (
+  model: ({ model_id: id, engine, profile_of: profile, adapter_of: adapter, aliases }) => (
     <>
       <ModelLink id={id} />
-      <span className="text-muted block text-xs">{[engine, ...modelsText.names(profile_of, aliases)].join(', ')}</span>
+      <span className="text-muted block text-xs">
+        {[engine, ...modelsText.names({ profile, adapter }, aliases)].join(', ')}
+      </span>
     </>
   ),
   tasks: ({ tasks }) => tasksText(tasks),

@@ -1,0 +1,188 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { stringify } from 'yaml'
+import { fakeEngine, fakeNeeds, startApp, type TestApp } from '../_app.ts'
+import { tinyLora } from '../_lora.ts'
+import { cardLine, installNvidiaSmi } from '../fixtures/nvidia-smi.ts'
+import { makeOrganization } from './_organization.ts'
+
+/** Adapters as models of their base, on engines that refuse what the real ones refuse. */
+let app: TestApp
+const bin = mkdtempSync(join(tmpdir(), 'infer-lora-'))
+const path = process.env.PATH
+const program = (name: string, line: string) => {
+  writeFileSync(join(bin, name), `#!/bin/sh\n${line}\n`)
+  chmodSync(join(bin, name), 0o755)
+}
+const ggufOf = (name: string, of: object = {}): string => {
+  const file = join(bin, `${name}.gguf`)
+  writeFileSync(file, tinyLora(1, of))
+  return file
+}
+const folderOf = (name: string, config: object): string => {
+  const folder = join(bin, name)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify({ peft_type: 'LORA', r: 8, ...config }))
+  return folder
+}
+
+const price = { input_per_million_tokens: 5_000 }
+const common = { memory: '16MiB', stop_grace: '500ms', tasks: ['std/chat-completion'] }
+const models = () => [
+  { id: 'llama', engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', ...common, ...fakeNeeds },
+  { id: 'support', adapter: { of: 'llama', source: ggufOf('support') }, description: 'Answers customers', price },
+  {
+    id: 'poet',
+    adapter: { of: 'llama', source: ggufOf('poet'), scale: 0.5 },
+    aliases: ['bard'],
+    profiles: { terse: { max_tokens: 2 } },
+  },
+  { id: 'no-adapter', adapter: { of: 'llama', source: join(bin, 'nothing.gguf') } },
+  { id: 'off', adapter: { of: 'llama', source: ggufOf('off') }, enabled: false },
+  { id: 'vllm', engine: 'vllm', source: 'org/m', ...common, sandbox_read: [...fakeNeeds.sandbox_read, bin] },
+  { id: 'legal', adapter: { of: 'vllm', source: folderOf('legal', {}) } },
+  { id: 'medical', adapter: { of: 'vllm', source: folderOf('medical', { r: 300 }) } },
+  { id: 'gone', adapter: { of: 'vllm', source: folderOf('gone', {}) } },
+  { id: 'sgl:1', engine: 'sglang', source: '/models/m', ...common, ...fakeNeeds },
+  { id: 'tax', adapter: { of: 'sgl:1', source: folderOf('tax', {}) } },
+]
+
+beforeAll(async () => {
+  const engine = `exec '${process.execPath}' '${fakeEngine}'`
+  program('llama-server', `${engine} --as llama-server "$@"`)
+  program('vllm', `${engine} --as vllm "$@"`)
+  const preset = join(import.meta.dirname, '../fixtures/preset-engine.ts')
+  program('sglang', `exec '${process.execPath}' '${preset}' sglang "$@"`)
+  installNvidiaSmi(bin, { cards: `echo '${cardLine()}'` })
+  process.env.PATH = `${bin}:${path}`
+  app = await startApp({ models: models() })
+}, 60_000)
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  process.env.PATH = path
+  rmSync(bin, { recursive: true, force: true })
+})
+
+const json = async (answer: Response) => (await answer.json()) as Record<string, unknown>
+
+async function chat(model: string, more: object = {}, token?: string) {
+  const answer = await app.fetch('/std/v1/chat/completions', {
+    body: { model, messages: [{ role: 'user', content: 'Hello' }], ...more },
+    ...(token ? { token } : {}),
+  })
+  const body = await json(answer)
+  const id = answer.headers.get('x-job-id')
+  const record =
+    id === null || answer.status !== 200 ? undefined : await json(await app.fetch(`/api/jobs/${id}?wait=10`))
+  const [choice] = (body.choices ?? []) as { message: { content: string } }[]
+  return {
+    status: answer.status,
+    body,
+    record,
+    text: choice?.message.content.replace(' from the fake engine.', ''),
+    header: answer.headers.get('x-infer-model'),
+  }
+}
+
+const engineOf = async (model: string) => (await chat(model)).record!.worker_id
+
+describe('llama-server', () => {
+  test('answers for its base without any adapter, and for each adapter with that one', async () => {
+    expect((await chat('llama')).text).toBe('Hello')
+    expect((await chat('support')).text).toBe('support: Hello')
+    expect((await chat('poet')).text).toBe('poet0.5: Hello')
+    expect((await chat('bard')).text).toBe('poet0.5: Hello')
+    expect((await chat('terse')).body).toMatchObject({ model: 'terse', usage: { completion_tokens: 2 } })
+    expect(await engineOf('support')).toBe(await engineOf('llama'))
+  })
+  test('the answer, the record and the price are those of the adapter', async () => {
+    const { body, record, header } = await chat('support')
+    expect(body.model).toBe('support')
+    expect(header).toBe('llama')
+    expect(record).toMatchObject({ model_id: 'llama', requested_model: 'support', cost: 5_000e-6 })
+  })
+  test('an adapter whose file is missing refuses its own requests only, and one that is switched off is not offered', async () => {
+    expect(await chat('no-adapter')).toMatchObject({ status: 502, body: { error: { code: 'model_load_failed' } } })
+    expect(await chat('off')).toMatchObject({ status: 404 })
+    expect((await chat('llama')).status).toBe(200)
+  })
+})
+
+describe('vLLM', () => {
+  test('gets an adapter with its first request, once', async () => {
+    expect((await chat('vllm')).text).toBe('Hello')
+    const answers = await Promise.all(['legal', 'legal', 'gone'].map(name => chat(name)))
+    expect(answers.map(({ text }) => text)).toEqual([
+      'legal of legal: Hello',
+      'legal of legal: Hello',
+      'gone of gone: Hello',
+    ])
+    expect((await chat('legal')).text).toBe('legal of legal: Hello')
+  })
+  test('an adapter that it refuses fails with its words, without locations', async () => {
+    rmSync(join(bin, 'medical', 'adapter_config.json'))
+    const { status, body } = await chat('medical')
+    expect([status, (body.error as { message: string }).message]).toEqual([
+      502,
+      expect.stringMatching(
+        /^The engine cannot load the adapter 'medical': Loading lora medical failed: No adapter found/,
+      ),
+    ])
+    expect(JSON.stringify(body)).not.toContain(bin)
+    folderOf('medical', { r: 300 })
+    expect((await chat('medical')).status).toBe(200)
+  })
+})
+
+test('SGLang gets an adapter with its first request, and a name without the colon of the model', async () => {
+  expect((await chat('sgl:1')).text).toBe('Hello')
+  expect((await chat('tax')).text).toBe('tax of tax: Hello')
+})
+
+describe('an adapter', () => {
+  test('is listed as a model of its base, with its own description and price', async () => {
+    const { data } = (await json(await app.fetch('/std/v1/models'))) as { data: Record<string, unknown>[] }
+    expect(data.find(({ id }) => id === 'support')).toMatchObject({
+      model_id: 'llama',
+      description: 'Answers customers',
+      status: 'warm',
+      price: { input_per_million_tokens: 5_000 },
+    })
+    expect(data.map(({ id }) => id)).not.toContain('off')
+    const status = (await json(await app.fetch('/api/model-status'))) as { models: Record<string, unknown>[] }
+    const of = (id: string) => status.models.find(({ model_id }) => model_id === id)
+    expect(of('poet')).toMatchObject({ adapter_of: 'llama', profile_of: null, aliases: ['bard'] })
+    expect(of('terse')).toMatchObject({ adapter_of: null, profile_of: 'poet' })
+    expect(of('llama')).toMatchObject({ adapter_of: null })
+  })
+  test('must be allowed by its own name, and its alias with it', async () => {
+    const token = async (names: string[]) => (await makeOrganization(app, { models: names })).secret
+    const [base, poet] = [await token(['llama']), await token(['poet'])]
+    expect((await chat('llama', {}, base)).status).toBe(200)
+    expect((await chat('poet', {}, base)).status).toBe(403)
+    expect((await chat('poet', {}, poet)).status).toBe(200)
+    expect((await chat('bard', {}, poet)).status).toBe(200)
+    expect((await chat('llama', {}, poet)).status).toBe(403)
+  })
+})
+
+test('a changed file loads an adapter into vLLM without a restart, and into llama-server with a new engine', async () => {
+  const before = { vllm: await engineOf('vllm'), llama: await engineOf('llama') }
+  const next = [
+    ...models().filter(({ id }) => id !== 'gone' && id !== 'poet'),
+    { id: 'fresh', adapter: { of: 'vllm', source: folderOf('fresh', {}) } },
+    { id: 'critic', adapter: { of: 'llama', source: ggufOf('critic') } },
+  ]
+  const read = app.logged('The configuration was read again')
+  writeFileSync(app.configPath, stringify({ models: next }))
+  await read
+  expect((await chat('fresh')).text).toBe('fresh of fresh: Hello')
+  expect((await chat('gone')).status).toBe(404)
+  expect((await chat('critic')).text).toBe('critic: Hello')
+  expect((await chat('support')).text).toBe('support: Hello')
+  expect((await chat('poet')).status).toBe(404)
+  expect(await engineOf('vllm')).toBe(before.vllm)
+  expect(await engineOf('llama')).not.toBe(before.llama)
+})
