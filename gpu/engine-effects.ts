@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
-import type { Log } from '../core/log.ts'
 import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { type Caches, isMade } from './caches/caches.ts'
+import { isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
+import { adapterFor, type ConnectionFacts, connectionOptionsOf } from './connection-options.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
@@ -20,12 +20,10 @@ import type { Memory } from './placement/memory.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
-import { type Adapter, type Backend, generates } from './presets/preset.ts'
-import { missingRoute, presetOf } from './presets/presets.ts'
+import { type Backend, generates } from './presets/preset.ts'
+import { presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
-import type { ConnectionOptions, EngineConnections } from './requests/connections.ts'
-import { engineRoute, openEngineAdapters } from './requests/engine-adapters.ts'
-import { fetchDescription } from './requests/health.ts'
+import type { EngineConnections } from './requests/connections.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 import { devicePaused } from './residency/residency.ts'
@@ -41,12 +39,10 @@ interface Running {
   connections: EngineConnections | undefined
 }
 
-export interface EngineEffectOptions {
+export interface EngineEffectOptions extends ConnectionFacts {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
-  /** A model as it is configured now; undefined if it is not offered. */
-  configured: (modelId: string) => Model | undefined
   /** Keeps which files an engine has refused for good. */
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
   /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
@@ -55,12 +51,7 @@ export interface EngineEffectOptions {
   placementOf: ReturnType<typeof placementsBy>
   /** The threads of an engine of the model on these devices; null if it chooses them itself. */
   threadsOf: (model: Model, devices: readonly string[], engineId?: string) => ProcessorThreads | null
-  /** How long an engine may continue a cancelled request, in milliseconds. */
-  cancelGraceMs: number
-  /** Keeps conversations; absent: none are saved. */
-  caches?: Caches | undefined
   clock: Clock
-  log: Log
   events: () => Pick<
     Residency,
     'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'paused' | 'accepted'
@@ -82,7 +73,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { connections, conversations, writes } = running.get(engineId) ?? {}
     running.delete(engineId)
     saves.ended(engineId)
-    if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
+    removeOwn(conversations, writes)
     history.ended(engineId, reason)
     memory.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
@@ -167,7 +158,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
       const { conversations, writes } = running.get(engineId) ?? {}
-      if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
+      removeOwn(conversations, writes)
       running.delete(engineId)
       // Its history is for the owner of the machine, and callers get the other text.
       history.failed(engineId, reason)
@@ -253,6 +244,11 @@ function writtenFolder({ engineId, serves }: Resident, folder: string): string |
   return isMade(own) ? own : undefined
 }
 
+/** Deletes the folder that only this engine has seen. */
+function removeOwn(conversations: string | undefined, writes: string | undefined): void {
+  if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
+}
+
 /** How the engine of a resident is started, by its preset, its model and its booking. */
 function engineOptionsOf(
   resident: Resident,
@@ -300,70 +296,6 @@ function engineOptionsOf(
   }
 }
 
-function connectionOptionsOf(
-  resident: Resident,
-  { engine, conversations }: Pick<Running, 'engine' | 'conversations'>,
-  adapt: Adapter | undefined,
-  { cancelGraceMs, caches, configured, log, events }: EngineEffectOptions,
-): ConnectionOptions {
-  const { engineId, serves } = resident
-  const { model } = serves
-  const preset = presetOf(model)
-  const { upstreamId, adapterPrefix = '' } = preset.traits(model)
-  const fields = { model: model.id, engine: engineId }
-  const endpoint = engine.endpoint()!
-  const headers = ['content-type', 'application/json', ...engine.options.headers]
-  const nameAdapter =
-    preset.adapters &&
-    openEngineAdapters({
-      support: preset.adapters,
-      configured: () => configured(model.id),
-      isReplaced: () => serves.retired,
-      started: resident.placement.plan?.adapters?.list ?? [],
-      upstreamId,
-      prefix: adapterPrefix,
-      post: engineRoute(endpoint, headers),
-    })
-  return {
-    engineId,
-    modelId: model.id,
-    endpoint,
-    headers,
-    noProgressMs: model.no_progress,
-    keepAliveMs: preset.keepAliveMs,
-    isOwnProcess: engine.options.address === undefined,
-    failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
-    adapt,
-    nameAdapter,
-    ownerOf:
-      conversations === undefined || preset.savesSlots
-        ? undefined
-        : organizationId => caches?.ownerIn(conversations, organizationId),
-    healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
-    pollMs: preset.runningPollMs ?? 20,
-    cancelGraceMs,
-    hasFreeSlot: () => resident.leases < resident.slots,
-    unresponsive() {
-      log.warn('An engine ignores cancelled requests and is killed', fields)
-      const reason = `Engine was killed because it continued a cancelled request for ${cancelGraceMs / 1000} s.`
-      events().unresponsive(engineId, reason)
-    },
-    pauseRequested(ms) {
-      log.warn('An engine asked for a pause', { ...fields, for_ms: ms })
-      events().paused(engineId, ms)
-    },
-    accepted() {
-      // Not within undici's parser, because requests that waited are sent.
-      if (resident.pause?.probing) queueMicrotask(() => events().accepted(engineId))
-    },
-    stuck() {
-      log.warn('An engine makes no progress and is killed', fields)
-      events().stuck(engineId, `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`)
-    },
-    listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
-  }
-}
-
 const engineEnded = (resident: Resident, reason: string): Failure =>
   new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
 
@@ -373,14 +305,6 @@ const givenAway = (resident: Resident): Failure =>
     'no_capacity',
     `The engine of '${resident.serves.model.id}' was stopped at once, because its device is paused.`,
   )
-
-async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
-  const preset = presetOf(model)
-  const path = preset.descriptionPath?.(model) ?? null
-  const endpoint = engine.endpoint()
-  if (path === null || endpoint === undefined) return undefined
-  return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
-}
 
 let unpacking: Promise<void> | undefined
 

@@ -108,6 +108,7 @@ export function openEngineAdapters(options: {
 
   return call => {
     const { body } = call
+    if (started.length === 0 && loaded.size === 0 && adapters().length === 0) return call
     const name = modelIn(body)
     if (name === undefined || !(typeof body === 'string' || body instanceof Uint8Array)) return call
     const chosen = (at: number | undefined, scale: number) => {
