@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
@@ -8,7 +7,7 @@ import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { isMade } from './caches/caches.ts'
+import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
 import { adapterFor, type ConnectionFacts, connectionOptionsOf } from './connection-options.ts'
@@ -240,7 +239,7 @@ export const savesConversations = (model: Model): boolean =>
 /** The folder that an engine sees of those of its model: all of it, or an own one where infer moves what it writes. */
 function writtenFolder({ engineId, serves }: Resident, folder: string): string | undefined {
   if (!presetOf(serves.model).savesSlots) return folder
-  const own = join(folder, engineId)
+  const own = exchangeOf(folder, engineId)
   return isMade(own) ? own : undefined
 }
 

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject } from 'node:crypto'
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { lstat, readdir, rm, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Log } from '../../core/log.ts'
@@ -19,6 +19,10 @@ const sweepMs = 60_000
 const maxWriteMs = 120_000
 /** Bytes of main memory that stay free. */
 const spareBytes = 64 << 20
+
+/** The folder of one engine beside those of the organizations, whose names are hexadecimal. */
+export const exchangeOf = (folder: string, engineId: string): string => join(folder, engineId)
+const isExchange = (name: string): boolean => name.startsWith('wkr_')
 
 /** An engine that saves conversations into the folder of its model. */
 export interface SavingEngine {
@@ -305,6 +309,7 @@ export function openCaches(options: CachesOptions) {
   }
   // Also to delete what is there if nothing may be saved any more.
   if (hasMemoryFolder(dataDir)) opened()
+  if (place?.folder) removeExchanges(place.folder)
   void restoreFromDisk().then(sweep)
   const sweeping = setInterval(() => void sweep(), sweepMs).unref()
   return caches
@@ -330,6 +335,17 @@ const foldersIn = async (folder: string): Promise<string[]> =>
     .filter(entry => entry.isDirectory())
     .map(({ name }) => name)
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
+
+/** Deletes the folders of engines that have ended with the server: what they were writing belongs to nobody. */
+function removeExchanges(folder: string): void {
+  try {
+    for (const model of readdirSync(folder))
+      for (const name of readdirSync(join(folder, model)))
+        if (isExchange(name)) rmSync(join(folder, model, name), { recursive: true, force: true })
+  } catch {
+    // The sweeps delete its files later.
+  }
+}
 
 const removeFile = (path: string): Promise<unknown> =>
   inFolder(dirname(path), pathOf => rm(pathOf(basename(path)), { force: true }))

@@ -6,13 +6,13 @@ const [quote, backslash, opening, closing] = [0x22, 0x5c, 0x5b, 0x5d]
 /** Bytes of the shortest prefix that is marked; each next one is twice as long. */
 const firstPower = 384
 const mostPowers = 11
-/** Later bytes of a body are not looked at: a million takes about a millisecond. */
-const maxBytes = 1 << 20
+/** Later bytes of a body are not looked at: so many take about a millisecond. */
+const maxBytes = 512 << 10
 const digits = 12
 
 /** What is known of a prompt after it was sent: keyed hashes of its beginnings. */
 export interface PromptMarks {
-  /** Bytes of the whole prompt, and their hash; 0 and empty where it is longer than a megabyte. */
+  /** Bytes of the whole prompt, and their hash; 0 and empty where it is longer than half a megabyte. */
   length: number
   end: string
   /** Hashes of its first 384, 768, 1,536 … bytes. */

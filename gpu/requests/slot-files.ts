@@ -12,6 +12,9 @@ export interface SlotFile {
   marks: PromptMarks
 }
 
+/** More saved conversations of one owner are recognized by their beginnings only. */
+const maxLengths = 128
+
 const namePattern =
   /^slot-(?<settings>[0-9a-f]{12})-(?<length>\d+)(?:\.(?<end>[0-9a-f]{12}))?-(?<powers>[0-9a-f.]*)-(?<bytes>\d+)\.state$/
 
@@ -53,8 +56,9 @@ export function openSlotFiles({ folder, exchange, settings }: { folder: string; 
       }
       files = found
     },
-    /** The lengths of the prompts of an owner, for `promptMarks`. */
-    lengths: (owner: string): number[] => [...(files.get(owner)?.values() ?? [])].map(({ marks }) => marks.length),
+    /** The lengths of the prompts of an owner, for `promptMarks`: each takes a few microseconds. */
+    lengths: (owner: string): number[] =>
+      [...(files.get(owner)?.values() ?? [])].slice(-maxLengths).map(({ marks }) => marks.length),
     /** The file of an owner that has most of a prompt, and how many bytes of it. */
     longest(owner: string, prompt: MarkedPrompt): { file: SlotFile; common: number } | undefined {
       let best: { file: SlotFile; common: number } | undefined

@@ -110,10 +110,15 @@ test('a conversation outlives its llama-server, a killed one, and the server', a
   // One of each model.
   expect(statesIn(app)).toHaveLength(2)
 
+  // A server that was killed has left what an engine was writing.
+  const left = join(saved(app), statesIn(app)[0]!.split('/')[0]!, 'wkr_of-before')
+  mkdirSync(left)
+  writeFileSync(join(left, 'a.part'), 'a conversation')
   await app.app.close()
   const log = openLog('error', line => expect(line).toBe(''))
   const next = await openApp({ ...app, listen: '127.0.0.1:0', drainTimeoutMs: 100, log })
   onTestFinished(() => next.close())
+  expect(existsSync(left)).toBe(false)
   const headers = { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ model: 'one', ...turn('apples', 'and now?') })
   const response = await fetch(`${next.url}/std/v1/chat/completions`, { method: 'POST', headers, body })
