@@ -6,7 +6,9 @@ import type { Endpoint } from '../launcher/launcher.ts'
 
 const Saved = z.object({ n_saved: z.number() })
 const Restored = z.object({ n_restored: z.number().min(1) })
-const Slots = z.array(z.object({ id: z.number(), n_prompt_tokens: z.number().optional() }))
+const Slots = z.array(
+  z.object({ id: z.number(), n_prompt_tokens: z.number().optional(), speculative: z.boolean().optional() }),
+)
 const Props = z.object({ total_slots: z.number(), build_info: z.string().default('') })
 const Computed = z.object({ id_slot: z.number() })
 
@@ -67,6 +69,9 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
      */
     async probe(): Promise<{ count: number; build: string }> {
       const { total_slots: count, build_info: build } = await ask(Props, '/props', probeMs)
+      // The memory of a draft model is not saved, and would not have what the model has.
+      if ((await ask(Slots, '/slots', probeMs)).some(({ speculative }) => speculative))
+        throw new Error('It guesses tokens, and the memory for that is not saved.')
       // The same one twice: a build that chooses itself takes another the second time.
       const slot = count - 1
       for (let attempt = 0; attempt < 2; attempt++) {

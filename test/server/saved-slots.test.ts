@@ -166,6 +166,7 @@ describe('nothing is saved, and requests are answered', () => {
   test.each<[string, string[]]>([
     ['by a build that computes requests in other slots than they name', ['--ignores-slots']],
     ['if the model has a folder of its own', ['--slot-save-path', '/tmp']],
+    ['if the engine guesses tokens with another model', ['-md', '/models/draft.gguf']],
     ['if the engine has fewer slots than requests', ['-np', '1']],
   ])('%s', async (_what, args) => {
     const app = await serverWith(args)
