@@ -11,6 +11,7 @@ import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects, savesConversations } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
+import { plannedAdapters } from './estimate/adapters.ts'
 import type { FleetOptions } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
 import { copySaved, copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
@@ -22,6 +23,7 @@ import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
 import { openModelSchedules } from './model-schedules.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
+import { warnOfFaults } from './placement/fault-warnings.ts'
 import { openForeignGrowth } from './placement/foreign-growth.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
@@ -197,9 +199,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       await loadTimes.locate(model)
       // The configuration may have changed while the files were read.
       if (configured() !== model) continue
-      const { loadFault } = placement
-      if (loadFault && known?.placement.loadFault?.text !== loadFault.text)
-        log.warn('A model cannot be loaded', { model: modelId, source: model.source, reason: loadFault.text })
+      warnOfFaults(log, model, placement, known?.placement)
       const state = residency.upsert(model, placement, slotsFor(model, placement.plan), anew)
       state.durations.loadMs ??= loadTimes.averageMs(model)
       state.firstLoad = loadTimes.first(model, placement.bytes)

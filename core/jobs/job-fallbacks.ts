@@ -4,6 +4,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { fallbackReason, isFor } from '../models/fallbacks.ts'
 import type { Model } from '../models/model.ts'
+import { modelOfWork } from '../models/model-names.ts'
 import type { Registry } from '../models/registry.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import type { Region } from '../schemas/region.ts'
@@ -49,8 +50,9 @@ export function openJobFallbacks(dependencies: {
   const { registry, admission, requesterOf, spend, etaMs, log } = dependencies
   return async (job, failure) => {
     const { id, task, modelId, organizationId, tokenId } = job
-    const requested = job.fallbackReason === null ? modelId : job.requestedModel!
-    const { fallbacks = [] } = registry.find(requested) ?? {}
+    // An adapter has fallbacks of its own.
+    const requested = job.fallbackReason === null ? modelOfWork(registry.find, job) : registry.find(job.requestedModel!)
+    const { fallbacks = [] } = requested ?? {}
     const reason = fallbacks.length === 0 ? undefined : fallbackReason(failure, failure instanceof JobWaitsTooLong)
     if (reason === undefined) return undefined
     const after = fallbacks.findIndex(({ model }) => model === modelId) + 1

@@ -41,7 +41,7 @@ export function openRegistry(options: {
       names: new Map(names.map(one => [one.name, one])),
       catalog: new Map(models.filter(({ enabled }) => enabled).flatMap(entriesOf)),
       slugs: slugTable(models),
-      hasFallbacks: models.some(({ enabled, fallbacks }) => enabled && fallbacks !== undefined),
+      hasFallbacks: names.some(({ model: { enabled, fallbacks } }) => enabled && fallbacks !== undefined),
       readAt: Date.now(),
     }
   }

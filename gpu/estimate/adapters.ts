@@ -6,8 +6,10 @@ import { type Adapter, enabledAdapters } from '../../core/models/adapter.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { type GgufHeader, readGgufHeader, readHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
+import type { PlannedAdapter } from '../../core/models/model-plan.ts'
 import { parseSafetensors, type TensorSizes } from '../../core/models/recognition/safetensors-header.ts'
 import { type TransformersShape, transformersShape } from '../../core/models/recognition/transformers-shape.ts'
+import type { MemoryPlan } from './estimate.ts'
 
 /** What the files of an adapter say. */
 export interface AdapterPlan extends Pick<Adapter, 'id' | 'source' | 'scale'> {
@@ -83,6 +85,16 @@ export async function checkAdapter(
 /** The adapters that an engine is started with, in this order. */
 export const usableAdapters = (plan: AdaptersPlan | undefined): readonly AdapterPlan[] =>
   plan?.list.filter(({ fault }) => fault === undefined) ?? []
+
+/** The adapters with a fault that they did not have in the plan before. */
+export const newFaults = ({ adapters }: MemoryPlan = {}, before: MemoryPlan = {}): AdapterPlan[] =>
+  (adapters?.list ?? []).filter(
+    ({ id, fault }) => fault !== undefined && !before.adapters?.list.some(one => one.id === id && one.fault === fault),
+  )
+
+/** The adapters in the form of the plan for people. */
+export const plannedAdapters = ({ adapters }: MemoryPlan = {}): PlannedAdapter[] =>
+  (adapters?.list ?? []).map(({ id, bytes, fault = null }) => ({ id, bytes, fault }))
 
 /** Bytes of the adapters that an engine loads as they are. */
 export const adapterBytes = (plan: AdaptersPlan | undefined): number =>

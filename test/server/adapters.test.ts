@@ -106,6 +106,8 @@ describe('llama-server', () => {
   test('an adapter whose file is missing refuses its own requests only, and one that is switched off is not offered', async () => {
     expect(await chat('no-adapter')).toMatchObject({ status: 502, body: { error: { code: 'model_load_failed' } } })
     expect(await chat('off')).toMatchObject({ status: 404 })
+    const warnings = app.lines.filter(line => line.includes('An adapter cannot be used'))
+    expect(warnings.map(line => JSON.parse(line).adapter)).toEqual(['no-adapter'])
     expect((await chat('llama')).status).toBe(200)
   })
 })
@@ -156,6 +158,18 @@ describe('an adapter', () => {
     expect(of('poet')).toMatchObject({ adapter_of: 'llama', profile_of: null, aliases: ['bard'] })
     expect(of('terse')).toMatchObject({ adapter_of: null, profile_of: 'poet' })
     expect(of('llama')).toMatchObject({ adapter_of: null })
+  })
+  test('is listed by the plan of its base, with the reason why it cannot be used', async () => {
+    const adaptersFor = async (token?: string) =>
+      (await json(await app.fetch('/api/plan?model=llama', token ? { token } : {}))).adapters
+    const bytes = 2 * 4 * 2 * 64 * 4 * 4
+    expect(await adaptersFor()).toEqual([
+      { model_id: 'support', bytes, fault: null },
+      { model_id: 'poet', bytes, fault: null },
+      { model_id: 'no-adapter', bytes: null, fault: expect.stringContaining('There is no file') },
+    ])
+    const { secret } = await makeOrganization(app, { models: ['llama', 'poet'] })
+    expect(await adaptersFor(secret)).toEqual([{ model_id: 'poet', bytes, fault: null }])
   })
   test('must be allowed by its own name, and its alias with it', async () => {
     const token = async (names: string[]) => (await makeOrganization(app, { models: names })).secret

@@ -76,7 +76,8 @@ export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
     response: ModelPlan,
     handle: async ({ query }, exchange) => {
       const { listed } = allowedModel(query.model, exchange, owners, '/api/model-status')
-      const ids = new Set(allowedModels(exchange, owners).map(({ id }) => id))
+      const known = [...allowedModels(exchange, owners), ...listedModels(exchange, owners)]
+      const ids = new Set(known.map(({ id }) => id))
       const model = owners.registry.find(listed.modelId)!
       return modelPlanView(await owners.fleet.plan(model), model, id => ids.has(id))
     },

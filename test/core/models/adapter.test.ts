@@ -111,6 +111,18 @@ describe('an adapter', () => {
     expect(catalog.has('off')).toBe(false)
   })
 
+  test('has fallbacks of its own, and not those of its base', () => {
+    const own = (a: string, b: string) => {
+      const other = '  - {id: other, source: /models/o.gguf}\n'
+      const registry = registryOf(`${base.replace('profiles', `${a}profiles`)}${other}${adapter('a', 'base', b)}`)
+      return [registry.hasFallbacks, registry.find('base')!.fallbacks?.length, registry.find('a')!.fallbacks?.length]
+    }
+    const fallbacks = 'fallbacks: [{model: other}]'
+    expect(own(`${fallbacks}, `, '')).toEqual([true, 1, undefined])
+    expect(own('', `, ${fallbacks}`)).toEqual([true, undefined, 1])
+    expect(own('', '')).toEqual([false, undefined, undefined])
+  })
+
   test('that has another base now is no longer offered for work that the first one accepted', () => {
     const { find } = registryOf(`${base}  - {id: other, source: /models/o.gguf}\n${adapter('a', 'other')}`)
     expect(modelOfWork(find, { modelId: 'base', requestedModel: 'a' })).toBeUndefined()

@@ -19,6 +19,11 @@ describe('the blocks of a prompt', () => {
     expect(commonStart(first, second)).toBeGreaterThanOrEqual(first.length - 1)
     expect(second.length).toBeGreaterThan(first.length * 1.9)
   })
+  test('differ for another model: adapters compute something else', () => {
+    const body = bodyOf([message(long)])
+    const [one, other] = [promptBlocks(body), promptBlocks(body.replace('"m"', '"n"'))]
+    expect(commonStart(one, other)).toBe(0)
+  })
   test('differ from the first difference on', () => {
     const one = promptBlocks(bodyOf([message(long), message(longer)]))
     const other = promptBlocks(bodyOf([message(long), message(long)]))
