@@ -300,11 +300,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
-      adapters: (state.placement.plan?.adapters?.list ?? []).map(({ id, bytes, fault = null }) => ({
-        id,
-        bytes,
-        fault,
-      })),
+      adapters: plannedAdapters(state.placement.plan),
       saved: savesConversations(model) ? (options.caches?.of(model) ?? null) : null,
     }
   }

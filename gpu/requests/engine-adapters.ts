@@ -17,7 +17,7 @@ const firstModel = /^\{"model":("(?:[^"\\]|\\.)*")/
 const headLength = 600
 
 /** Returns the model that a body names; undefined for a body that does not begin with one. */
-export function modelIn(body: EngineCall['body']): string | undefined {
+function modelIn(body: EngineCall['body']): string | undefined {
   const head =
     typeof body === 'string'
       ? body.slice(0, headLength)
