@@ -192,7 +192,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const known = find(modelId)
       const booked = !anew && known && known.residents.length > 0 && sameEngine(known.model, model)
       const excess = excessOf(measured.remembered(model))
-      const sized = await placements.placementOf(model, booked ? known.placement : undefined, excess)
+      const { planned = null } = known ?? {}
+      const bytesEach = planned && clock.now() < planned.until ? planned.bytesEach : undefined
+      const sized = await placements.placementOf(model, booked ? known.placement : undefined, { excess, bytesEach })
       const placement = booked
         ? { ...sized, estimate: known.placement.estimate }
         : withExcess(sized, excess, one => memory.largest(one))

@@ -28,6 +28,17 @@ import { type CardUse, spareShare } from './spare-memory.ts'
 
 type Placement = ModelState['placement']
 
+/** What earlier engines of a model have shown. A layout that infer chooses follows it. */
+export interface LearnedMemory {
+  /**
+   * Bytes that they used more than they were to use; they are left free, up to a quarter of the device, because they may be
+   * wrong.
+   */
+  excess: number
+  /** Bytes of each device that it is planned for at most: with more, one ran out of memory. */
+  bytesEach?: number | undefined
+}
+
 export function openModelPlacement(
   memory: Pick<Memory, 'devices' | 'left' | 'capacities' | 'refresh'>,
   backends: Pick<ReturnType<typeof openCardBackends>, 'find'>,
@@ -80,16 +91,22 @@ export function openModelPlacement(
   async function withBytes(
     model: Model,
     placement: Placement,
-    excess: number,
+    { excess, bytesEach }: LearnedMemory,
     backend: Backend | null | undefined,
   ): Promise<Placement> {
     const where = placementTargetFor(placement, slotsFor(model), memory.capacities())
     if (!where) return placement
     const target = { ...where, backend: backend?.gpu }
     const sized = { ...model, memory: model.memory ?? presetOf(model).memory }
-    const less = (capacity: number) => capacity - Math.min(excess / target.devices, capacity / 4)
-    const smaller = { ...target, capacity: less(target.capacity), cards: target.cards?.map(less) }
-    const inLess = excess > 0 ? await planMemory(sized, smaller, { readHeader }) : undefined
+    const less = (capacity: number) =>
+      Math.min(capacity - Math.min(excess / target.devices, capacity / 4), bytesEach ?? capacity)
+    const smaller = {
+      ...target,
+      capacity: less(target.capacity),
+      cards: target.cards?.map(less),
+      ...(bytesEach !== undefined && { whole: target.whole ?? target.capacity }),
+    }
+    const inLess = excess > 0 || bytesEach !== undefined ? await planMemory(sized, smaller, { readHeader }) : undefined
     const least = inLess?.plan.layout ? inLess : await planMemory(sized, target, { readHeader })
     // What bound models leave free is not known to be free, and an engine that used more than planned gets no more.
     const mayGrow = placement.kind === 'gpu' && !placement.only && inLess === undefined
@@ -137,13 +154,12 @@ export function openModelPlacement(
   return {
     /**
      * Returns the placement of a model. Its memory is estimated unless it was `booked`. Where it fits nowhere, the cards
-     * are measured first: another program may have released memory. `excess`: bytes that its engines used more than they were
-     * to use; a layout that infer chooses leaves them free, up to a quarter of the device, because they may be wrong.
+     * are measured first: another program may have released memory.
      */
     async placementOf(
       model: Model,
       booked?: Pick<Placement, 'bytes' | 'bytesFrom' | 'plan' | 'devices' | 'split' | 'longer' | 'longerContext'>,
-      excess = 0,
+      learned: LearnedMemory = { excess: 0 },
     ): Promise<Placement> {
       const preset = presetOf(model)
       const backend = preset.needsBackend ? await backends.find(model) : undefined
@@ -156,9 +172,9 @@ export function openModelPlacement(
       if (loadFault) return { ...placement, loadFault }
       const fault = preset.sandbox?.isOwn ? (await checkSource(model, readHeader)).fault : undefined
       if (fault) return { ...placement, loadFault: withoutPaths(model, fault) }
-      const sized = await withBytes(model, placement, excess, backend)
+      const sized = await withBytes(model, placement, learned, backend)
       const fits = unfitReason(sized, memory.capacities()) === null
-      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, excess, backend)
+      return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, learned, backend)
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

@@ -21,6 +21,8 @@ const avoidMs = 10 * 60_000
 const moreBytes = 2 ** 20
 /** By how much the need of a layout seems to be underestimated with which an engine ran out of all memory that is free. */
 const layoutFactor = 9 / 8
+/** For how long its layouts are planned for less memory then: another program may have had it for a while. Milliseconds. */
+const plannedMs = 60 * 60_000
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
@@ -85,6 +87,19 @@ export function engineEvents(
       ? `${reason} ${formatBytes(reconciler.freeBytes(resident))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
       : reason
 
+  /** Lets the next layouts use less, where infer chooses them and this one ran out of memory. Returns whether it does. */
+  function planLess(resident: Resident, reason: string, now: number): boolean {
+    const { bytes, estimate = bytes, plan, kind } = resident.placement
+    if (!saysOutOfMemory(reason) || !plan?.layout || resident.devices.length === 0) return false
+    const { cache, gpu, cpu } = plan.layout.need
+    // Half of the cache is a context of half the length. What the process itself takes cannot become less.
+    const less = Math.max(cache / 2, (kind === 'cpu' ? cpu : gpu) * (1 - 1 / layoutFactor))
+    const bytesEach = (estimate - less) / resident.devices.length
+    resident.serves.planned = { bytesEach, until: now + plannedMs }
+    effects.ranOut?.(resident, bytes * layoutFactor, false)
+    return true
+  }
+
   function remove(resident: Resident): void {
     residents.remove(resident)
     reconciler.addIfNeeded(resident.serves)
@@ -133,11 +148,13 @@ export function engineEvents(
       const now = effects.now()
       const stopped = resident.state === 'stopping'
       const state = resident.serves
+      const isSecond = state.startedAgain
       remove(resident)
       if (!stopped && (fault || !startsAgain(resident, reason))) {
         failed(resident, withFreeMemory(reason, resident), now)
-        const { bytes, plan } = state.placement
-        if (saysOutOfMemory(reason) && plan?.layout) effects.ranOut?.(resident, bytes * layoutFactor, false)
+        // With a smaller layout those who wait get one more start.
+        const triesLess = planLess(resident, reason, now) && !isSecond && !fault
+        if (triesLess) state.startedAgain = true
         if (fault) {
           state.placement = { ...state.placement, loadFault: fault }
           // No later start is waited for: the placement refuses at once.
@@ -145,7 +162,7 @@ export function engineEvents(
         }
         // Who came while it was starting did not have the whole time of the start, and waits for the next one.
         const waitedMs = Math.max(0, now - resident.startedAt - rules.backoff.firstMs)
-        if (states.liveResidents(state).length === 0)
+        if (states.liveResidents(state).length === 0 && !triesLess)
           reconciler.refuse(
             state,
             () =>
@@ -160,7 +177,10 @@ export function engineEvents(
     exited(engineId: string, reason: string): void {
       const resident = residents.get(engineId)
       if (!resident) return
-      if (resident.state !== 'stopping') failed(resident, reason, effects.now())
+      if (resident.state !== 'stopping') {
+        failed(resident, reason, effects.now())
+        planLess(resident, reason, effects.now())
+      }
       remove(resident)
       reconciler.run()
     },

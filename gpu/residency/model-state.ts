@@ -107,6 +107,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   startedAgain: false,
   /** The devices on which its last engine failed by an error of the GPU, and until when others are preferred. */
   avoided: null as { devices: readonly string[]; until: number } | null,
+  /** Bytes of each device for which its next layouts are planned: with more, its last one ran out of memory. */
+  planned: null as { bytesEach: number; until: number } | null,
   /** An engine on more cards, for a longer context, has failed: the next ones get the fewest. */
   keepsFewest: false,
   durations: { loadMs: null, runMs: null } as ExpectedDurations,

@@ -344,11 +344,19 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   } as const
   writeFileSync(source, writeGguf(header, tensors))
   const model = modelOf('a', { engine: 'llama-server', source, command: undefined })
-  const layout = async (usedByOthers: number, excess: number) =>
-    (await openShared(usedByOthers).placements.placementOf(model, undefined, excess)).plan!.layout!
+  const layout = async (usedByOthers: number, excess: number, bytesEach?: number) =>
+    (await openShared(usedByOthers).placements.placementOf(model, undefined, { excess, bytesEach })).plan!.layout!
   expect(await layout(8.9, 0)).toMatchObject({ context: 32_768, gpuLayers: 3 })
   expect(await layout(8.9, 40 * MiB)).toMatchObject({ context: 16_384, gpuLayers: 3 })
   expect(await layout(0, 20 * GiB)).toMatchObject({ context: 32_768, gpuLayers: 3 })
+  // One that ran out of memory is followed by one that needs less, however much seems to be free.
+  const { placements } = openShared(0)
+  const full = await placements.placementOf(model)
+  const bytesEach = full.bytes - full.plan!.layout!.need.cache / 2
+  const { bytes, plan } = await placements.placementOf(model, undefined, { excess: 0, bytesEach })
+  expect(bytes).toBeLessThanOrEqual(bytesEach)
+  expect(plan!.layout).toMatchObject({ context: 32_768, gpuLayers: 3 })
+  expect(plan!.layout!.parallel).toBeLessThan(full.plan!.layout!.parallel)
 })
 
 test('the header of a model is read once, until its file changes or could not be read', async () => {

@@ -768,6 +768,8 @@ describe('unloading and closing', () => {
 
 describe('an engine that runs out of memory while it loads', () => {
   const full = 'Engine exited (1): out of memory.'
+  /** 15 GiB on the GPU, with so many of cache. */
+  const layoutOf = (gigabytes: number) => ({ need: { gpu: 15 * GiB, cpu: GiB, cache: gigabytes * GiB } }) as never
 
   test('is started again at once, once, with the memory of an idle engine', () => {
     warm('idle', 8)
@@ -789,10 +791,48 @@ describe('an engine that runs out of memory while it loads', () => {
 
   test('gets a layout that uses less where infer chooses it and no engine can be evicted', () => {
     const state = stateOf('a', 16)
-    state.placement = { ...state.placement, plan: { layout: {} as never } }
+    state.placement = { ...state.placement, plan: { layout: layoutOf(4) } }
     ask(state)
     residency.startFailed('e1', full)
     expect(since()).toEqual(['start e1 a', 'less than e1 18.0'])
+    // By half of its cache, and by a ninth of a layout that is mostly weights.
+    expect(state.planned!.bytesEach / GiB).toBeCloseTo(14)
+    state.placement = { ...state.placement, plan: { layout: layoutOf(0.5) } }
+    pass(1_000)
+    residency.settled('e2')
+    residency.startFailed('e2', full)
+    expect(state.planned!.bytesEach / GiB).toBeCloseTo(16 - 15 / 9)
+  })
+
+  test('tries a smaller layout once for those who wait', () => {
+    const state = stateOf('a', 16)
+    state.placement = { ...state.placement, plan: { layout: layoutOf(4) } }
+    const asked = ask(state)
+    residency.startFailed('e1', full)
+    expect([since(), asked.failure]).toEqual([['start e1 a', 'less than e1 18.0'], undefined])
+    pass(1_000)
+    residency.settled('e2')
+    expect(since()).toEqual(['settle e2', 'start e2 a'])
+    residency.startFailed('e2', full)
+    expect(asked.failure?.message).toContain('out of memory. 24.0 GiB were free for it')
+    expect(since()).toEqual(['less than e2 18.0'])
+    // Those who come later get the layout that is smaller still.
+    const later = ask(state)
+    pass(2_000)
+    residency.settled('e3')
+    residency.ready('e3')
+    expect(later.resident?.engineId).toBe('e3')
+  })
+
+  test('plans for less after an engine that answered has run out of memory', () => {
+    const state = stateOf('a', 16)
+    state.placement = { ...state.placement, plan: { layout: layoutOf(4) } }
+    const asked = ask(state)
+    residency.ready('e1')
+    residency.release(asked.resident!, 5)
+    residency.exited('e1', 'Engine exited (SIGABRT): out of memory.')
+    expect(since()).toEqual(['start e1 a', 'less than e1 18.0'])
+    expect(state.planned).not.toBeNull()
   })
 
   test.each([
