@@ -170,7 +170,7 @@ function elsewhere({ engines, time }: Api['SystemStatus']): StyledLine[] {
 function engineLine(engine: Api['EngineStatus'], time: number, width: number): StyledLine {
   const { model_id, state, memory_bytes, busy, slots, started_at, pid, placement } = engine
   const since = `since ${lengthText(time - started_at)}`
-  const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : 'stopping'
+  const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : state
   const facts = [
     padded(shown, 10),
     ...(memory_bytes > 0 ? [padded(sizeText(memory_bytes), 8, 'right')] : []),
@@ -178,7 +178,7 @@ function engineLine(engine: Api['EngineStatus'], time: number, width: number): S
     ...(width >= 50 ? [since] : []),
     ...(width >= 80 && pid !== null ? [`pid ${pid}`] : []),
   ]
-  const look = state === 'ready' ? (busy > 0 ? 'good' : undefined) : 'warning'
+  const look = state === 'ready' ? (busy > 0 ? 'good' : undefined) : state === 'parked' ? undefined : 'warning'
   return [
     { text: `  ${padded(model_id, Math.max(8, Math.min(28, width - 24)))} ` },
     { text: facts.join('  '), ...(look ? { look } : {}) },

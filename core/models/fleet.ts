@@ -227,7 +227,8 @@ export interface EngineOutput {
   follow(listener: (line: EngineLine) => void): () => void
 }
 
-export type ResidentState = 'starting' | 'ready' | 'stopping'
+/** `parked`: it serves nobody, has given the memory of its devices back, and can be woken faster than started anew. */
+export type ResidentState = 'starting' | 'ready' | 'parked' | 'stopping'
 
 /** One engine of a model from its start to its end. */
 export interface EngineLoad {

@@ -106,7 +106,7 @@ export async function openMemory(options: {
       .map(resident => ({
         engineId: resident.engineId,
         bytes: shareOn(resident, id),
-        isReady: resident.state === 'ready',
+        isReady: resident.state === 'ready' || (resident.state === 'parked' && resident.phase === 'parked'),
       }))
 
   /** The bytes of each engine on a card by its processes; null if one has none, or all use more than the card shows. */
@@ -135,7 +135,7 @@ export async function openMemory(options: {
       use.measured({ ...one, byEngine: byEngine(processes?.get(one.id), one) })
     }
     for (const resident of residents()) {
-      const bytes = sharesInUse(resident)
+      const bytes = resident.state === 'parked' ? null : sharesInUse(resident)
       if (bytes !== null) options.measured(resident, bytes)
     }
     measuredAt = performance.now()
@@ -252,7 +252,10 @@ export async function openMemory(options: {
       while (performance.now() < deadline) {
         if (cardsOf(resident).every(card => card.usedBytes === null)) return
         await measure()
-        const lacks = ({ id, totalBytes, usedBytes }: Device) => totalBytes - (usedBytes ?? 0) < shareOn(resident, id)
+        // What a parked engine has kept is part of what it gets.
+        const kept = resident.wakes ? (resident.parking?.cardBytes ?? 0) : 0
+        const lacks = ({ id, totalBytes, usedBytes }: Device) =>
+          totalBytes - (usedBytes ?? 0) + kept < shareOn(resident, id)
         if (!cardsOf(resident).some(lacks)) return
         await pause(settleStepMs)
       }
@@ -283,6 +286,16 @@ export async function openMemory(options: {
       // Not `measure`: polled this often, it would count memory that is not free yet as used by other programs.
       for (await readCards(); cards.some(inUse) && performance.now() < deadline; await readCards())
         await pause(settleStepMs)
+    },
+    /** The most that the driver lists for a parked engine on one of its cards; null where it does not say. */
+    async keptByParked(resident: Resident): Promise<number | null> {
+      const processes = await options.processes()
+      const kept = cardsOf(resident).map(({ id }) => {
+        const rows = processes.get(id)?.filter(({ engineId }) => engineId === resident.engineId) ?? []
+        return rows.reduce((sum, { bytes }) => sum + (bytes ?? Number.NaN), rows.length > 0 ? 0 : Number.NaN)
+      })
+      const most = Math.max(...kept)
+      return most > 0 ? most : null
     },
     /** The measured bytes of a resident on all of its cards; null if they are not known. */
     bytesInUse: (resident: Resident): number | null =>

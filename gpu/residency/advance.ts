@@ -6,12 +6,14 @@ import {
   isKeptLoaded,
   isSurplus,
   type ModelState,
+  parkedResident,
   type Resident,
   runningOf,
   servingResidents,
   shortage,
   slotsOf,
 } from './model-state.ts'
+import { pays, placeWaking } from './parking.ts'
 import {
   type DeviceCapacity,
   type Occupant,
@@ -88,6 +90,9 @@ export function nextStep(
   const served = live.length > 0
   if (served && missing === 0 && !needsReplica(state, demand)) return { do: 'continue' }
 
+  // It gives its memory back at this moment, and can be woken then.
+  if (parkedResident(state)?.phase === 'parking') return { do: 'continue' }
+
   const startCircuit = circuitState(state.failures, now, rules.backoff)
   if (startCircuit !== 'closed')
     return {
@@ -98,7 +103,7 @@ export function nextStep(
 
   const avoid = state.avoided && now < state.avoided.until ? state.avoided.devices : []
   const request = { ...requestOf(state, othersWait), mayEvict: !served || missing > 0, avoid }
-  const decision = placeAsClaimed(request, state.claimed, occupants, capacities)
+  const decision = placeWoken(state, request, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
@@ -185,6 +190,29 @@ export function placeAsClaimed(
 }
 
 /**
+ * Decides whether a parked engine of the model is woken or another is started. It is woken, unless only a start needs no
+ * eviction. The parked engine ends when another is started.
+ */
+export function placeWoken(
+  state: ModelState,
+  request: PlacementRequest,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): PlacementDecision {
+  const parked = parkedResident(state)
+  if (!parked) return placeAsClaimed(request, state.claimed, occupants, capacities)
+  const { engineId } = parked
+  const others = occupants.filter(other => other.engineId !== engineId)
+  const woken = placeAsClaimed(placeWaking(parked, request), state.claimed, others, capacities)
+  if (woken.do === 'load' && woken.evict.length === 0) return { ...woken, wakes: engineId }
+  const anew = placeAsClaimed(request, state.claimed, occupants, capacities)
+  if (anew.do === 'load' && (woken.do !== 'load' || anew.evict.every(id => id === engineId)))
+    return { ...anew, evict: [...new Set([...anew.evict, engineId])] }
+  if (woken.do === 'load') return { ...woken, wakes: engineId }
+  return woken.do === 'wait' ? woken : anew
+}
+
+/**
  * The engines that accept no more requests: first those whose requests take longer than the load or an unknown time, and
  * all of them once those are idle. Otherwise one with short requests would stand idle until a video is complete.
  */
@@ -208,13 +236,15 @@ export function occupantsOf(
     .filter(resident => resident.state !== 'stopping')
     .map(resident => {
       const { engineId, serves, readyAt, owed, keptUntil } = resident
-      const reloadMs = expectedLoadMs(serves)
+      const parked = resident.state === 'parked'
+      const reloadMs =
+        resident.parking && pays(serves) ? (serves.durations.wakeMs ?? expectedLoadMs(serves)) : expectedLoadMs(serves)
       const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
       const turnUntil = owed > 0 && now < endsAt && waits(serves) ? endsAt : now < keptUntil ? keptUntil : null
       const isReserved = reserved.has(engineId)
       return {
         engineId,
-        modelId: serves.model.id + (serves.retired ? ' (before its change)' : ''),
+        modelId: serves.model.id + (serves.retired ? ' (before its change)' : parked ? ' (parked)' : ''),
         devices: resident.devices,
         bytes: resident.bytes,
         shares: resident.shares,
@@ -223,9 +253,11 @@ export function occupantsOf(
         turnSince: isReserved ? null : readyAt,
         turnUntil,
         pinned: isKeptLoaded(resident),
+        ...(parked && { parked }),
         lastUsedAt: resident.lastUsedAt,
         runMs: serves.durations.runMs,
-        reloadMs,
+        // Parked engines are the first to end.
+        reloadMs: parked ? 0 : reloadMs,
       }
     })
   const free = reservations.flatMap(({ modelId, free }) =>

@@ -5,8 +5,10 @@ import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
-import type { Resident } from './model-state.ts'
+import type { ParkedMemory, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
+import { isAsleep } from './model-state.ts'
+import { parkedBooking } from './parking.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { Effects, Residents } from './residents.ts'
 
@@ -26,7 +28,7 @@ const plannedMs = 60 * 60_000
 
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
-  effects: Pick<Effects, 'now' | 'loaded' | 'ranOut' | 'gpuFailed'>,
+  effects: Pick<Effects, 'now' | 'loaded' | 'ranOut' | 'gpuFailed' | 'parkingMeasured'>,
   rules: ResidencyRules,
   residents: Residents,
   reconciler: Reconciler,
@@ -110,13 +112,19 @@ export function engineEvents(
     settled(engineId: string): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'starting' || reconciler.fits(resident)) return residents.settled(engineId)
-      resident.serves.engineStarts--
-      remove(resident)
+      if (resident.wakes) residents.stop(resident, 'another program has taken its memory')
+      else {
+        resident.serves.engineStarts--
+        remove(resident)
+      }
+      reconciler.addIfNeeded(resident.serves)
       reconciler.run()
     },
-    ready(engineId: string): void {
+    /** An engine can work. `parking`: what it uses while it is parked, if it was started so that it can be. */
+    ready(engineId: string, parking: ParkedMemory | null = null): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'starting') return
+      resident.parking ??= parking
       const now = effects.now()
       resident.state = 'ready'
       resident.readyAt = now
@@ -126,8 +134,14 @@ export function engineEvents(
       const { durations } = resident.serves
       const wasKnown = states.loadIsKnown(resident.serves)
       const loadMs = now - (resident.launchedAt ?? resident.startedAt)
-      durations.loadMs = movingAverage(durations.loadMs, loadMs)
-      effects.loaded?.(resident, loadMs)
+      if (resident.wakes) {
+        resident.wakes = false
+        durations.wakeMs = movingAverage(durations.wakeMs, loadMs)
+        effects.parkingMeasured?.(resident)
+      } else {
+        durations.loadMs = movingAverage(durations.loadMs, loadMs)
+        effects.loaded?.(resident, loadMs)
+      }
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
       if (!demand && resident.serves.loadWaiters.length === 0) {
@@ -140,6 +154,29 @@ export function engineEvents(
       reconciler.add(resident.serves)
       reconciler.run()
       if (resident.leases === 0) reconciler.wakeWhenIdle(resident)
+    },
+    /** A parked engine has given its memory back, and keeps `cardBytes` of each card; null where that is not known. */
+    parked(engineId: string, ms: number, cardBytes: number | null): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'parked' || resident.phase !== 'parking') return
+      const { durations } = resident.serves
+      durations.parkMs = movingAverage(durations.parkMs, ms)
+      if (cardBytes !== null) {
+        resident.parking = { ...resident.parking!, cardBytes }
+        Object.assign(resident, parkedBooking({ ...resident, devices: resident.awake!.devices }))
+      }
+      effects.parkingMeasured?.(resident)
+      residents.parked(resident)
+      reconciler.run()
+    },
+    /** An engine could not be parked or did not wake: it ends, and the next one is started anew. */
+    parkFailed(engineId: string, reason: string): void {
+      const resident = residents.get(engineId)
+      if (!resident || !isAsleep(resident)) return
+      resident.serves.parkingFault = reason
+      residents.stop(resident, reason, true)
+      reconciler.addIfNeeded(resident.serves)
+      reconciler.run()
     },
     /** An engine could not be started; none of its processes is left. `fault`: why no start can succeed. */
     startFailed(engineId: string, reason: string, fault?: SourceFault): void {
@@ -177,7 +214,9 @@ export function engineEvents(
     exited(engineId: string, reason: string): void {
       const resident = residents.get(engineId)
       if (!resident) return
-      if (resident.state !== 'stopping') {
+      // One that nobody used is started anew.
+      if (isAsleep(resident)) resident.serves.parkingFault = resident.wakes ? reason : resident.serves.parkingFault
+      else if (resident.state !== 'stopping') {
         failed(resident, reason, effects.now())
         planLess(resident, reason, effects.now())
       }
@@ -230,6 +269,8 @@ export function engineEvents(
     measured(engineId: string, bytes: readonly number[]): void {
       const resident = residents.get(engineId)
       if (!resident) return
+      // What is parked was measured when it was.
+      if (resident.state === 'parked') return
       resident.usedBytes = bytes.reduce((sum, used) => sum + used, 0)
       resident.shares = resident.shares.map((booked, at) => Math.max(booked, bytes[at] ?? 0))
       resident.bytes = resident.shares.reduce((sum, share) => sum + share, 0)

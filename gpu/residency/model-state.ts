@@ -19,10 +19,11 @@ export interface Resident {
   /** The layout with which it is started; `longer`: it is the one on more cards. */
   readonly placement: ModelState['placement']
   readonly longer?: LongerContext | undefined
-  readonly devices: readonly string[]
+  /** Its devices; while it is parked also the processor, whose memory it then uses. */
+  devices: readonly string[]
   readonly slots: number
-  /** When it was decided, and when its process was started: before that, others had to end. */
-  readonly startedAt: number
+  /** When it was decided to start or wake it, and when that began: before that, others had to end. */
+  startedAt: number
   launchedAt: number | null
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
@@ -34,8 +35,17 @@ export interface Resident {
   readonly bookedBytes: number
   usedBytes: number | null
   state: ResidentState
-  /** While starting, it waits for evicted engines to end, the card to show free memory, or its own process. */
-  phase: 'clearing' | 'settling' | 'launching'
+  /**
+   * While starting, it waits for evicted engines to end, the card to show free memory, or its own process; while parked, it
+   * is giving its memory back (`parking`) or has done so.
+   */
+  phase: 'clearing' | 'settling' | 'launching' | 'parking' | 'parked'
+  /** What it uses while it is parked; null if it was not started so that it can be. */
+  parking: ParkedMemory | null
+  /** What is booked while it is not parked, kept while it is. */
+  awake: Booking | null
+  /** Its start only wakes it. */
+  wakes: boolean
   leases: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
@@ -57,6 +67,14 @@ export interface Resident {
   keptUntil: number
 }
 
+export type Booking = Pick<Resident, 'devices' | 'bytes' | 'shares'>
+
+/** Bytes of the main memory, and of each of its cards, that a parked engine uses. */
+export interface ParkedMemory {
+  hostBytes: number
+  cardBytes: number
+}
+
 /** A caller that waits until the model is loaded and takes no slot. */
 export interface LoadWaiter {
   readonly since: number
@@ -68,7 +86,12 @@ export interface LoadWaiter {
 export interface ExpectedDurations {
   loadMs: number | null
   runMs: number | null
+  /** To park one of its engines, and to wake it. */
+  parkMs: number | null
+  wakeMs: number | null
 }
+
+export const noDurations: ExpectedDurations = { loadMs: null, runMs: null, parkMs: null, wakeMs: null }
 
 /** Milliseconds that a request is assumed to take before one was completed. */
 const firstRunMs = 1_000
@@ -81,8 +104,13 @@ export const expectedWorkMs = (durations: ExpectedDurations, demand: Demand): nu
 /** Before any load was measured here: a start of a process, and its files read at 1 GB a second. */
 export const startMs = 2_000
 export const bytesPerMs = 1e6
-export const expectedLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
+export const coldLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
   durations.loadMs ?? firstLoad?.ms ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
+/** Milliseconds until it is loaded: until it wakes, if an engine of it is parked. */
+export const expectedLoadMs = (state: ModelState): number => {
+  const { wakeMs } = state.durations
+  return wakeMs !== null && state.residents.some(isAsleep) ? wakeMs : coldLoadMs(state)
+}
 
 /** Whether loads of this model, or of models like it, were measured. */
 export const loadIsKnown = ({ durations, firstLoad }: ModelState): boolean =>
@@ -111,7 +139,7 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   planned: null as { bytesEach: number; until: number } | null,
   /** An engine on more cards, for a longer context, has failed: the next ones get the fewest. */
   keepsFewest: false,
-  durations: { loadMs: null, runMs: null } as ExpectedDurations,
+  durations: { ...noDurations },
   /** How long its first load should take; null where no other model was loaded before. */
   firstLoad: null as FirstLoad | null,
   /** Why it has no engine although one is needed, as a sentence. */
@@ -126,6 +154,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   claimed: [] as readonly string[],
   /** It cannot be placed with the current devices and configuration. */
   isUnplaceable: false,
+  /** Why its engines are not parked any more: one could not be, or did not wake. Null before. */
+  parkingFault: null as string | null,
   /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: false,
   /** Its model was changed or removed: it only holds engines that still have requests. */
@@ -140,30 +170,37 @@ export const placementAs = (
   longer: LongerContext | undefined,
 ): ModelState['placement'] => (longer ? { ...placement, ...longer.layout } : placement)
 
-export function newResident(
-  serves: ModelState,
-  engineId: string,
-  { devices, shares, layers, longer }: Chosen,
-  now: number,
-): Resident {
+/** What is booked for an engine of the model where it is placed. */
+export function bookingOf(state: ModelState, { devices, shares, longer }: Chosen): Booking {
+  const { bytes } = placementAs(state.placement, longer)
+  return {
+    devices,
+    bytes: shares?.reduce((sum, one) => sum + one, 0) ?? bytes,
+    shares: shares ?? devices.map(() => bytes / devices.length),
+  }
+}
+
+export function newResident(serves: ModelState, engineId: string, chosen: Chosen, now: number): Resident {
+  const { layers, longer } = chosen
   const placement = placementAs(serves.placement, longer)
-  const bookedBytes = shares?.reduce((sum, bytes) => sum + bytes, 0) ?? placement.bytes
+  const booking = bookingOf(serves, chosen)
   return {
     engineId,
     serves,
     placement,
     longer,
-    devices,
+    ...booking,
     layers,
     slots: longer?.slots ?? serves.slots,
     startedAt: now,
     launchedAt: null,
-    bytes: bookedBytes,
-    shares: shares ?? devices.map(() => placement.bytes / devices.length),
-    bookedBytes,
+    bookedBytes: booking.bytes,
     usedBytes: null,
     state: 'starting',
     phase: 'launching',
+    parking: null,
+    awake: null,
+    wakes: false,
     leases: 0,
     alone: false,
     pause: null,
@@ -195,8 +232,15 @@ export const runningOf = ({ residents }: ModelState): number => residents.reduce
 export const leaves = ({ draining }: Pick<Resident, 'draining'>): boolean =>
   draining === 'unload' || draining === 'pause'
 
+/** Those that serve, or will without a further decision. */
 export const liveResidents = (state: ModelState): Resident[] =>
-  state.residents.filter(resident => resident.state !== 'stopping')
+  state.residents.filter(({ state }) => state !== 'stopping' && state !== 'parked')
+
+export const parkedResident = ({ residents }: ModelState): Resident | undefined =>
+  residents.find(({ state }) => state === 'parked')
+
+/** Whether it is parked, or on the way back. */
+export const isAsleep = ({ state, wakes }: Resident): boolean => state === 'parked' || (state === 'starting' && wakes)
 
 /** Those that are not on a paused device: the model may get another engine elsewhere for one that is. */
 export const servingResidents = (state: ModelState): Resident[] =>

@@ -39,6 +39,8 @@ export interface Occupant {
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
+  /** It serves nobody, and has only the memory that is left to it. */
+  parked?: boolean
   /** The other engines of its model have slots for all requests that run: it makes room at once for another model. */
   surplus?: boolean
   /** When its turn began: it was ready. Null while it loads or is reserved. */
@@ -96,8 +98,9 @@ export interface LongerContext {
   fewerTokens: number
 }
 
+/** `wakes`: the parked engine of the model that is woken; absent: a new one is started. */
 export type PlacementDecision =
-  | ({ do: 'load'; evict: readonly string[] } & Chosen)
+  | ({ do: 'load'; evict: readonly string[]; wakes?: string } & Chosen)
   /** `reserve`: what it will use. `for`: the busy engines among those that will be evicted. `where`: the devices then. */
   | { do: 'wait'; for: readonly string[]; reserve: Reservation; where: Chosen; reason: string; pause?: WaitForPause }
   | { do: 'refuse'; reason: string }

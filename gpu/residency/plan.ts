@@ -7,7 +7,7 @@ import {
   doOthersWait,
   nextStep,
   occupantsOf,
-  placeAsClaimed,
+  placeWoken,
   type ResidencyRules,
   requestOf,
   type Step,
@@ -170,14 +170,20 @@ function outcomeOf(
   }
 }
 
-function loadSentence(state: ModelState, where: Chosen, evicted: readonly (string | undefined)[]): string {
+function loadSentence(
+  state: ModelState,
+  where: Chosen & { wakes?: string },
+  evicted: readonly (string | undefined)[],
+): string {
   const { model, placement, residents } = state
   const name = `'${model.id}'`
   const loadMs = expectedLoadMs(state)
   if (placement.kind === 'none') return `A request connects to the server of ${name}, and needs no memory here.`
-  const what = residents.length > 0 ? `another engine of ${name}` : name
-  const names = [...new Set(evicted.map(id => `'${id}'`))]
+  const what = residents.some(({ state }) => state !== 'parked') ? `another engine of ${name}` : name
+  const names = [...new Set(evicted.filter(id => id !== model.id).map(id => `'${id}'`))]
   const unloads = names.length > 0 ? `unloads ${names.join(' and ')} and ` : ''
+  if (where.wakes !== undefined)
+    return `A request ${unloads}wakes the parked engine of ${name} on ${whereText(where)}, which takes ${about(loadMs)}.`
   const size =
     placement.bytesFrom === 'unknown'
       ? ` Its memory is not known, so ${formatBytes(placement.bytes)} are reserved; set 'memory' in infer.yaml.`
@@ -215,7 +221,7 @@ function choiceOf(
   othersWait: boolean,
 ): Choice {
   const mayEvict = servingResidents(state).length === 0 || shortage(state) > 0
-  const decision = placeAsClaimed({ ...requestOf(state, othersWait), mayEvict }, state.claimed, occupants, capacities)
+  const decision = placeWoken(state, { ...requestOf(state, othersWait), mayEvict }, occupants, capacities)
   if (decision.do === 'load') return decision
   return decision.do === 'refuse' ? noChoice : { ...decision.where, evict: decision.reserve.engines }
 }
@@ -231,6 +237,7 @@ function reasonOf(occupant: Occupant, resident: Resident | undefined, now: numbe
   const again = `a reload takes ${about(occupant.reloadMs)}`
   if (!resident || (occupant.busy && resident.readyAt !== null && occupant.turnSince === null))
     return 'It is reserved for a model that is loaded first.'
+  if (occupant.parked) return 'It is parked: it serves nobody, and its model is then loaded anew.'
   if (!occupant.busy) return `It is idle, last used ${ago(now - occupant.lastUsedAt)}; ${again}.`
   if (resident.state === 'starting') return 'It is being loaded.'
   const { leases, owed, keptUntil } = resident

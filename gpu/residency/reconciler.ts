@@ -6,9 +6,11 @@ import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
+import { isParkable, parkedBooking, parkedInstead } from './parking.ts'
 import {
   type DeviceCapacity,
   freeBytes,
+  type Occupant,
   type PlacementDecision,
   type PlacementRequest,
   type Reservation,
@@ -26,7 +28,7 @@ const orderMs = 50
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
 export function openReconciler(
-  effects: Pick<Effects, 'now' | 'wake'>,
+  effects: Pick<Effects, 'now' | 'wake' | 'parkingBudget'>,
   capacities: () => readonly DeviceCapacity[],
   queue: SlotQueue,
   rules: ResidencyRules,
@@ -91,6 +93,49 @@ export function openReconciler(
     if (next !== null) wakeBy(Math.max(next, now + followMs))
   }
 
+  /**
+   * Parks an idle engine where that is cheaper than a start and the memory has room for it, else ends it. `others`: the
+   * engines and loads that are booked besides, after it has left.
+   */
+  function leave(resident: Resident | undefined, reason: string, others?: readonly Occupant[]): void {
+    if (!resident) return
+    const instead =
+      isParkable(resident) && effects.parkingBudget
+        ? parkedInstead(
+            resident,
+            others ?? occupied(effects.now(), []).filter(({ engineId }) => engineId !== resident.engineId),
+            capacities(),
+            effects.parkingBudget(),
+          )
+        : undefined
+    if (instead === undefined) return residents.stop(resident, reason)
+    for (const id of instead) residents.stop(residents.get(id), 'the memory for parked engines is needed for another')
+    residents.park(resident, parkedBooking(resident))
+  }
+
+  /** Starts an engine of the model, or wakes it, after those have left that make room. */
+  function load(
+    state: ModelState,
+    step: Extract<PlacementDecision, { do: 'load' }>,
+    now: number,
+    reserved: readonly Reservation[],
+  ): void {
+    const { evict, wakes } = step
+    const reason = `to make room for '${state.model.id}'`
+    const woken = wakes === undefined ? undefined : residents.get(wakes)
+    const booked = woken?.awake ?? states.bookingOf(state, step)
+    const leaving = evict.flatMap(id => residents.get(id) ?? []).toSorted((a, b) => b.lastUsedAt - a.lastUsedAt)
+    for (const resident of leaving) {
+      // Not those that are still to leave.
+      const waiting = leaving.slice(leaving.indexOf(resident))
+      const stays = ({ engineId }: Occupant) => engineId !== wakes && !waiting.some(one => one.engineId === engineId)
+      const others = occupied(now, reserved).filter(stays)
+      leave(resident, reason, [...others, { ...loading, ...booked, modelId: state.model.id }])
+    }
+    if (woken) residents.wake(woken, now)
+    else residents.start(state, step, now)
+  }
+
   /** Adds the memory that the model waits for to `reserved`. */
   function advance(state: ModelState, now: number, reserved: Reservation[]): void {
     serve(state)
@@ -131,8 +176,7 @@ export function openReconciler(
         for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
         return
       case 'load':
-        for (const id of step.evict) residents.stop(residents.get(id), `to make room for '${state.model.id}'`)
-        residents.start(state, step, now)
+        load(state, step, now, reserved)
     }
   }
 
@@ -200,6 +244,8 @@ export function openReconciler(
         rules,
         clearingMs: residents.clearingMs(),
       }),
+    /** An idle engine leaves: it is parked if possible, else it ends. */
+    leave,
     refuse,
     serve,
     wakeBy,
@@ -236,6 +282,19 @@ export function openReconciler(
       pending.clear()
     },
   }
+}
+
+/** What a load books that begins next. */
+const loading: Omit<Occupant, 'devices' | 'bytes' | 'shares'> = {
+  engineId: '',
+  modelId: '',
+  busy: true,
+  pinned: false,
+  turnSince: null,
+  turnUntil: null,
+  lastUsedAt: Number.POSITIVE_INFINITY,
+  runMs: null,
+  reloadMs: 0,
 }
 
 export type Reconciler = ReturnType<typeof openReconciler>

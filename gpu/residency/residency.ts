@@ -35,7 +35,7 @@ export function openResidency(
   /** Ends every engine: idle ones at once, the others after their requests. */
   function unloadAll(state: ModelState): void {
     state.unloaded = true
-    for (const resident of states.liveResidents(state)) {
+    for (const resident of state.residents) {
       if (resident.leases > 0) resident.draining = 'unload'
       else residents.stop(resident, state.retired ? 'its configuration or its devices have changed' : 'unloaded')
     }
@@ -184,7 +184,7 @@ export function openResidency(
       for (const state of all.values())
         for (const resident of states.liveResidents(state)) {
           reconciler.serveAfterPause(resident, now)
-          if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) residents.stop(resident, 'idle')
+          if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) reconciler.leave(resident, 'idle')
           else reconciler.wakeWhenIdle(resident)
         }
       reconciler.run()
@@ -216,7 +216,6 @@ export function openResidency(
   }
 }
 
-/** Why an engine on a paused device is stopped. */
 /** Why an engine on a paused device ends. */
 export const devicePaused = 'its device is paused'
 

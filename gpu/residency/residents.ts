@@ -1,5 +1,5 @@
 import { movingAverage } from '../../core/moving-average.ts'
-import { type ModelState, newResident, type Resident } from './model-state.ts'
+import { type Booking, type ModelState, newResident, type Resident } from './model-state.ts'
 import type { Chosen, DeviceCapacity } from './place.ts'
 import { isOnSameMemory } from './shared-memory.ts'
 
@@ -11,7 +11,7 @@ const firstClearingMs = 1_000
 
 /** Every engine from the decision to start it until its process has ended: the memory that is booked. */
 export function openResidents(
-  effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'measureAgain' | 'stop'>,
+  effects: Pick<Effects, 'now' | 'newEngineId' | 'start' | 'settle' | 'measureAgain' | 'stop' | 'park' | 'unpark'>,
   capacities: () => readonly DeviceCapacity[],
 ) {
   const residents = new Map<string, Resident>()
@@ -24,7 +24,7 @@ export function openResidents(
   /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
-      other => other.state === 'stopping' && isOnSameMemory(other.devices, resident.devices, capacities()),
+      other => leavesMemory(other) && isOnSameMemory(other.devices, resident.devices, capacities()),
     )
     if (stopping) {
       resident.phase = 'clearing'
@@ -37,7 +37,14 @@ export function openResidents(
     if (hasWaited) clearingMs = movingAverage(clearingMs, effects.now() - resident.startedAt)
     resident.phase = 'launching'
     resident.launchedAt = effects.now()
-    effects.start(resident)
+    if (resident.wakes) effects.unpark?.(resident)
+    else effects.start(resident)
+  }
+
+  /** Memory of these devices is free now: engines that have waited for it go on. */
+  function released(devices: readonly string[]): void {
+    for (const id of devices) endedAt.set(id, effects.now())
+    for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
   }
 
   /** From here on the engine serves no further request. */
@@ -66,11 +73,38 @@ export function openResidents(
     /** Forgets an engine whose process has ended; starting ones may have waited for its memory. */
     remove(resident: Resident): void {
       residents.delete(resident.engineId)
-      for (const id of resident.devices) endedAt.set(id, effects.now())
       leave(resident)
       const state = resident.serves
       state.residents = state.residents.filter(other => other !== resident)
-      for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
+      released(resident.devices)
+    },
+    /** An idle engine gives its memory back, but for what is `booked` from now on, and can be woken. */
+    park(resident: Resident, booked: Booking): void {
+      const { devices, bytes, shares } = resident
+      Object.assign(resident, booked)
+      resident.awake = { devices, bytes, shares }
+      resident.state = 'parked'
+      resident.phase = 'parking'
+      resident.readyAt = null
+      resident.owed = 0
+      resident.draining = null
+      resident.keptUntil = Number.NEGATIVE_INFINITY
+      effects.park?.(resident)
+    },
+    /** A parked engine has given its memory back. */
+    parked(resident: Resident): void {
+      resident.phase = 'parked'
+      released(resident.devices)
+    },
+    /** A parked engine gets its memory again, and is `ready` later. */
+    wake(resident: Resident, now: number): void {
+      Object.assign(resident, resident.awake)
+      resident.awake = null
+      resident.state = 'starting'
+      resident.wakes = true
+      resident.startedAt = now
+      resident.launchedAt = null
+      begin(resident)
     },
     /** Milliseconds from the decision to evict until the next engine is started, on average. */
     clearingMs: (): number => clearingMs ?? firstClearingMs,
@@ -81,12 +115,16 @@ export function openResidents(
   }
 }
 
+/** Whether memory that is not booked for it any more may still be in use. */
+const leavesMemory = ({ state, phase }: Resident): boolean =>
+  state === 'stopping' || (state === 'parked' && phase === 'parking')
+
 export type Residents = ReturnType<typeof openResidents>
 
 /**
  * The effects that the residency calls. Each returns at once and is answered later by an event, also when there was
  * nothing to do: `start` by `ready` or `startFailed`, `settle` and `measureAgain` by `settled`, `stop` by `exited`, `wake` by
- * `tick`.
+ * `tick`, `park` by `parked` or `parkFailed`, `unpark` by `ready` or `parkFailed`.
  */
 export interface Effects {
   now: () => number
@@ -101,6 +139,13 @@ export interface Effects {
   measureAgain?(resident: Resident): boolean
   /** Ends the engine in any state; `kill` ends it without the grace period. */
   stop(resident: Resident, reason: string, kill: boolean): void
+  /** Has a ready engine give its memory back, and wakes a parked one. */
+  park?(resident: Resident): void
+  unpark?(resident: Resident): void
+  /** Bytes of the main memory that parked engines may use together. */
+  parkingBudget?(): number
+  /** Called when parked engines of a model were measured: durations, or bytes on a card. */
+  parkingMeasured?(resident: Resident): void
   /** Calls `tick` at this time, and not at a time that was set before. */
   wake(at: number): void
   newEngineId(): string

@@ -7,7 +7,12 @@ import { viewOf } from './view-of.ts'
 export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
   id: string('Id of the engine.'),
   model_id: string('Id of the model that it serves.'),
-  state: oneOf('State of the engine.', ['starting', 'ready', 'stopping']),
+  state: oneOf('State of the engine. `parked`: it has given its memory back, and is woken by the next request.', [
+    'starting',
+    'ready',
+    'parked',
+    'stopping',
+  ]),
   pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
   devices: array('Ids of the devices that it uses.', z.string()),
   placement: EnginePlacement,

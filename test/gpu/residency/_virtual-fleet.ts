@@ -1,23 +1,26 @@
 import { defaultRules } from '../../../gpu/residency/advance.ts'
-import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
+import type { ModelState, ParkedMemory, Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
 
 /**
  * A residency in virtual time. Every engine is ready `loadMs` after it was started and never fails; callers wait without
- * a limit.
+ * a limit. With `parking`, engines can be parked, which takes 200 ms, and woken in `wakeMs`; `fails` says of each time
+ * whether it does.
  */
 export function openVirtualFleet({
   capacities,
   orderBound,
   loadMs,
   started = () => {},
+  parking,
 }: {
   capacities: readonly DeviceCapacity[]
   orderBound: number
   loadMs: number
   started?: (resident: Resident) => void
+  parking?: { memory: ParkedMemory; budget: number; wakeMs: number; fails: () => boolean }
 }) {
   const events: { at: number; act: () => void }[] = []
   let now = 0
@@ -35,8 +38,21 @@ export function openVirtualFleet({
       now: () => now,
       start(resident) {
         started(resident)
-        after(loadMs, () => residency.ready(resident.engineId))
+        after(loadMs, () => residency.ready(resident.engineId, parking?.memory))
       },
+      ...(parking && {
+        parkingBudget: () => parking.budget,
+        park({ engineId }) {
+          if (parking.fails()) after(200, () => residency.parkFailed(engineId, 'it failed'))
+          else after(200, () => residency.parked(engineId, 200, null))
+        },
+        unpark(resident) {
+          const { engineId } = resident
+          started(resident)
+          if (parking.fails()) after(parking.wakeMs, () => residency.parkFailed(engineId, 'it failed'))
+          else after(parking.wakeMs, () => residency.ready(engineId))
+        },
+      }),
       settle: ({ engineId }) => after(100, () => residency.settled(engineId)),
       stop: ({ engineId }) => after(100, () => residency.exited(engineId, 'stopped')),
       wake: time => void (wakeAt = time),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../../core/failure.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import { addFailure, circuitState, type StartFailures } from '../../../gpu/residency/backoff.ts'
-import { untilFree } from '../../../gpu/residency/model-state.ts'
+import { noDurations, untilFree } from '../../../gpu/residency/model-state.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: StartFailures | null = null
@@ -31,6 +31,6 @@ describe('circuitState', () => {
 })
 
 test('a caller comes again after a second at the earliest and an hour at the latest', () => {
-  expect(untilFree({ loadMs: null, runMs: 1000 }, 3, 2)).toBe(2000)
+  expect(untilFree({ ...noDurations, runMs: 1000 }, 3, 2)).toBe(2000)
   expect([null, 0, 2500.2, 1e9].map(retryAfter)).toEqual([undefined, 1000, 2501, 3_600_000])
 })

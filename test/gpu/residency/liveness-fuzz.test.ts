@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { bytesOn } from '../../../gpu/residency/occupancy.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { GiB, modelOf, wantedOf } from '../_models.ts'
 import { openVirtualFleet } from './_virtual-fleet.ts'
@@ -82,4 +83,61 @@ test('no request waits for ever, however busy the other models are', () => {
     }),
     { numRuns: 20, examples: [[alternating], [outranked]] },
   )
+})
+
+const host = { id: 'cpu', kind: 'cpu' as const, capacity: 40 * GiB }
+const budget = 15 * GiB
+
+test('with engines that are parked nobody waits for ever, and no memory is booked twice', () => {
+  let woken = 0
+  fc.assert(
+    fc.property(
+      fc.array(traffic, { minLength: 4, maxLength: 4 }),
+      fc.array(fc.boolean(), { maxLength: 4 }),
+      (all, failures) => {
+        const free = [capacities[0]!, host]
+        let tried = 0
+        const fleet = openVirtualFleet({
+          capacities: free,
+          orderBound: 2,
+          loadMs: 4_000,
+          parking: {
+            memory: { hostBytes: 7 * GiB, cardBytes: GiB },
+            budget,
+            wakeMs: 500,
+            fails: () => failures[tried++] ?? false,
+          },
+          started(resident) {
+            if (resident.wakes) woken++
+            const booked = fleet.residency.residents().filter(({ state }) => state !== 'stopping')
+            for (const device of free) expect(bytesOn(device, booked as never)).toBeLessThanOrEqual(device.capacity)
+            expect(bytesOn(host, booked as never)).toBeLessThanOrEqual(budget)
+          },
+        })
+        const states = all.map((_, at) => fleet.residency.upsert(modelOf(`m${at}`), wantedOf(`m${at}`, 15 + at), 2))
+        let waiting = 0
+        for (const [which, { clients, fromMs, serviceMs, pauseMs, background }] of all.entries()) {
+          const ask = (): void => {
+            const since = fleet.now()
+            if (since >= minute) return
+            waiting++
+            fleet.ask(states[which]!, {
+              serviceMs,
+              background,
+              granted: () => {
+                waiting--
+                expect(fleet.now() - since).toBeLessThan(2 * minute)
+              },
+              completed: () => fleet.after(pauseMs, ask),
+            })
+          }
+          for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
+        }
+        fleet.run(4 * minute)
+        expect(waiting).toBe(0)
+      },
+    ),
+    { numRuns: 15 },
+  )
+  expect(woken).toBeGreaterThan(0)
 })

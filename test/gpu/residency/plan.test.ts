@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { Demand } from '../../../core/models/fleet.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
-import { type ModelState, newModelState, newResident, type Resident } from '../../../gpu/residency/model-state.ts'
+import {
+  type ModelState,
+  newModelState,
+  newResident,
+  noDurations,
+  type Resident,
+} from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity, PlacementRequest } from '../../../gpu/residency/place.ts'
 import { planOf } from '../../../gpu/residency/plan.ts'
 import { GiB, longerOf, modelOf, wantedOf } from '../_models.ts'
@@ -28,7 +34,7 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
   const demands = new Map<ModelState, Demand>()
   const states = models.map(({ id, gigabytes, more, placement, state, on, engine, demand }) => {
     const one = newModelState(modelOf(id, more), wantedOf(id, gigabytes, placement), 2)
-    Object.assign(one, { durations: { loadMs: 12_000, runMs: 4_000 } }, state)
+    Object.assign(one, { durations: { ...noDurations, loadMs: 12_000, runMs: 4_000 } }, state)
     if (on)
       one.residents.push(Object.assign(newResident(one, `${id}-engine`, { devices: on }, now - 60_000), ready, engine))
     residents.push(...one.residents)
@@ -295,7 +301,7 @@ describe('the plan for a request', () => {
           id: 'x',
           gigabytes: 24,
           placement: { bytesFrom: 'unknown' },
-          state: { durations: { loadMs: null, runMs: null }, firstLoad: { ms: 30_000, isLikely: false } },
+          state: { durations: noDurations, firstLoad: { ms: 30_000, isLikely: false } },
         },
       ],
       [gpu('gpu0', 24)],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
-import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
+import type { ModelState, ParkedMemory, Resident } from '../../../gpu/residency/model-state.ts'
 import { shareOn } from '../../../gpu/residency/occupancy.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'
@@ -11,7 +11,10 @@ import { GiB, modelOf, wantedOf } from '../_models.ts'
 const capacities: DeviceCapacity[] = [
   { id: 'gpu0', kind: 'gpu', capacity: 24 * GiB },
   { id: 'gpu1', kind: 'gpu', capacity: 16 * GiB },
+  { id: 'cpu', kind: 'cpu', capacity: 64 * GiB },
 ]
+/** Bytes of the main memory for parked engines: it has room for two of three. */
+const budget = 5.7 * GiB
 const models = [
   { id: 'small', gigabytes: 6, of: {}, devices: 1 },
   { id: 'big', gigabytes: 22, of: { max_queue: 3 }, devices: 1 },
@@ -22,10 +25,18 @@ const models = [
 
 /** One event: a request, the outcome of a pending action, an action of an operator, or time that passes. */
 const step = fc.oneof(
-  fc.record({ do: fc.constant('ask' as const), which: fc.nat(4), waitMs: fc.constantFrom(0, 500, 5_000, 60_000) }),
+  fc.record({
+    do: fc.constant('ask' as const),
+    which: fc.nat(4),
+    waitMs: fc.constantFrom(0, 500, 5_000, 60_000),
+  }),
   fc.record({ do: fc.constant('release' as const), which: fc.nat(50), well: fc.boolean() }),
   fc.record({ do: fc.constant('cancel' as const), which: fc.nat(50) }),
-  fc.record({ do: fc.constant('answer' as const), which: fc.nat(50), well: fc.integer({ min: 0, max: 9 }) }),
+  fc.record({
+    do: fc.constant('answer' as const),
+    which: fc.nat(50),
+    well: fc.integer({ min: 0, max: 9 }),
+  }),
   fc.record({ do: fc.constant('crash' as const), which: fc.nat(50) }),
   fc.record({ do: fc.constant('stuck' as const), which: fc.nat(50) }),
   fc.record({ do: fc.constant('unload' as const), which: fc.nat(4) }),
@@ -41,7 +52,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
       let now = 0
       let wakeAt = Number.POSITIVE_INFINITY
       let count = 0
-      const pending: { kind: 'start' | 'settle' | 'stop'; resident: Resident }[] = []
+      const pending: { kind: 'start' | 'settle' | 'stop' | 'park' | 'unpark'; resident: Resident }[] = []
       const held: Resident[] = []
       const open = new Set<{ cancel(): void }>()
       const gone = new Set<Resident>()
@@ -56,6 +67,12 @@ test('in any order of events: memory is never overbooked, no request is interrup
           now: () => now,
           start: resident => void pending.push({ kind: 'start', resident }),
           settle: resident => void pending.push({ kind: 'settle', resident }),
+          park(resident) {
+            expect([gone.has(resident), resident.leases]).toEqual([false, 0])
+            pending.push({ kind: 'park', resident })
+          },
+          unpark: resident => void pending.push({ kind: 'unpark', resident }),
+          parkingBudget: () => budget,
           stop(resident, reason, kill) {
             expect(gone.has(resident)).toBe(false)
             if (!kill) expect(resident.leases).toBe(0)
@@ -123,13 +140,19 @@ test('in any order of events: memory is never overbooked, no request is interrup
         const { kind, resident } = effect!
         if (kind === 'settle') residency.settled(resident.engineId)
         else if (kind === 'stop') end(resident)
-        else if (well > 0) residency.ready(resident.engineId)
+        else if (kind !== 'start' && well === 0) residency.parkFailed(resident.engineId, 'no')
+        else if (kind === 'park') residency.parked(resident.engineId, 10, which % 2 === 0 ? 0.5 * GiB : null)
+        else if (kind === 'unpark') residency.ready(resident.engineId)
+        else if (well > 0) residency.ready(resident.engineId, parkingOf(resident))
         else {
           gone.add(resident)
           const reason = ['no', 'exited: out of memory', 'exited: the GPU reported an error'][which % 3]!
           residency.startFailed(resident.engineId, reason)
         }
       }
+      /** Engines of one model cannot be parked. */
+      const parkingOf = ({ serves, bytes }: Resident): ParkedMemory | null =>
+        serves.model.id === 'many' ? null : { hostBytes: bytes * 0.2, cardBytes: GiB }
       const check = (): void => {
         const live = residency.residents().filter(({ state }) => state !== 'stopping')
         // Other programs may take memory that is booked already, but no booking is made for what they use.
@@ -139,6 +162,9 @@ test('in any order of events: memory is never overbooked, no request is interrup
           expect(on.reduce((sum, one) => sum + shareOn(one, place.id), 0)).toBeLessThanOrEqual(place.capacity)
         }
         for (const one of live) booked.add(one)
+        const parked = live.filter(({ state }) => state === 'parked')
+        expect(parked.reduce((sum, one) => sum + shareOn(one, 'cpu'), 0)).toBeLessThanOrEqual(budget)
+        for (const { leases, serves } of parked) expect([leases, serves.retired]).toEqual([0, false])
         for (const resident of residency.residents()) {
           expect(resident.leases).toBeGreaterThanOrEqual(0)
           expect(resident.leases).toBeLessThanOrEqual(resident.slots)
@@ -146,7 +172,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
       }
 
       for (const one of steps) {
-        const ready = residency.residents().filter(resident => resident.state === 'ready')
+        const ready = residency.residents().filter(({ state }) => state === 'ready' || state === 'parked')
         if (one.do === 'ask') ask(states[one.which]!, one.waitMs)
         else if (one.do === 'pass') pass(one.ms)
         else if (one.do === 'foreign') {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Failure } from '../../../core/failure.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
-import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
+import { type ModelState, noDurations, type Resident } from '../../../gpu/residency/model-state.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
@@ -674,7 +674,7 @@ describe('replicas', () => {
 describe('a replica that its model can do without', () => {
   const replicated = (of: object = {}) => {
     const state = warm('a', 10, { replicas: { min: 0, max: 2 }, ...of }, 2)
-    state.durations = { loadMs: 1_000, runMs: 10_000 }
+    state.durations = { ...noDurations, loadMs: 1_000, runMs: 10_000 }
     const [first, second] = [ask(state), ask(state), ask(state)]
     residency.ready('e2')
     expect(state.residents.map(({ leases }) => leases)).toEqual([2, 1])

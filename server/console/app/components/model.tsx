@@ -24,7 +24,7 @@ export const ModelStateView = ({ status, reason }: Pick<Schema<'ModelStatus'>, '
   </>
 )
 
-const engineKinds = { starting: 'active', ready: 'good', stopping: 'plain' } as const
+const engineKinds = { starting: 'active', ready: 'good', parked: 'plain', stopping: 'plain' } as const
 
 /** Whether an engine takes requests. */
 export const EngineStateView = ({ state }: { state: Schema<'EngineStatus'>['state'] }) => (

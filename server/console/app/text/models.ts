@@ -15,7 +15,7 @@ export const modelText = {
   unloading: (model: string) => `The model ${model} is unloaded when its requests have ended.`,
   logOf: (model: string) => `Log of ${model}`,
   noSlots: 'none',
-  engineStates: named('starting', 'ready', 'stopping'),
+  engineStates: named('starting', 'ready', 'parked', 'stopping'),
   busy: (busy: number, slots: number) => `${busy} of ${slots} busy`,
   expected: (duration: string) => `Expected in ${duration}.`,
 } as const

@@ -1,0 +1,74 @@
+import type { Booking, ModelState, Resident } from './model-state.ts'
+import { parkedResident } from './model-state.ts'
+import { freeOn, shareOn } from './occupancy.ts'
+import type { DeviceCapacity, Occupant, PlacementRequest } from './place.ts'
+
+/** The device whose memory parked engines use. */
+const host = 'cpu'
+
+/** What is booked for an engine while it is parked: what it keeps of each card, and its weights in the main memory. */
+export function parkedBooking({ devices, parking }: Resident): Booking {
+  const { hostBytes, cardBytes } = parking!
+  const shares = [...devices.map(() => cardBytes), hostBytes]
+  return { devices: [...devices, host], shares, bytes: shares.reduce((sum, bytes) => sum + bytes, 0) }
+}
+
+/** Whether parking and waking an engine takes less time than a cold start, by what was measured; true before that. */
+export const pays = ({ parkingFault, durations }: ModelState): boolean =>
+  parkingFault === null &&
+  (durations.wakeMs === null ||
+    durations.loadMs === null ||
+    (durations.parkMs ?? 0) + durations.wakeMs < durations.loadMs)
+
+/** Whether an idle engine is parked where the memory has room for it. */
+export const isParkable = (resident: Resident): boolean => {
+  const { state, parking, serves, leases, draining } = resident
+  return (
+    state === 'ready' &&
+    parking !== null &&
+    leases === 0 &&
+    draining !== 'unload' &&
+    draining !== 'pause' &&
+    !serves.retired &&
+    !serves.unloaded &&
+    parkedResident(serves) === undefined &&
+    pays(serves)
+  )
+}
+
+/**
+ * The parked engines that end so that another can be parked, the least recently used first; undefined where there is no room
+ * for it. `occupants`: all other engines, in the state after the parking. No card may lack what is booked there, and parked
+ * engines use no more than `budget` bytes of the main memory together.
+ */
+export function parkedInstead(
+  resident: Resident,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+  budget: number,
+): string[] | undefined {
+  const booked = parkedBooking(resident)
+  const used = capacities.filter(({ id }) => booked.devices.includes(id))
+  // What is parked would stay in the same memory, or is not measured.
+  if (used.length < booked.devices.length || used.some(({ sharesWith }) => sharesWith)) return undefined
+  const older = occupants
+    .filter(({ parked, busy, lastUsedAt }) => parked && !busy && lastUsedAt < resident.lastUsedAt)
+    .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt)
+  const ended: string[] = []
+  for (let rest = occupants; ; ) {
+    const inUse = rest.reduce((sum, one) => sum + (one.parked ? shareOn(one, host) : 0), 0)
+    const fits = used.every(device => freeOn(device, rest) >= shareOn(booked, device.id))
+    if (fits && inUse + shareOn(booked, host) <= budget) return ended
+    const next = older.shift()
+    if (!next) return undefined
+    ended.push(next.engineId)
+    rest = rest.filter(one => one !== next)
+  }
+}
+
+/** The placement of a parked engine that is woken: on its cards, with what it had of them. */
+export function placeWaking({ awake, placement }: Resident, { mayEvict }: PlacementRequest): PlacementRequest {
+  const { devices, shares } = awake!
+  const { longer: _, split: _split, mostDevices: _most, takesShare: _share, ...rest } = placement
+  return { ...rest, bytes: Math.max(...shares) * devices.length, devices: devices.length, only: devices, mayEvict }
+}
