@@ -132,7 +132,7 @@ function suitableBuilds(
       ofBackend('cuda').length > 0
         ? 'The builds for CUDA need a newer driver. To try one nevertheless, add --backend cuda.'
         : 'This release has no build for CUDA. A program that you build with CUDA is used when it is on the PATH.'
-    // Vulkan shows the engine every card of NVIDIA, also those that other engines use.
+    // Only the Vulkan backend of the built-in engine tells the numbers by which an engine sees its own of several cards.
     return { builds: nvidia.length === 1 ? ofBackend('vulkan') : [], of, advice }
   }
   if (cards.fault !== null) return { builds: [], of: 'the cards of NVIDIA', advice: cards.fault }
