@@ -1,0 +1,96 @@
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openEngineSlots, type PinnedCall } from '../../../gpu/requests/engine-slots.ts'
+import { openSlotFiles } from '../../../gpu/requests/slot-files.ts'
+import { openLlamaSlots } from '../../fixtures/llama-slots.ts'
+import { keptLog, temporary } from '../launcher/_launch.ts'
+
+const quiet = { accepted() {}, chunk() {}, finished() {}, failed() {} }
+const owner = 'a'.repeat(32)
+
+/** The slots of a stand-in, and the folder of its owner. */
+function setup() {
+  const folder = temporary()
+  const [exchange, own] = [join(folder, 'wkr_1'), join(folder, owner)]
+  for (const path of [exchange, own]) mkdirSync(path)
+  const engine = openLlamaSlots({ count: 2, folder: exchange })
+  const act = async (slot: number, action: string, filename: string) =>
+    (await engine.answer('POST', `/slots/${slot}?action=${action}`, JSON.stringify({ filename })))!.body as {
+      n_saved: number
+      n_restored: number
+    }
+  const slots = openEngineSlots({
+    count: 2,
+    files: openSlotFiles({ folder, exchange, settings: 'b'.repeat(12) }),
+    routes: {
+      save: async (slot, name) => (await act(slot, 'save', name)).n_saved,
+      restore: async (slot, name) => (await act(slot, 'restore', name)).n_restored,
+      tokens: async () => engine.slots.map(({ tokens }) => tokens.length),
+      probe: () => Promise.reject(new Error('It is not probed.')),
+    },
+    markKey: 'key',
+    ownerOf: () => owner,
+    tokenBytes: 20,
+    useless: () => expect.fail('Every restore has an effect.'),
+    log: keptLog(),
+  })
+  async function ask(topic: string, more: object = {}): Promise<{ body: object; waited: boolean }> {
+    const hold = slots.hold()
+    const messages = [{ role: 'user', content: `${topic} `.repeat(300) }]
+    const call = {
+      path: '/v1/chat/completions',
+      body: JSON.stringify({ ...more, messages }),
+      stream: true,
+      maxBytes: 1e6,
+    }
+    const pinned = hold.pin(call, quiet, 'org')
+    const { call: sent }: PinnedCall = await pinned
+    const body = JSON.parse(sent.body as string) as object
+    const work = await engine.begin(body)
+    work.done('an answer')
+    hold.ended(true)
+    hold.release()
+    return { body, waited: pinned instanceof Promise }
+  }
+  const save = () => slots.saving.save({ maxBytes: { [owner]: 1e6 }, maxMs: 1_000 })
+  return { ask, save, saved: () => readdirSync(own).length }
+}
+
+test('conversations get slots of their own, go on there, and wait for nothing', async () => {
+  const { ask } = setup()
+  expect(await ask('apples')).toMatchObject({ body: { id_slot: 0 }, waited: false })
+  expect(await ask('pears')).toMatchObject({ body: { id_slot: 1 }, waited: false })
+  expect(await ask('apples')).toMatchObject({ body: { id_slot: 0 }, waited: false })
+  expect(await ask('plums')).toMatchObject({ body: { id_slot: 1 }, waited: false })
+})
+
+test('what left its slot is restored from its file, before the request', async () => {
+  const { ask, save, saved } = setup()
+  await ask('apples')
+  expect(await save()).toMatchObject({ saved: 1 })
+  await ask('pears')
+  await ask('plums')
+  expect(await ask('apples')).toMatchObject({ waited: true })
+  await save()
+  expect(saved()).toBe(2)
+})
+
+test('what was computed with an adapter is neither saved nor reused without it', async () => {
+  const { ask, save, saved } = setup()
+  const lora = { lora: [{ id: 0, scale: 1 }] }
+  await ask('apples', lora)
+  await ask('pears', lora)
+  expect(await save()).toMatchObject({ saved: 0 })
+  const { body } = await ask('apples')
+  expect(body).toMatchObject({ id_slot: 0, cache_prompt: false })
+  expect(await ask('apples')).toMatchObject({ body: { id_slot: 0 } })
+  await save()
+  expect(saved()).toBe(1)
+})
+
+test('what must not be stored is not saved', async () => {
+  const { ask, save } = setup()
+  await ask('apples', { store: false })
+  expect(await save()).toMatchObject({ saved: 0 })
+})
