@@ -28,6 +28,7 @@ import { openForeignGrowth } from './placement/foreign-growth.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { ownCards } from './placement/own-cards.ts'
+import { adviceWhilePaused } from './placement/pause-advice.ts'
 import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { traitsOf } from './presets/presets.ts'
@@ -289,14 +290,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const { layout, ...planned } = residency.plan(state, refusal)
     const live = state.residents.find(resident => resident.state !== 'stopping')
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
-    const placement = live
-      ? engines.placement(live)
-      : planned.status === 'refused'
-        ? null
-        : placementOf(model, layout, needed)
+    const isNowhere = planned.status === 'refused' || (needed.length === 0 && state.placement.kind !== 'none')
+    const placement = live ? engines.placement(live) : isNowhere ? null : placementOf(model, layout, needed)
     const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
     return {
       ...planned,
+      advice: await adviceWhilePaused(planned.devices, ids => placements.layoutOn(model, ids)),
       placement,
       threads: threads ?? null,
       leftDevices: memory.left(),

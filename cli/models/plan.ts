@@ -32,9 +32,10 @@ export function define(command: Command, terminal: Terminal): void {
 
 /** Returns the text for a terminal. */
 function planLines(plan: Plan, paint: Paint): string[] {
-  const { model_id, status, detail, eta_seconds, evict, waits_for, figures } = plan
+  const { model_id, status, detail, advice, eta_seconds, evict, waits_for, figures } = plan
   const name = printable(model_id)
   const lines = [`${paint.strong(name)}  ${lookOf(status, paint)(status)}`, storedSentence(detail)]
+  if (advice) lines.push(storedSentence(advice))
   // The sentence of a load has its time; models that are loaded first come before it.
   const said = status === 'load' ? Math.ceil(figures.load_ms / 1_000) : 0
   if (eta_seconds && eta_seconds > said) lines.push(`The request begins in about ${lengthText(eta_seconds)}.`)

@@ -13,6 +13,8 @@ export interface ModelPlan {
   status: 'ready' | 'loading' | 'load' | 'wait' | 'refused'
   /** What happens, as a sentence. That of a model that waits is the one that its waiting requests have. */
   detail: string
+  /** What lets it run sooner, as sentences; null if nothing needs to be done. */
+  advice: string | null
   /** Until the request begins; null when it is refused or nobody knows. */
   etaMs: number | null
   /** The engines that make room for it, busy ones included. */

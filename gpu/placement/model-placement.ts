@@ -2,7 +2,7 @@ import { openGgufHeaders } from '../../core/models/gguf-headers.ts'
 import type { Model } from '../../core/models/model.ts'
 import { missingFiles } from '../../core/models/source-files.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
-import { writes } from '../engines/gguf/sizing.ts'
+import { type Sizing, writes } from '../engines/gguf/sizing.ts'
 import {
   type LayoutOnCards,
   leastBytes,
@@ -175,6 +175,18 @@ export function openModelPlacement(
       const sized = await withBytes(model, placement, learned, backend)
       const fits = unfitReason(sized, memory.capacities()) === null
       return fits || !(await memory.refresh()) ? sized : withBytes(model, placement, learned, backend)
+    },
+    /** The layout with which all layers of a GGUF model fit on these devices, if infer chooses it; null if there is none. */
+    async layoutOn(model: Model, ids: readonly string[]): Promise<Sizing | null> {
+      const preset = presetOf(model)
+      const backend = preset.needsBackend ? await backends.find(model) : undefined
+      const placement = unsized(model, preset.runsOn, backend)
+      const where = placementTargetFor({ ...placement, only: ids }, slotsFor(model), memory.capacities())
+      if (!where || !writes(model.tasks) || model.memory !== undefined) return null
+      const free = { ...model, context_length: undefined, concurrency: undefined }
+      const { plan } = await planMemory(free, { ...where, backend: backend?.gpu }, { readHeader })
+      const { layout } = plan
+      return layout && (where.kind === 'cpu' || layout.gpuLayers === layout.layers) ? layout : null
     },
     /** Whether a model surely cannot run here. Reads no headers and tries no backend, because that may take minutes. */
     async isUnfit(model: Model): Promise<boolean> {

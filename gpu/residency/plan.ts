@@ -35,7 +35,7 @@ import { onSharedMemory } from './shared-memory.ts'
 /** The plan without what concerns the engine alone. */
 export type Plan = Omit<
   ModelPlan,
-  'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'adapters' | 'saved'
+  'advice' | 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'adapters' | 'saved'
 > & {
   /** The layout with which it would be loaded. */
   layout: Pick<Resident, 'placement' | 'longer'>
@@ -81,8 +81,11 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
   const refused = refusal !== null && { status: 'refused' as const, detail: refusal, etaMs: null }
   const outcome = refused || outcomeOf(state, step, now, engineId => resident(engineId)?.serves.model.id)
   const waits = outcome.status === 'wait' && 'for' in step ? step.for : []
+  const isPaused = outcome.status === 'wait' && step.do === 'wait' && step.pause !== undefined
   const chosen =
-    outcome.status === 'load' || waits.length > 0 ? choiceOf(state, occupants, capacities, othersWait(state)) : noChoice
+    outcome.status === 'load' || waits.length > 0 || isPaused
+      ? choiceOf(state, occupants, capacities, othersWait(state))
+      : noChoice
   const describe = (engineId: string): Occupant => occupants.find(one => one.engineId === engineId)!
   const why = (one: Occupant): string => reasonOf(one, resident(one.engineId), now)
   const asked = {

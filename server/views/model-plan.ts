@@ -33,6 +33,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     ['ready', 'loading', 'load', 'wait', 'refused'],
   ),
   detail: string('What happens, as a sentence. If it waits, that of `waiting_for` of the requests that wait.'),
+  advice: nullableString('What lets it run sooner, as sentences; null if nothing needs to be done.'),
   eta_seconds: nullableInteger('Expected seconds until it begins; null if it is refused.'),
   evict: array(
     'Engines that are unloaded for it, busy ones included.',
@@ -146,6 +147,7 @@ export function modelPlanView(
     model_id: plan.modelId,
     status: plan.status,
     detail: plan.detail,
+    advice: plan.advice,
     eta_seconds: plan.etaMs === null ? null : Math.ceil(plan.etaMs / 1000),
     evict: plan.evict.map(one => ({
       engine_id: one.engineId,

@@ -21,6 +21,7 @@ test.each(sizes)('on %s a person gives a device away, and takes it back', async 
   await page.getByRole('button', { name: /^Pause/ }).click()
   await page.getByText('No engine is loaded here.').waitFor()
   await page.getByRole('button', { name: /^Resume/ }).waitFor()
+  await page.getByText(/^cpu is paused until [A-Z][a-z]{2} \d+, 20\d\d, \d+:\d\d:\d\d.[AP]M\.$/).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('gpu-pause')
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)

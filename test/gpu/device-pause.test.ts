@@ -134,6 +134,12 @@ test('a restarted server loads nothing on a paused card, and a model with room e
     ['free', 'gpu1'],
   ])
   expect(fleet.activity('only')).toMatchObject({ paused: true, reason: expect.stringContaining('gpu0 is paused') })
+  expect(await fleet.plan(only)).toMatchObject({
+    status: 'wait',
+    advice: 'To load it now, use gpu0 again with: infer gpu resume --device gpu0.',
+    placement: { on: 'gpu', detail: 'on GPU 0' },
+  })
+  expect(await fleet.plan(free)).toMatchObject({ status: 'ready', advice: null })
   await fleet.pauses.resume(['gpu0'])
   await until(() => fleet.activity('only').status === 'warm')
 }, 60_000)

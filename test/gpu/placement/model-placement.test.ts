@@ -359,6 +359,25 @@ test('a layout that infer chooses leaves free what earlier engines used more tha
   expect(plan!.layout!.parallel).toBeLessThan(full.plan!.layout!.parallel)
 })
 
+test('the layout of a model on other cards than it would get, for which its own context does not count', async () => {
+  const capacities = [24, 16].map(
+    (size, at): DeviceCapacity => ({ id: `gpu${at}`, kind: 'gpu', capacity: size * GiB, totalBytes: size * GiB }),
+  )
+  const placements = openModelPlacement(
+    { devices: () => capacities, left: () => [], capacities: () => capacities } as never,
+    { find: () => Promise.resolve({ gpu: 'cuda', folder: '/cuda' }) },
+    { tool: { name: 'bubblewrap', network: true } } as never,
+    { find: () => Promise.resolve(undefined) },
+    () => [],
+  )
+  const source = layeredGguf(directory, 12, 131_072)
+  const of = (more: object) => Model.parse({ id: 'a', engine: 'gguf', source, context_length: 65_536, ...more })
+  expect(await placements.layoutOn(of({}), ['gpu1'])).toMatchObject({ gpuLayers: 41, context: 8192 })
+  expect(await placements.layoutOn(of({}), [])).toBeNull()
+  expect(await placements.layoutOn(of({ memory: '20GiB' }), ['gpu1'])).toBeNull()
+  expect(await placements.layoutOn(of({ source: layeredGguf(directory, 17, 131_072) }), ['gpu1'])).toBeNull()
+})
+
 test('the header of a model is read once, until its file changes or could not be read', async () => {
   const source = join(directory, 'once.gguf')
   let reads = 0

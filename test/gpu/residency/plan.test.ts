@@ -340,6 +340,20 @@ describe('the plan for a request', () => {
         etaMs: 9_000,
       },
     ],
+    [
+      'the only device with room for it is paused',
+      [{ id: 'x', gigabytes: 10 }],
+      [{ ...gpu('gpu0', 24), pause: { endsInMs: 60_000, text: 'is paused until then' } }, gpu('gpu1', 8)],
+      {
+        status: 'wait',
+        detail: "'x' waits: gpu0 is paused until then.",
+        etaMs: 72_000,
+        devices: [
+          { id: 'gpu0', paused: 'gpu0 is paused until then.', neededBytes: 10 * GiB },
+          { id: 'gpu1', paused: null, neededBytes: 0 },
+        ],
+      },
+    ],
   ])('%s', (_rule, models, capacities, expected) => expect(planned(models, capacities)).toMatchObject(expected))
 
   test('what the plan says is what happens: the same sentence, time and engines', () => {

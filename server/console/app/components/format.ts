@@ -51,6 +51,12 @@ export const costText = (cost: number, currency = ''): string =>
 /** `Nov 24, 2026, 10:15:00 AM` */
 export const dateText = (unixSeconds: number): string => dateTime.format(unixSeconds * 1_000)
 
+const isoTime = /\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z/g
+
+/** A sentence of the server with its times as the console writes them. */
+export const sentenceText = (sentence: string): string =>
+  sentence.replace(isoTime, time => dateText(Date.parse(time) / 1_000))
+
 const steps: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['day', 86_400],
   ['hour', 3_600],

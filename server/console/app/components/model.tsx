@@ -5,6 +5,7 @@ import { modelHref } from './addresses.ts'
 import { useAction } from './announcements.tsx'
 import { Badge, type BadgeKind } from './badge.tsx'
 import { Button } from './button.tsx'
+import { sentenceText } from './format.ts'
 
 export type ModelState = Schema<'ModelStatus'>['status']
 
@@ -20,7 +21,7 @@ const kinds: Record<ModelState, BadgeKind> = {
 export const ModelStateView = ({ status, reason }: Pick<Schema<'ModelStatus'>, 'status' | 'reason'>) => (
   <>
     <Badge kind={kinds[status]}>{modelText.states[status]}</Badge>
-    {reason && <span className="text-muted mt-1 block max-w-md text-xs">{reason}</span>}
+    {reason && <span className="text-muted mt-1 block max-w-md text-xs">{sentenceText(reason)}</span>}
   </>
 )
 

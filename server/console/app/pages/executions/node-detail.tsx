@@ -4,7 +4,7 @@ import { api, at, dataOf, hasEnded, useAnswer, useSession } from '../../api/clie
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'
-import { durationText } from '../../components/format.ts'
+import { durationText, sentenceText } from '../../components/format.ts'
 import { Facts, Notice, Queried } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
@@ -41,7 +41,7 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
         </div>
         <IconButton icon={X} label={shellText.close} onClick={close} />
       </div>
-      {waiting && <Notice kind="info">{`${jobsText.waiting}: ${waiting.detail}`}</Notice>}
+      {waiting && <Notice kind="info">{`${jobsText.waiting}: ${sentenceText(waiting.detail)}`}</Notice>}
       {error && <Notice kind="bad">{error.message}</Notice>}
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
       <Facts

@@ -8,7 +8,7 @@ import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink } from '../../components/button.tsx'
 import { CopyButton } from '../../components/code.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { costText, countText, durationText } from '../../components/format.ts'
+import { costText, countText, durationText, sentenceText } from '../../components/format.ts'
 import { ModelLink } from '../../components/model.tsx'
 import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
@@ -48,7 +48,7 @@ function Shown({ job }: { job: Schema<'Job'> }) {
       />
       {waiting && (
         <Why title={jobsText.waiting} kind="info">
-          {waiting.detail} {expected(job)}
+          {sentenceText(waiting.detail)} {expected(job)}
         </Why>
       )}
       {error && (

@@ -3,6 +3,7 @@ import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { controlClass } from '../../components/fields.tsx'
+import { sentenceText } from '../../components/format.ts'
 import { overviewText } from '../../text/overview.ts'
 
 /** Lengths of a pause, seconds; 0 until it is resumed. */
@@ -16,7 +17,7 @@ export function DevicePause({ device }: { device: Schema<'DeviceStatus'> }) {
   if (!paused && !mayChange) return null
   return (
     <div className="mt-3 flex flex-wrap items-center gap-2">
-      {paused && <p className="text-warning min-w-0 flex-1 text-xs">{paused.reason}</p>}
+      {paused && <p className="text-warning min-w-0 flex-1 text-xs">{sentenceText(paused.reason)}</p>}
       {mayChange && (paused ? <Resume id={id} /> : <Pause id={id} />)}
     </div>
   )

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, at, hasEnded, useSession } from '../../../api/client.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
-import { durationText } from '../../../components/format.ts'
+import { durationText, sentenceText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
@@ -49,7 +49,9 @@ export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnT
                 <span className="text-muted text-xs">{durationText(node.duration_ms)}</span>
               )}
             </div>
-            {node.waiting_for && <p className="text-muted px-3 pb-2 text-xs">{node.waiting_for.detail}</p>}
+            {node.waiting_for && (
+              <p className="text-muted px-3 pb-2 text-xs">{sentenceText(node.waiting_for.detail)}</p>
+            )}
             <ResultPreview node={node} />
           </li>
         ))}

@@ -5,7 +5,7 @@ import type { JsonSchema } from '../../../api/schema.ts'
 import { JobStatus } from '../../../components/badge.tsx'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { Checkbox } from '../../../components/fields.tsx'
-import { costText, countText, durationText } from '../../../components/format.ts'
+import { costText, countText, durationText, sentenceText } from '../../../components/format.ts'
 import { Empty, Failed, Section } from '../../../components/page.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
 import { TaskResult } from '../../../components/result/task-result.tsx'
@@ -166,7 +166,7 @@ function RunView({ job, currency }: { job: Job; currency: string }) {
       {live && <progress max={1} value={progress ?? undefined} aria-label={text.running} className="h-2 w-full" />}
       {live && <UnfinishedImage job={job} />}
       {live && cancel.error && <Failed failure={cancel.error} />}
-      {live && waiting_for && <p className="text-muted">{waiting_for.detail}</p>}
+      {live && waiting_for && <p className="text-muted">{sentenceText(waiting_for.detail)}</p>}
       {error && !live && <Failed failure={new Error(error.message)} />}
       {status === 'completed' && <TaskResult result={job.result} inputs={job.inputs} />}
     </div>
