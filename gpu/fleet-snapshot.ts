@@ -5,7 +5,8 @@ import type { Clock } from './clock.ts'
 import { type openEngineEffects, savesConversations } from './engine-effects.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
-import type { Resident } from './residency/model-state.ts'
+import { upcomingText } from './residency/load-ahead.ts'
+import type { Resident, RunsNext } from './residency/model-state.ts'
 
 /** What is known of a model that was not requested yet. */
 export const noActivity: ModelActivity = {
@@ -30,11 +31,13 @@ export function copyState(
     engines,
     pauses,
     clock,
+    runsNext,
   }: {
     memory: Pick<Memory, 'snapshot' | 'left'>
     engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement'>
     pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
+    runsNext: RunsNext
   },
 ): Omit<FleetSnapshot, 'models' | 'saved'> {
   const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
@@ -60,6 +63,7 @@ export function copyState(
       leases: resident.leases,
       startedAt: epoch(resident.startedAt),
       lastUsedAt: epoch(resident.lastUsedAt),
+      upcoming: upcomingText(runsNext(resident.serves.model.id), resident),
     })),
   }
 }

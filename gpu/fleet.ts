@@ -47,6 +47,7 @@ import {
 } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
+import { sizeUpcoming } from './size-upcoming.ts'
 
 /**
  * Opens the fleet: ends processes that earlier runs left, finds the devices, starts loading the models that are kept
@@ -135,6 +136,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
+      mayLoadAhead: () => sizing.size === 0,
       ...engineOutcomes({
         ...options,
         memory,
@@ -369,6 +371,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       loads.set(id, load)
       return load
     },
+    upcoming: next => (closing ? undefined : sizeUpcoming(next, residency, stateOf)),
     pauses: paused,
     async unload(modelId) {
       const evicted = residents().filter(resident => resident.serves.model.id === modelId)
@@ -380,7 +383,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     benchmark: benchmarks.of,
     keepBenchmark: (model, runs) => benchmarks.keep(model, runs, residents(), engines),
     snapshot: () => ({
-      ...copyState(residents(), { memory, engines, pauses: paused, clock }),
+      ...copyState(residents(), { memory, engines, pauses: paused, clock, runsNext: residency.runsNext }),
       models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
       saved: copySaved(models(), options.caches),
     }),

@@ -15,7 +15,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .description(
-      'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, and how many conversations are saved.',
+      'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, how many conversations are saved, and which models running workflows need next.',
     )
     .action(async ({ dataDir, json }) => {
       const { engines, models, devices, time } = await fetchStatus(openClient(dataDir))
@@ -41,6 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
       for (const text of [...memoryNotes(engines), ...saved]) terminal.remark(text)
+      for (const { model_id, upcoming } of engines) if (upcoming) terminal.remark(`${printable(model_id)}: ${upcoming}`)
     })
   withExamples(command, [
     ['infer ps', 'as a table'],

@@ -62,8 +62,9 @@ function planLines(plan: Plan, paint: Paint): string[] {
     return `adapter ${printable(model_id)}${fault === null ? size : `: ${storedSentence(fault)}`}`
   })
   const saved = savedLines(plan.saved_conversations)
+  const upcoming = plan.upcoming ? [plan.upcoming] : []
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  const faint = [...figuresLines(figures), ...threads, ...adapters, ...schedule, ...saved, ...measured]
+  const faint = [...figuresLines(figures), ...threads, ...adapters, ...upcoming, ...schedule, ...saved, ...measured]
   return [...lines, '', ...faint.map(paint.faint)]
 }
 

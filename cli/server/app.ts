@@ -239,7 +239,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   })
   const expansion = openPromptExpansion({ jobs, admission, rewriting, model: config.prompt_rewriting?.model, log })
   await expansion.resume()
-  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet, log })
   const batches = openBatches({
     store,
     jobs,

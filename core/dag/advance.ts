@@ -301,6 +301,25 @@ export function restoredState(
   return state
 }
 
+/**
+ * Returns the models of the nodes that start when those that are ready or running have ended well, each once. Empty once the
+ * execution has ended.
+ */
+export function nextModels(plan: ExecutionPlan, state: ExecutionState): string[] {
+  const ends = new Map<number, number>()
+  const models = new Set<string>()
+  for (const [node, status] of state.nodes.entries()) {
+    if (status !== 'ready' && status !== 'running') continue
+    for (const after of plan.nodes[node]!.successors) {
+      if (state.nodes[after] !== 'pending') continue
+      const count = (ends.get(after) ?? 0) + 1
+      ends.set(after, count)
+      if (count === state.missing[after]) models.add(plan.nodes[after]!.modelId)
+    }
+  }
+  return [...models]
+}
+
 /** Applies the writes of `advance` to the state, so that it equals what the store now holds. */
 export function applyWrites(
   plan: ExecutionPlan,

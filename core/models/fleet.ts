@@ -51,6 +51,11 @@ export interface Fleet {
    * for a removed model are refused with `model_not_found`. Other engines are not affected. Resolves when this has begun.
    */
   reconfigured(): Promise<void>
+  /**
+   * Tells the fleet how many running executions need each model for a node that follows one which waits or runs. It loads
+   * these ahead where memory is free, and unloads them last. The map may change later; call this again when it has other keys.
+   */
+  upcoming(models: ReadonlyMap<string, number>): void
   /** Which devices are given to other programs, and when. */
   pauses: Pauses
   /** Returns the current state for people and dashboards. */
@@ -333,6 +338,8 @@ export interface ResidentSnapshot {
   leases: number
   startedAt: number
   lastUsedAt: number
+  /** What running executions that need its model next mean for it, as a sentence; null if none does. */
+  upcoming: string | null
 }
 
 export interface ModelActivity {

@@ -27,6 +27,8 @@ export interface ModelPlan {
   placement: EnginePlacement | null
   /** The cards that are left to others. */
   leftDevices: readonly LeftDevice[]
+  /** What running executions that need it next mean for it, as a sentence; null if none does. */
+  upcoming: string | null
   figures: PlanFigures
   /** Threads of its engine; null if it computes on GPUs alone, or with as many threads as it chooses. */
   threads: ProcessorThreads | null

@@ -207,8 +207,11 @@ export interface CommitEffects {
   claimedSuccessors: { before: string; job: JobRecord }[]
   /** Jobs that ended with their execution: running ones must be stopped. */
   withdrawn: WaitingJob[]
-  /** Executions that have changed, whether they ended, and the time limit of those that have just started. */
-  executions: (RowKey & { ended: boolean; timeoutAt?: number })[]
+  /**
+   * Executions that have changed, whether they ended, the time limit of those that have just started, and the models of the
+   * nodes that are next.
+   */
+  executions: (RowKey & { ended: boolean; timeoutAt?: number; next: readonly string[] })[]
   /** Targets of new webhook deliveries. */
   deliveries: string[]
   /** Organizations that have events of their own. */

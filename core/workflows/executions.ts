@@ -4,6 +4,7 @@ import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
+import type { Fleet } from '../models/fleet.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
@@ -18,6 +19,7 @@ import { fillParameters } from './parameters.ts'
 import { planNodes, reusable, usedParameters } from './plan.ts'
 import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
+import { openUpcomingModels } from './upcoming-models.ts'
 
 /** A request to execute a workflow. */
 export interface ExecutionOptions {
@@ -53,6 +55,8 @@ export function openExecutions(dependencies: {
   snapshots: DefinitionSnapshots
   works: NodeWorks
   flight: SingleFlight
+  /** Learns how many running executions need each model next. */
+  fleet: Pick<Fleet, 'upcoming'>
   log: Log
   clock?: { now(): number }
 }) {
@@ -61,6 +65,7 @@ export function openExecutions(dependencies: {
   const followers = new Map<string, Set<Follower>>()
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
+  const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 
   store.onCommitted(({ released, claimedSuccessors, withdrawn, executions, organizations: ofEvents }) => {
     // First, because jobs must be started before they can be stopped.
@@ -70,7 +75,8 @@ export function openExecutions(dependencies: {
     // One commit may have changed many nodes of an execution.
     const changed = new Map<string, boolean>()
     const organizations = new Set(ofEvents)
-    for (const { id, organizationId, ended, timeoutAt } of executions) {
+    for (const { id, organizationId, ended, timeoutAt, next } of executions) {
+      upcoming.changed(id, next)
       changed.set(id, ended || changed.get(id) === true)
       organizations.add(organizationId)
       if (timeoutAt !== undefined) timeouts.at(timeoutAt)
@@ -208,7 +214,10 @@ export function openExecutions(dependencies: {
       }
     },
 
-    close: (): Promise<void> => timeouts.close(),
+    close(): Promise<void> {
+      upcoming.close()
+      return timeouts.close()
+    },
   }
 }
 export type Executions = ReturnType<typeof openExecutions>

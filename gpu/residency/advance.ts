@@ -3,11 +3,13 @@ import { type BackoffRules, circuitState } from './backoff.ts'
 import {
   expectedLoadMs,
   expectedWorkMs,
+  isAhead,
   isKeptLoaded,
   isSurplus,
   type ModelState,
   parkedResident,
   type Resident,
+  type RunsNext,
   runningOf,
   servingResidents,
   shortage,
@@ -224,12 +226,17 @@ function drained({ engines }: Reservation, occupants: readonly Occupant[], state
 
 /**
  * The residents and reservations as `place` sees them. Stopping residents are left out, because their memory is already
- * booked for others. `waits`: whether requests wait for the model, which then keep an engine busy whose turn owes them.
+ * booked for others. An engine that is being loaded ahead is idle. `waits`: whether requests wait for the model, which then keep an engine busy whose turn owes them.
  */
 export function occupantsOf(
   residents: Iterable<Resident>,
   reservations: readonly Reservation[],
-  { now, waits, orderBound }: { now: number; waits: (state: ModelState) => boolean; orderBound: number },
+  {
+    now,
+    waits,
+    orderBound,
+    runsNext = () => 0,
+  }: { now: number; waits: (state: ModelState) => boolean; orderBound: number; runsNext?: RunsNext },
 ): Occupant[] {
   const reserved = new Set(reservations.flatMap(({ engines }) => engines))
   const engines = [...residents]
@@ -248,7 +255,11 @@ export function occupantsOf(
         devices: resident.devices,
         bytes: resident.bytes,
         shares: resident.shares,
-        busy: resident.state === 'starting' || resident.leases > 0 || isReserved || turnUntil !== null,
+        busy:
+          (resident.state === 'starting' && !isAhead(resident, waits)) ||
+          resident.leases > 0 ||
+          isReserved ||
+          turnUntil !== null,
         surplus: readyAt !== null && !isReserved && isSurplus(resident, runningOf(serves), reserved),
         turnSince: isReserved ? null : readyAt,
         turnUntil,
@@ -258,6 +269,7 @@ export function occupantsOf(
         runMs: serves.durations.runMs,
         // Parked engines are the first to end.
         reloadMs: parked ? 0 : reloadMs,
+        runsNext: parked || serves.retired ? 0 : runsNext(serves.model.id),
       }
     })
   const free = reservations.flatMap(({ modelId, free }) =>

@@ -144,7 +144,9 @@ export function engineEvents(
       }
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
-      if (!demand && resident.serves.loadWaiters.length === 0) {
+      const isAwaited = demand !== undefined || resident.serves.loadWaiters.length > 0
+      if (isAwaited) resident.ahead = false
+      else if (!resident.ahead) {
         const half = Math.min(keptMs.most, Math.max(keptMs.least, loadMs / 2))
         resident.keptUntil = now + (wasKnown ? half : unknownLoadMs + keptMs.least)
         reconciler.wakeBy(resident.keptUntil)

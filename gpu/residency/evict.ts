@@ -11,6 +11,8 @@ interface Cost {
   busy: number
   /** Milliseconds until all of them would be loaded again. */
   reloadMs: number
+  /** Idle engines that running executions need next. */
+  needed: number
   /** Last use of the most recently used of them; of a busy one, the start of its turn. */
   lastUsedAt: number
 }
@@ -26,18 +28,26 @@ const lastUseOf = (one: Occupant): number => (one.busy ? (one.turnSince ?? Numbe
 /** A busy engine that its model can do without is between an idle one and one that is needed. */
 const busyness = ({ busy, surplus }: Occupant): number => (busy ? (surplus ? 0.5 : 1) : 0)
 
-/** The order in which engines are evicted: idle ones first, then the least recently used. */
-export const byLastUse = (a: Occupant, b: Occupant): number => busyness(a) - busyness(b) || lastUseOf(a) - lastUseOf(b)
+/** Of a busy engine only its turn counts: it leaves because another model is due. */
+const need = ({ busy, runsNext = 0 }: Occupant): number => Number(!busy && runsNext > 0)
+
+/**
+ * The order in which engines are evicted: idle ones first, those that no execution needs next, then the least recently
+ * used.
+ */
+export const byLastUse = (a: Occupant, b: Occupant): number =>
+  busyness(a) - busyness(b) || need(a) - need(b) || lastUseOf(a) - lastUseOf(b)
 
 export const evictionCost = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.reduce((sum, one) => sum + busyness(one), 0),
   reloadMs: occupants.reduce((sum, one) => sum + one.reloadMs, 0),
+  needed: occupants.reduce((sum, one) => sum + need(one), 0),
   lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, lastUseOf(one)), Number.NEGATIVE_INFINITY),
 })
 
 /**
- * Returns the option with the lowest cost: fewest busy engines, then the shortest time to load them again, then least
- * recently used, then the first.
+ * Returns the option with the lowest cost: fewest busy engines, then the shortest time to load them again, then fewest that
+ * executions need next, then least recently used, then the first.
  */
 export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
   const costs = options.map(cost)
@@ -51,15 +61,15 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
   for (const [at, one] of costs.entries()) {
     if (one.busy !== busy || one.reloadMs > longest) continue
     const than = best === undefined ? undefined : costs[best]!
-    if (
-      than === undefined ||
-      one.lastUsedAt < than.lastUsedAt ||
-      (one.lastUsedAt === than.lastUsedAt && one.reloadMs < than.reloadMs)
-    )
-      best = at
+    if (than === undefined || isCheaper(one, than)) best = at
   }
   return best === undefined ? undefined : options[best]
 }
+
+const isCheaper = (a: Cost, b: Cost): boolean =>
+  a.needed !== b.needed
+    ? a.needed < b.needed
+    : a.lastUsedAt < b.lastUsedAt || (a.lastUsedAt === b.lastUsedAt && a.reloadMs < b.reloadMs)
 
 /**
  * Chooses the engines to evict so that at least `bytes` become free: the cheapest set (see `cheapest`) without
@@ -95,6 +105,7 @@ const sums = new Float64Array(1 << maxCompared)
 const least = new Float64Array(1 << maxCompared).fill(Number.POSITIVE_INFINITY)
 const busyMembers = new Float64Array(1 << maxCompared)
 const reloads = new Float64Array(1 << maxCompared)
+const needs = new Float64Array(1 << maxCompared)
 const lastUses = new Float64Array(1 << maxCompared).fill(Number.NEGATIVE_INFINITY)
 
 /** The subsets that free enough, and no longer do without the member that frees least, each as bits. */
@@ -107,9 +118,16 @@ function minimalSubsets(candidates: readonly EvictionCandidate[], bytes: number)
     least[set] = Math.min(least[rest]!, frees)
     busyMembers[set] = busyMembers[rest]! + Number(occupant.busy)
     reloads[set] = reloads[rest]! + occupant.reloadMs
+    needs[set] = needs[rest]! + need(occupant)
     lastUses[set] = Math.max(lastUses[rest]!, lastUseOf(occupant))
     if (sums[set]! >= bytes && sums[set]! - least[set]! < bytes)
-      found.push({ set, busy: busyMembers[set]!, reloadMs: reloads[set]!, lastUsedAt: lastUses[set]! })
+      found.push({
+        set,
+        busy: busyMembers[set]!,
+        reloadMs: reloads[set]!,
+        needed: needs[set]!,
+        lastUsedAt: lastUses[set]!,
+      })
   }
   return found
 }

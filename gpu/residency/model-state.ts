@@ -56,6 +56,8 @@ export interface Resident {
    */
   draining: 'turn' | 'unload' | 'pause' | null
   readyAt: number | null
+  /** It was loaded for nodes of executions that have not come yet, and has not been requested since. */
+  ahead: boolean
   lastUsedAt: number
   /** Whether it has completed at least one request. */
   hasSucceeded: boolean
@@ -158,6 +160,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   parkingFault: null as string | null,
   /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: false,
+  /** It was loaded ahead for executions that still need it next, and not used since: not again. */
+  wasLoadedAhead: false,
   /** Its model was changed or removed: it only holds engines that still have requests. */
   retired: false,
   engineStarts: 0,
@@ -180,7 +184,13 @@ export function bookingOf(state: ModelState, { devices, shares, longer }: Chosen
   }
 }
 
-export function newResident(serves: ModelState, engineId: string, chosen: Chosen, now: number): Resident {
+export function newResident(
+  serves: ModelState,
+  engineId: string,
+  chosen: Chosen,
+  now: number,
+  ahead = false,
+): Resident {
   const { layers, longer } = chosen
   const placement = placementAs(serves.placement, longer)
   const booking = bookingOf(serves, chosen)
@@ -206,6 +216,7 @@ export function newResident(serves: ModelState, engineId: string, chosen: Chosen
     pause: null,
     draining: null,
     readyAt: null,
+    ahead,
     lastUsedAt: now,
     hasSucceeded: false,
     neededAt: now,
@@ -231,6 +242,13 @@ export const runningOf = ({ residents }: ModelState): number => residents.reduce
 /** Whether it is unloaded once its requests have ended. */
 export const leaves = ({ draining }: Pick<Resident, 'draining'>): boolean =>
   draining === 'unload' || draining === 'pause'
+
+/** How many running executions need a model for a node that follows one which waits or runs. */
+export type RunsNext = (modelId: string) => number
+
+/** Whether an engine was loaded for nodes that have not come yet, and nobody waits for it: it leaves like an idle one. */
+export const isAhead = ({ ahead, serves }: Resident, waits: (state: ModelState) => boolean): boolean =>
+  ahead && serves.loadWaiters.length === 0 && !waits(serves)
 
 /** Those that serve, or will without a further decision. */
 export const liveResidents = (state: ModelState): Resident[] =>

@@ -53,6 +53,8 @@ export interface Occupant {
   runMs: number | null
   /** Milliseconds that its model is expected to take until it is loaded again. */
   reloadMs: number
+  /** How many running executions need its model next: of equal ones it leaves last. Absent: none. */
+  runsNext?: number
 }
 
 export interface PlacementRequest {

@@ -13,6 +13,7 @@ import {
   type Step,
 } from './advance.ts'
 import { expectedWait } from './expected-wait.ts'
+import { upcomingText } from './load-ahead.ts'
 import {
   enginePaused,
   expectedLoadMs,
@@ -24,6 +25,7 @@ import {
   pausedUntil,
   placementAs,
   type Resident,
+  type RunsNext,
   servingResidents,
   shortage,
   slotsOf,
@@ -50,6 +52,7 @@ export interface Situation {
   resident: (engineId: string) => Resident | undefined
   capacities: readonly DeviceCapacity[]
   rules: ResidencyRules
+  runsNext: RunsNext
   /** Milliseconds until evicted engines have ended and their memory is free. */
   clearingMs: number
 }
@@ -60,7 +63,7 @@ export interface Situation {
  * whatever the devices are.
  */
 export function planOf(state: ModelState, refusal: string | null, situation: Situation): Plan {
-  const { now, pending, residents, resident, capacities, rules, clearingMs } = situation
+  const { now, pending, residents, resident, capacities, rules, runsNext, clearingMs } = situation
   const demand = withOneMore(situation.demandOf(state), state)
   const demandOf = (one: ModelState): Demand | undefined => (one === state ? demand : situation.demandOf(one))
   const order = byUrgency(new Set([...pending, state]), demandOf, now)
@@ -71,6 +74,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
       now,
       waits: one => demandOf(one) !== undefined,
       orderBound: rules.orderBound,
+      runsNext,
     })
   for (const other of order.slice(0, order.indexOf(state))) {
     const step = nextStep(other, demandOf(other), now, occupied(), capacities, rules, othersWait(other))
@@ -120,6 +124,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
     }),
     waitsFor: waits.map(describe).map(one => ({ ...identify(one, resident), why: why(one) })),
     devices: devicesOf(layout.placement, chosen, occupants, situation),
+    upcoming: upcomingText(runsNext(state.model.id), liveResidents(state)[0]),
     figures: figuresOf(state, layout, rules),
     layout,
   }
@@ -241,13 +246,17 @@ function reasonOf(occupant: Occupant, resident: Resident | undefined, now: numbe
   if (!resident || (occupant.busy && resident.readyAt !== null && occupant.turnSince === null))
     return 'It is reserved for a model that is loaded first.'
   if (occupant.parked) return 'It is parked: it serves nobody, and its model is then loaded anew.'
-  if (!occupant.busy) return `It is idle, last used ${ago(now - occupant.lastUsedAt)}; ${again}.`
+  const runs = occupant.runsNext ?? 0
+  const next = runs === 0 ? '' : ` ${upcomingText(runs, resident)}`
+  if (!occupant.busy && resident.state === 'starting')
+    return upcomingText(runs, resident) ?? 'It is being loaded ahead.'
+  if (!occupant.busy) return `It is idle, last used ${ago(now - occupant.lastUsedAt)}; ${again}.${next}`
   if (resident.state === 'starting') return 'It is being loaded.'
   const { leases, owed, keptUntil } = resident
-  const runs = leases > 0 ? [`It runs ${counted(leases)}`] : []
-  if (occupant.turnUntil === null) return `${runs[0] ?? 'It is busy'}; ${again}.`
+  const running = leases > 0 ? [`It runs ${counted(leases)}`] : []
+  if (occupant.turnUntil === null) return `${running[0] ?? 'It is busy'}; ${again}.`
   if (now < keptUntil) return 'It was loaded for callers who have not come back yet.'
-  return `${[...runs, `${runs.length > 0 ? 'still' : 'It'} serves ${counted(owed)} that waited for it`].join(' and ')}; ${again}.`
+  return `${[...running, `${running.length > 0 ? 'still' : 'It'} serves ${counted(owed)} that waited for it`].join(' and ')}; ${again}.`
 }
 
 const counted = (requests: number): string => (requests === 1 ? '1 request' : `${requests} requests`)

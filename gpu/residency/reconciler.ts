@@ -1,8 +1,9 @@
 import type { Failure } from '../../core/failure.ts'
 import type { Demand, SlotQueue } from '../../core/models/fleet.ts'
-import { byUrgency, doOthersWait, nextStep, occupantsOf, type ResidencyRules } from './advance.ts'
+import { byUrgency, doOthersWait, nextStep, occupantsOf, type ResidencyRules, type Step } from './advance.ts'
 import { evictionFor } from './evict.ts'
 import { type ExpectedWait, expectedWait } from './expected-wait.ts'
+import { loadAhead, waitsForMemory } from './load-ahead.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
@@ -28,7 +29,7 @@ const orderMs = 50
 
 /** Takes the next step for every model that waits for something, after each event and at the time that a step names. */
 export function openReconciler(
-  effects: Pick<Effects, 'now' | 'wake' | 'parkingBudget'>,
+  effects: Pick<Effects, 'now' | 'wake' | 'parkingBudget' | 'mayLoadAhead'>,
   capacities: () => readonly DeviceCapacity[],
   queue: SlotQueue,
   rules: ResidencyRules,
@@ -38,6 +39,9 @@ export function openReconciler(
   /** Models with waiting requests or missing engines: the only ones that an event can advance. */
   const pending = new Set<ModelState>()
   const reference = openReferenceSchedule(queue)
+  /** How many running executions need each model next. */
+  let upcoming: ReadonlyMap<string, number> = new Map()
+  const runsNext = (modelId: string): number => upcoming.get(modelId) ?? 0
   let closed = false
   let wakeAt = Number.POSITIVE_INFINITY
 
@@ -74,6 +78,7 @@ export function openReconciler(
       now,
       waits: state => demandOf(state) !== undefined,
       orderBound: rules.orderBound,
+      runsNext,
     })
 
   /** The models that wait, in the order of their placement, at most `orderMs` old. */
@@ -136,8 +141,8 @@ export function openReconciler(
     else residents.start(state, step, now)
   }
 
-  /** Adds the memory that the model waits for to `reserved`. */
-  function advance(state: ModelState, now: number, reserved: Reservation[]): void {
+  /** Adds the memory that the model waits for to `reserved`. Returns the step that it has taken. */
+  function advance(state: ModelState, now: number, reserved: Reservation[]): Step {
     serve(state)
     const pauseEnd = states.pausedUntil(state, now)
     // Whoever would wait in vain is told at once.
@@ -152,6 +157,11 @@ export function openReconciler(
     state.waitsForPause = step.do === 'wait' && step.pause !== undefined && serving.length === 0
     state.waitsUntil = step.do === 'drain' ? now : step.do === 'wait' ? step.until : null
     if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
+    take(step, state, now, reserved)
+    return step
+  }
+
+  function take(step: Step, state: ModelState, now: number, reserved: Reservation[]): void {
     switch (step.do) {
       case 'nothing':
         pending.delete(state)
@@ -179,6 +189,24 @@ export function openReconciler(
         load(state, step, now, reserved)
     }
   }
+
+  /** Loads a model that executions need next, while no other is being loaded and none waits for memory. */
+  function loadNext(now: number): void {
+    if (upcoming.size === 0 || effects.mayLoadAhead?.() === false) return
+    for (const resident of residents.values()) if (resident.state === 'starting') return
+    // A parked one is awake in less time than another takes to load.
+    const known = Array.from(upcoming.keys(), find).filter(
+      state => state !== undefined && !states.parkedResident(state),
+    )
+    const next = loadAhead(known, runsNext, occupied(now, []), capacities())
+    if (!next) return
+    next.state.wasLoadedAhead = true
+    residents.start(next.state, next.where, now, true)
+  }
+
+  /** An engine that an execution needs next stays beyond its `idle_ttl`. */
+  const idleUntil = (resident: Resident): number | null =>
+    runsNext(resident.serves.model.id) > 0 ? null : states.idleUntil(resident)
 
   /**
    * Until when the model waits for paused devices, and why; undefined if it does not. Without requests too, so that
@@ -242,6 +270,7 @@ export function openReconciler(
         resident: residents.get,
         capacities: capacities(),
         rules,
+        runsNext,
         clearingMs: residents.clearingMs(),
       }),
     /** An idle engine leaves: it is parked if possible, else it ends. */
@@ -255,7 +284,7 @@ export function openReconciler(
       if (now < pause.until) wakeBy(pause.until)
       else serve(serves)
     },
-    wakeWhenIdle: (resident: Resident): void => wakeBy(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY),
+    wakeWhenIdle: (resident: Resident): void => wakeBy(idleUntil(resident) ?? Number.POSITIVE_INFINITY),
     /** The requested time has come; further ones are requested anew. */
     woken: (): void => void (wakeAt = Number.POSITIVE_INFINITY),
     /** The next run advances this model. */
@@ -268,11 +297,21 @@ export function openReconciler(
     run(): void {
       if (closed) return
       for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
-      if (pending.size === 0) return reference.rest()
       const now = effects.now()
       const reserved: Reservation[] = []
-      follow(now)
-      for (const state of byUrgency(pending, demandOf, now)) advance(state, now, reserved)
+      if (pending.size === 0) reference.rest()
+      else follow(now)
+      let waits = false
+      for (const state of byUrgency(pending, demandOf, now))
+        if (waitsForMemory(advance(state, now, reserved))) waits = true
+      if (!waits) loadNext(now)
+    },
+    idleUntil,
+    runsNext,
+    /** Sets the models that running executions need next. A model that is none of them any more may be loaded ahead again. */
+    setUpcoming(models: ReadonlyMap<string, number>, all: Iterable<ModelState>): void {
+      upcoming = models
+      for (const state of all) if (runsNext(state.model.id) === 0) state.wasLoadedAhead = false
     },
     /** What the reference order has begun on devices that are paused now, or could not begin there, is begun anew. */
     beginAnew: (): void => reference.rest(),

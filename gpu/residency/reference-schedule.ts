@@ -78,7 +78,7 @@ export function openReferenceSchedule(queue: Pick<SlotQueue, 'reference'>) {
         runs = true
         upToDate = true
         clock = now
-        engines = occupants().map(one => ({ ...one, busy: false, freeAt: Number.NEGATIVE_INFINITY }))
+        engines = occupants().map(one => ({ ...one, busy: false, runsNext: 0, freeAt: Number.NEGATIVE_INFINITY }))
       }
       for (let begun = 0; ; begun++) {
         const modelId = queue.reference.next()

@@ -47,6 +47,7 @@ export function openResidency(
     const resident = state && states.freeResident(state, effects.now(), alone, preferred)
     if (!resident) return undefined
     resident.leases++
+    resident.ahead = state.wasLoadedAhead = false
     resident.keptUntil = Number.NEGATIVE_INFINITY
     if (resident.owed > 0 && --resident.owed === 0) reconciler.wakeBy(effects.now())
     if (resident.pause) resident.pause.probing = true
@@ -178,13 +179,23 @@ export function openResidency(
       for (const state of all.values()) reconciler.addIfNeeded(state)
       reconciler.run()
     },
+    /**
+     * Running executions need other models next than before: how many need each. The map may change later, and this is called
+     * again when it has other keys.
+     */
+    upcoming(models: ReadonlyMap<string, number>): void {
+      reconciler.setUpcoming(models, all.values())
+      this.tick()
+    },
+    /** How many running executions need the model next. */
+    runsNext: reconciler.runsNext,
     tick(): void {
       const now = effects.now()
       reconciler.woken()
       for (const state of all.values())
         for (const resident of states.liveResidents(state)) {
           reconciler.serveAfterPause(resident, now)
-          if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) reconciler.leave(resident, 'idle')
+          if (now >= (reconciler.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) reconciler.leave(resident, 'idle')
           else reconciler.wakeWhenIdle(resident)
         }
       reconciler.run()

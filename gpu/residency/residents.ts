@@ -53,8 +53,9 @@ export function openResidents(
   }
 
   return {
-    start(state: ModelState, where: Chosen, now: number): void {
-      const resident = newResident(state, effects.newEngineId(), where, now)
+    /** `ahead`: no request waits for it. */
+    start(state: ModelState, where: Chosen, now: number, ahead = false): void {
+      const resident = newResident(state, effects.newEngineId(), where, now, ahead)
       residents.set(resident.engineId, resident)
       state.residents.push(resident)
       state.engineStarts++
@@ -149,6 +150,8 @@ export interface Effects {
   /** Calls `tick` at this time, and not at a time that was set before. */
   wake(at: number): void
   newEngineId(): string
+  /** Whether no request waits for a model whose memory is not known yet; absent: it is. Otherwise no model is loaded ahead. */
+  mayLoadAhead?(): boolean
   /**
    * Called when an engine ran out of memory while it loaded. `bytes`: what the next one gets, which starts at once
    * (`startsAgain`); else what a layout like this one seems to need.

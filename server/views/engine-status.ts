@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import type { ResidentSnapshot } from '../../core/models/fleet.ts'
-import { array, integer, namedObject, nullableInteger, oneOf, string } from '../../core/schemas/fields.ts'
+import {
+  array,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableString,
+  oneOf,
+  string,
+} from '../../core/schemas/fields.ts'
 import { EnginePlacement, placementView } from './engine-placement.ts'
 import { viewOf } from './view-of.ts'
 
@@ -24,6 +32,9 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   busy: integer('How many requests it serves now.'),
   started_at: integer('Unix seconds.'),
   last_used_at: integer('Unix seconds of the last request.'),
+  upcoming: nullableString(
+    'What running executions of workflows that need its model next mean for it, as a sentence: it is loaded ahead, or kept. Null if none does.',
+  ),
 })
 
 /** Returns the status of an engine, for operators. */

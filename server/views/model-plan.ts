@@ -98,6 +98,9 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
     'Null if it is refused, computes on GPUs alone, or chooses its threads itself.',
   ),
+  upcoming: nullableString(
+    'What running executions of workflows that need it next mean for it, as a sentence: it is loaded ahead, or kept. Null if none does.',
+  ),
   schedule: array(
     'What `schedule` of the model does.',
     z.object({
@@ -179,6 +182,7 @@ export function modelPlanView(
     adapters: plan.adapters
       .filter(({ id }) => allowed(id))
       .map(({ id, bytes, fault: why }) => ({ model_id: id, bytes, fault: why })),
+    upcoming: plan.upcoming,
     fallback: fallback ? { model_id: fallback.modelId, reason: fallback.reason, detail: fallback.detail } : null,
     placement: plan.placement && placementView(plan.placement),
     left_devices: plan.leftDevices.map(one => ({ ...one })),

@@ -102,7 +102,7 @@ const run = openNodeRunner({
   run: runner(async () => ({ ...done, result: '{"choices":[{"message":{"content":"done"}}]}' })),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
-const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
+const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet: { upcoming() {} }, log })
 const offered = { all: () => [], find: () => undefined, catalog: () => new Map() }
 const offer = {
   ...offerOf(offered, () => true),

@@ -1,4 +1,11 @@
-import { advance, applyWrites, type CountChange, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
+import {
+  advance,
+  applyWrites,
+  type CountChange,
+  type ExecutionInput,
+  type ExecutionWrite,
+  nextModels,
+} from '../../dag/advance.ts'
 import { noUsage } from '../../usage.ts'
 import { type JobError, rankAt, waitingOf } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
@@ -113,7 +120,13 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
       case 'event':
         return events.addOfExecution(number, organizationId, `workflow_execution.${write.event}`, at, write.node)
       case 'announce':
-        return effects.add('executions', { organizationId, id, ended: write.ended, timeoutAt: write.timeoutAt })
+        return effects.add('executions', {
+          organizationId,
+          id,
+          ended: write.ended,
+          timeoutAt: write.timeoutAt,
+          next: write.ended ? [] : nextModels(execution.plan, execution.state),
+        })
     }
   }
 

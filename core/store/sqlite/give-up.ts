@@ -91,7 +91,7 @@ export function openGiveUp(
     const ended = endExecution.get(error, at, at, at, number)
     if (!ended) return
     events.addOfExecution(number, ended.organizationId, 'workflow_execution.failed', at)
-    effects.add('executions', { ...ended, ended: true })
+    effects.add('executions', { ...ended, ended: true, next: [] })
   }
 
   /** Fails a job: as usual if that is possible, otherwise without its webhook and its execution. */

@@ -14,8 +14,11 @@ import type { Workload } from './workloads.ts'
 
 const GiB = 2 ** 30
 
-/** Runs a workload on the queue, the dispatch and the residency of the product, in virtual time, on room for `fits` models. */
-export function simulate(workload: Workload, fits: number, orderBound: number): Run {
+/**
+ * Runs a workload on the queue, the dispatch and the residency of the product, in virtual time, on room for `fits` models.
+ * `loadsAhead`: the residency knows what runs need next.
+ */
+export function simulate(workload: Workload, fits: number, orderBound: number, loadsAhead = true): Run {
   const { arrivals, models, loadMs, serviceMs, slots } = workload
   const begins: number[] = []
   const loads: number[] = []
@@ -90,12 +93,28 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
   /** The requests that come after the end of another. */
   const following = Map.groupBy(arrivals.keys(), at => arrivals[at]!.after)
 
+  /** How many runs need each model next, as the server counts them: after a request that waits or runs. */
+  const upcoming = new Map<string, number>()
+  function count(next: readonly number[], by: 1 | -1): void {
+    if (!loadsAhead || next.length === 0) return
+    const before = upcoming.size
+    for (const at of next) {
+      const id = `m${arrivals[at]!.model}`
+      const runs = (upcoming.get(id) ?? 0) + by
+      if (runs === 0) upcoming.delete(id)
+      else upcoming.set(id, runs)
+    }
+    if (upcoming.size !== before) residency.upcoming(upcoming)
+  }
+
   function run(at: number, lease: Lease, ended: () => void): void {
     begins[at] = events.now()
     events.after(serviceMs, () => {
       residency.release(residents.get(lease)!, serviceMs)
       residents.delete(lease)
-      for (const next of following.get(at) ?? []) arrive(next)
+      const next = following.get(at) ?? []
+      count(next, -1)
+      for (const one of next) arrive(one)
       ended()
     })
   }
@@ -111,7 +130,8 @@ export function simulate(workload: Workload, fits: number, orderBound: number): 
     }
     if (kind !== 'chat') {
       queue.offer(job)
-      return dispatch.check(modelId)
+      dispatch.check(modelId)
+      return count(following.get(at) ?? [], 1)
     }
     const free = dispatch.takeFree(modelId)
     if (free) return run(at, free, () => dispatch.check(modelId))

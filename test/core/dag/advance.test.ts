@@ -9,6 +9,7 @@ import {
   type ExecutionWrite,
   isOver,
   newState,
+  nextModels,
   restoredState,
 } from '../../../core/dag/advance.ts'
 
@@ -345,3 +346,26 @@ function countedIn({ nodes }: ExecutionState) {
     skipped: many('skipped', 'cancelled'),
   }
 }
+
+test.each<[graph: string, steps: string, next: string]>([
+  ['a>b b>c', '', 'b'],
+  ['a>b b>c', 'a~', 'b'],
+  ['a>b b>c', 'a', 'c'],
+  ['a>b b>c', 'a b', ''],
+  ['a>c b>c', 'a~', 'c'],
+  ['a>b b>d c>d', '', 'b'],
+  ['a>b b>d c>d', 'a', 'd'],
+  ['a>b a>c', '', 'b c'],
+  ['a>b b>c', 'a!', ''],
+  ['a?>b b>c', 'a?!', 'c'],
+  ['a>b b>c', '@', ''],
+])('in %s after "%s" these come next: "%s"', (graph, steps, next) => {
+  const { plan, names } = planOf(graph)
+  const state = newState(plan)
+  const inputs = ['created', ...steps.split(' ').filter(Boolean)]
+  for (const [at, step] of inputs.entries()) {
+    const input = step === 'created' ? { type: 'created' as const, at } : { ...inputOf(step, names), at }
+    applyWrites(plan, state, advance(plan, state, input), at)
+  }
+  expect(nextModels(plan, state).join(' ')).toBe(next)
+})

@@ -117,6 +117,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           leases: one.held,
           startedAt: 0,
           lastUsedAt: 0,
+          upcoming: null,
         })),
         models: Object.fromEntries([...models.keys()].map(modelId => [modelId, warm])),
       }),

@@ -48,7 +48,7 @@ export async function openServer(
     }),
   })
   const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet: { upcoming() {} }, log })
   return {
     store,
     executions,

@@ -24,8 +24,8 @@ const minute = 60_000
 const traffic = fc.record({
   clients: fc.nat(3),
   fromMs: fc.nat(5_000),
-  serviceMs: fc.constantFrom(300, 900, 4_000),
-  pauseMs: fc.constantFrom(0, 700, 9_000),
+  serviceMs: fc.constantFrom<number>(300, 900, 4_000),
+  pauseMs: fc.constantFrom<number>(0, 700, 9_000),
   background: fc.boolean(),
 })
 
@@ -52,9 +52,19 @@ const outranked = [
   quiet,
 ]
 
-test('no request waits for ever, however busy the other models are', () => {
+/** What running executions need next, from a time on. */
+const changes = fc.array(
+  fc.record({
+    atMs: fc.nat(3 * minute),
+    next: fc.subarray(models.map(({ id }) => id)),
+    runs: fc.integer({ min: 1, max: 9 }),
+  }),
+  { maxLength: 12 },
+)
+
+test('no request waits for ever, however busy the other models are, and whatever is loaded ahead', () => {
   fc.assert(
-    fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), all => {
+    fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), changes, (all, upcoming) => {
       const fleet = openVirtualFleet({ capacities, orderBound: 2, loadMs: 500 })
       let waiting = 0
       const states = models.map(({ id, gigabytes, of, devices }) =>
@@ -78,10 +88,18 @@ test('no request waits for ever, however busy the other models are', () => {
         }
         for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
       }
+      for (const { atMs, next, runs } of upcoming)
+        fleet.at(atMs, () => fleet.residency.upcoming(new Map(next.map(id => [id, runs]))))
       fleet.run(5 * minute)
       expect(waiting).toBe(0)
     }),
-    { numRuns: 20, examples: [[alternating], [outranked]] },
+    {
+      numRuns: 20,
+      examples: [
+        [alternating, []],
+        [outranked, []],
+      ],
+    },
   )
 })
 

@@ -49,6 +49,7 @@ function planned(models: readonly Model[], capacities: readonly DeviceCapacity[]
     residents: () => residents,
     resident: engineId => residents.find(one => one.engineId === engineId),
     capacities,
+    runsNext: () => 0,
     rules: defaultRules,
     clearingMs: 500,
   })
