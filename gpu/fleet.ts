@@ -238,6 +238,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
+  /** Takes a slot of the engine that has computed the beginning of the prompt, if that is another one with a free slot. */
+  function move(from: Resident, prompt: string | Uint8Array) {
+    const near = from.alone ? undefined : affinity.choose(from.serves.residents, prompt, from.engineId)
+    if (!near) return undefined
+    const isOther = near.engineId !== undefined && near.engineId !== from.engineId
+    const resident = isOther ? residency.take(from.serves.model.id, false, near.engineId) : undefined
+    near.given((resident ?? from).engineId)
+    return resident && { resident, connections: engines.connections(resident.engineId) }
+  }
+
   function take(modelId: string, waitedMs = 0, alone = false, prompt?: string | Uint8Array): Lease | undefined {
     const near = prompt === undefined ? undefined : affinity.choose(find(modelId)?.residents ?? [], prompt)
     const resident = closing ? undefined : residency.take(modelId, alone, near?.engineId)
@@ -246,7 +256,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
     const probe = resident.pause !== null
-    const options = { onReleased, probe, waitedMs, loadedMs, followProgress }
+    const options = { onReleased, probe, waitedMs, loadedMs, followProgress, move }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 

@@ -144,6 +144,11 @@ export interface Lease extends Disposable {
    * unset, nothing is saved.
    */
   organizationId?: string | undefined
+  /**
+   * Names the body that the engine will get, of a text whose slot was taken before the body was known: of several engines, the
+   * slot becomes one of that which has computed its beginning, if that has one free. Call it before `open`.
+   */
+  prefer?(prompt: string | Uint8Array): void
   /** Sends one request. Never throws: errors are reported to `listener.failed`. */
   open(call: EngineCall, listener: EngineListener): EngineExchange
   /** Calls the listener with the progress that the engine prints, if its preset can read it, until the release. */

@@ -7,6 +7,7 @@ import { fetchFrom, withImages } from './chat/images.ts'
 import type { Preparation } from './preparation.ts'
 import { ask } from './protocols/ask.ts'
 import { answeredResult, type RunTask, workOfJob } from './run-job.ts'
+import { isStreamable } from './stream-shape.ts'
 
 /** Runs text jobs. Requests are prepared and answers are shaped as for a synchronous caller. */
 export function openTextRunner({
@@ -24,6 +25,7 @@ export function openTextRunner({
     const { record, model, catalog, sender } = workOfJob('text', job, registry, signal)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), catalog, limits)
     const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender), cpu)
+    if (isStreamable(answerFormat)) lease.prefer?.(bodies[0]!)
     const answers: Buffer[] = []
     const ignored = (paths: string) => report.log('WARN', ignoredLine(model.id, paths))
     for (const body of bodies)

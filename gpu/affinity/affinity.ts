@@ -21,11 +21,13 @@ export function openAffinity() {
   return {
     /**
      * Chooses among the engines of a model, and returns a function that takes the id of the engine that gets the prompt.
-     * It reads the prompt: a millisecond for 400 kB. Undefined where the model never has several engines.
+     * It reads the prompt: a millisecond for 400 kB. `from`: the engine of which the request has a slot already. Undefined
+     * where the model never has several engines.
      */
     choose(
       residents: readonly Resident[],
       body: string | Uint8Array,
+      from?: string,
     ): { engineId: string | undefined; given: (engineId: string) => void } | undefined {
       const [first] = residents
       if (first === undefined || (residents.length === 1 && (first.serves.model.replicas.max ?? 1) < 2))
@@ -39,7 +41,7 @@ export function openAffinity() {
       const chosen = chooseReplica(
         ready.map(({ engineId, leases, slots }) => ({
           engineId,
-          leases,
+          leases: engineId === from ? leases - 1 : leases,
           slots,
           common: index.common(engineId, blocks),
           known: index.size(engineId),

@@ -25,12 +25,16 @@ export interface LeaseOptions {
   probe: boolean
   waitedMs: number
   loadedMs: number
+  /** Takes a slot of the engine that has computed the beginning of this prompt; undefined if that is the one that it has. */
+  move?: (
+    from: Resident,
+    prompt: string | Uint8Array,
+  ) => { resident: Resident; connections: EngineConnections } | undefined
   /** Follows the progress that the engine prints; the function that it returns ends this. */
   followProgress?: (listener: (progress: EngineProgress) => void) => () => void
 }
 
 export class EngineLease implements Lease {
-  readonly engineId: string
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
@@ -55,7 +59,6 @@ export class EngineLease implements Lease {
   #slot: SlotHold | undefined
 
   constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
-    this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = options.waitedMs
     this.loadedMs = options.loadedMs
@@ -66,6 +69,24 @@ export class EngineLease implements Lease {
     this.#options = options
     this.#energy = energy
     this.#mark = energy.take(resident.devices)
+  }
+
+  get engineId(): string {
+    return this.#resident.engineId
+  }
+
+  prefer(prompt: string | Uint8Array): void {
+    // The first request after a pause shows whether the engine serves again.
+    const other = this.#released || this.#options.probe ? undefined : this.#options.move?.(this.#resident, prompt)
+    if (!other) return
+    const before = this.#resident
+    this.#connections.release(this.#client)
+    this.#energy.release(this.#mark)
+    this.#resident = other.resident
+    this.#connections = other.connections
+    this.#client = other.connections.take()
+    this.#mark = this.#energy.take(other.resident.devices)
+    this.#options.onReleased(before, null, false)
   }
 
   get othersAtEnd(): number | undefined {
