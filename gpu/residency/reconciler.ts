@@ -195,8 +195,8 @@ export function openReconciler(
     if (upcoming.size === 0 || effects.mayLoadAhead?.() === false) return
     for (const resident of residents.values()) if (resident.state === 'starting') return
     // A parked one is awake in less time than another takes to load.
-    const known = Array.from(upcoming.keys(), find).filter(
-      state => state !== undefined && !states.parkedResident(state),
+    const known = Array.from(upcoming.keys(), find).flatMap(state =>
+      state === undefined || states.parkedResident(state) ? [] : [state],
     )
     const next = loadAhead(known, runsNext, occupied(now, []), capacities())
     if (!next) return
