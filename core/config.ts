@@ -111,6 +111,11 @@ export const Limits = section(
       unit: 'loads',
       example: 5,
     }),
+    parking_memory: Bytes.optional().meta({
+      description: 'Main memory that parked engines may use together: see `parking` of a model. 0 parks none.',
+      example: '64GiB',
+      absent: 'a quarter of the main memory that is free when the server starts',
+    }),
     hold_max: Duration.default(600_000).meta({
       description:
         'Longest time for which a synchronous request is held while its model loads or is busy, where `dispatch_wait_ms` of the model is `auto`: a request that is expected to wait longer is refused at once, with the expected time.',

@@ -12,10 +12,12 @@ import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
 import { adapterFor, type ConnectionFacts, connectionOptionsOf } from './connection-options.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
+import { openEngineParking } from './engine-parking.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
+import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
@@ -35,6 +37,8 @@ interface Running {
   /** Folder of its model in which conversations are saved, and the folder in which it writes them. */
   conversations: string | undefined
   writes: string | undefined
+  /** How it can be parked. */
+  parking: ParkingChoice
   connections: EngineConnections | undefined
 }
 
@@ -50,10 +54,23 @@ export interface EngineEffectOptions extends ConnectionFacts {
   placementOf: ReturnType<typeof placementsBy>
   /** The threads of an engine of the model on these devices; null if it chooses them itself. */
   threadsOf: (model: Model, devices: readonly string[], engineId?: string) => ProcessorThreads | null
+  /** Bytes of the main memory that parked engines may use together. */
+  parkingBudget: number
+  /** Bytes that a parked engine of the model keeps of each card, if that was measured. */
+  keptByParked: (model: Model) => number | undefined
   clock: Clock
   events: () => Pick<
     Residency,
-    'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'paused' | 'accepted'
+    | 'ready'
+    | 'startFailed'
+    | 'exited'
+    | 'settled'
+    | 'stuck'
+    | 'unresponsive'
+    | 'paused'
+    | 'accepted'
+    | 'parked'
+    | 'parkFailed'
   >
 }
 
@@ -62,6 +79,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
   const { launcher, memory, refused, log, events } = options
   const running = new Map<string, Running>()
   const remoteLauncher = openRemoteLauncher()
+  const parking = openEngineParking(options)
   const history = openLoadHistory()
   const saves = openEngineSaves({ save: async (...engine) => options.caches?.save(...engine) }, options.clock)
   /** Resolved when the engine has ended, by engine id. */
@@ -86,7 +104,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     exits.delete(engineId)
   }
 
-  function newEngine(resident: Resident, facts: Pick<Running, 'threads' | 'writes'>): Engine {
+  function newEngine(resident: Resident, facts: Pick<Running, 'threads' | 'writes' | 'parking'>): Engine {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(resident, facts, options)
     const starts = engineOptions.address === undefined ? launcher : remoteLauncher
@@ -107,9 +125,19 @@ export function openEngineEffects(options: EngineEffectOptions) {
       const threads = options.threadsOf(serves.model, resident.devices, engineId)
       const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
       const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
-      const engine = newEngine(resident, { threads, writes })
+      const chosen = presetOf(serves.model).parking ? await parking.choose(resident) : noParking
+      if (resident.state === 'stopping') throw new Error('It was stopped before it began.')
+      const engine = newEngine(resident, { threads, writes, parking: chosen })
       const placement = options.placementOf(serves.model, resident, resident.devices)
-      const one: Running = { engine, placement, threads, conversations, writes, connections: undefined }
+      const one: Running = {
+        engine,
+        placement,
+        threads,
+        conversations,
+        writes,
+        parking: chosen,
+        connections: undefined,
+      }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = resident.placement.plan?.paged ?? {}
@@ -145,7 +173,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       const loadMs = Math.round(performance.now() - startedAt)
       log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
-      events().ready(engineId)
+      events().ready(engineId, chosen.level === null ? null : chosen.memory)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
       const failure = thrown instanceof Failure && thrown.code === 'worker_error' ? thrown : undefined
@@ -196,6 +224,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     effects: {
       start: resident => void start(resident),
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
+      park: resident => void parking.send(resident, 'park', running.get(resident.engineId)),
+      unpark: resident => void parking.send(resident, 'wake', running.get(resident.engineId)),
       measureAgain(resident) {
         const measuring = memory.measureAgain(resident)
         void measuring?.then(() => events().settled(resident.engineId))
@@ -229,6 +259,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
   }
 }
 
+const noParking: ParkingChoice = { level: null, reason: 'Its engine cannot be parked.' }
+
 /** How long an engine may save conversations before it is stopped: others wait for its memory. */
 const maxSaveMs = 1_500
 
@@ -251,7 +283,7 @@ function removeOwn(conversations: string | undefined, writes: string | undefined
 /** How the engine of a resident is started, by its preset, its model and its booking. */
 function engineOptionsOf(
   resident: Resident,
-  { threads, writes }: Pick<Running, 'threads' | 'writes'>,
+  { threads, writes, parking }: Pick<Running, 'threads' | 'writes' | 'parking'>,
   { memory, environment, backendOf }: EngineEffectOptions,
 ): EngineOptions {
   const { placement, engineId, slots } = resident
@@ -275,18 +307,19 @@ function engineOptionsOf(
     plan: placement.plan,
     layers: resident.layers,
     conversations: writes,
+    parking: parking.level ?? undefined,
   }
   const key = preset.key(model, launchKey, environment)
   const visible = memory.visibleTo(resident)
   return {
     engineId,
     modelId: model.id,
-    channel: preset.channel(model),
+    channel: preset.channel(model, facts),
     address: preset.address(model),
     argv: preset.command(model, facts),
     environments: preset.environments?.(model),
     sandbox: { ...sandboxRequirementsOf(model, preset, facts), devices: visible.files },
-    env: { ...preset.env(model, launchKey), ...model.env },
+    env: { ...preset.env(model, launchKey, facts), ...model.env },
     visibleDevices: visible.variables,
     healthPath: preset.healthPath(model),
     headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],

@@ -9,7 +9,7 @@ interface OutcomeOptions {
   log: Log
   memory: Pick<Memory, 'health'>
   measured: Pick<ReturnType<typeof openMeasuredMemory>, 'remember'>
-  loadTimes: Pick<ReturnType<typeof openLoadTimes>, 'loaded' | 'first'>
+  loadTimes: Pick<ReturnType<typeof openLoadTimes>, 'loaded' | 'first' | 'parked'>
   residency: () => Residency
   /** Determines the memory of a model again. */
   resize: (modelId: string) => void
@@ -41,6 +41,11 @@ export const engineOutcomes = ({ log, memory, measured, loadTimes, residency, re
         memory.health.engineFailed(id, failed.serves.model.id, { works })
       }
     })
+  },
+  parkingMeasured({ serves, parking }: Resident): void {
+    const { parkMs, wakeMs } = serves.durations
+    if (parkMs === null || wakeMs === null || parking === null) return
+    loadTimes.parked(serves.model, { parkMs, wakeMs, cardBytes: parking.cardBytes })
   },
   loaded(resident: Resident, ms: number): void {
     const { model } = resident.serves

@@ -16,7 +16,7 @@ export interface FleetOptions {
   /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
   bootId: string
   log: Log
-  limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace'>
+  limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace' | 'parking_memory'>
   /** Called when an engine is ready, with the milliseconds that it took. */
   onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock

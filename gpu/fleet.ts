@@ -1,3 +1,4 @@
+import { freemem } from 'node:os'
 import { hostEnvironment } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
@@ -100,11 +101,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
   })
   foreignGrowth(memory.devices(), memory.capacities())
+  const loadTimes = openLoadTimes(options)
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
   const placementOf = placementsBy(memory, backends)
   const threadsOf = threadsBy(memory, () => opened?.residents() ?? [])
+  // Not measured again: memory that parked engines have got is not free.
+  const parkingBudget = limits.parking_memory ?? Math.min(freemem(), machine.cpu.totalBytes) / 4
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -115,6 +119,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     placementOf,
     threadsOf,
     cancelGraceMs: limits.cancel_grace,
+    parkingBudget,
+    keptByParked: model => loadTimes.parking(model)?.cardBytes,
     caches: options.caches,
     clock,
     log,
@@ -122,7 +128,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
-  const loadTimes = openLoadTimes(options)
   const benchmarks = openBenchmarks(options)
   const affinity = openAffinity()
   let cancelWake = () => {}
@@ -131,6 +136,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     {
       ...engines.effects,
       now: clock.now,
+      parkingBudget: () => parkingBudget,
       wake(at) {
         cancelWake()
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
@@ -206,7 +212,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       if (configured() !== model) continue
       warnOfFaults(log, model, placement, known?.placement)
       const state = residency.upsert(model, placement, slotsFor(model, placement.plan), anew)
-      state.durations.loadMs ??= loadTimes.averageMs(model)
+      loadTimes.recall(model, state.durations)
       state.firstLoad = loadTimes.first(model, placement.bytes)
       return state
     }

@@ -4,10 +4,12 @@ import type { Model } from '../core/models/model.ts'
 import { movingAverage } from '../core/moving-average.ts'
 import { engineKind, openModelFigures } from './model-figures.ts'
 import { type FirstLoad, firstLoad } from './residency/first-load.ts'
+import type { ExpectedDurations } from './residency/model-state.ts'
 
-/** Keeps how long loads take, over restarts: `load-times.json` in the data directory. */
+/** Keeps how long loads take, over restarts: `load-times.json`, and for parked engines `parking.json`, in the data directory. */
 export function openLoadTimes(options: { dataDir: string; log: Log }) {
   const times = openModelFigures(options, { file: 'load-times.json', names: ['loadMs', 'bytes', 'disk'] })
+  const parking = openModelFigures(options, { file: 'parking.json', names: ['parkMs', 'wakeMs', 'cardBytes'] })
   /** The number of the disk of each model's files, 0 where they are not on this machine. */
   const disks = new Map<string, number>()
   const diskOf = ({ id }: Model): number => disks.get(id) ?? 0
@@ -21,6 +23,17 @@ export function openLoadTimes(options: { dataDir: string; log: Log }) {
     /** How long a first load should take, by those of other models; null before any. */
     first: (model: Model, bytes: number): FirstLoad | null =>
       firstLoad({ bytes, engine: engineKind(model), disk: diskOf(model) }, times.all()),
+    /** Sets what is known of the model from earlier runs where nothing was measured in this one. */
+    recall(model: Model, durations: ExpectedDurations): void {
+      const { parkMs = null, wakeMs = null } = parking.of(model) ?? {}
+      durations.loadMs ??= times.of(model)?.loadMs ?? null
+      durations.parkMs ??= parkMs
+      durations.wakeMs ??= wakeMs
+    },
+    /** What parked engines of the model took, and keep of each card; null before the first was woken. */
+    parking: (model: Model) => parking.of(model),
+    parked: (model: Model, figures: Record<'parkMs' | 'wakeMs' | 'cardBytes', number>): void =>
+      parking.set(model, figures),
     loaded(model: Model, bytes: number, ms: number): void {
       const loadMs = movingAverage(times.of(model)?.loadMs ?? null, ms)
       times.set(model, { loadMs, bytes, disk: diskOf(model) })

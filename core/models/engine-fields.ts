@@ -76,6 +76,16 @@ export const residencyFields = {
     example: 2,
     absent: 'as `limits.order_bound`',
   }),
+  parking: z
+    .union([z.enum(['auto', 'off']), z.literal([1, 2])])
+    .optional()
+    .meta({
+      description:
+        'Whether an idle engine of vllm keeps its weights in the main memory when another model needs its GPU, and is woken instead of started anew. 2 drops the weights too, and reads them again. `auto` is 1 on GPUs of NVIDIA, where the main memory has room.',
+      example: 'auto',
+      with: { id: 'qwen3-8b', engine: 'vllm', source: '/models/qwen3-8b' },
+      absent: 'off',
+    }),
   load_timeout: Duration.default(600_000).meta({
     description:
       'Time that a starting engine may print nothing before its load has failed. In all a load may take ten times as long.',

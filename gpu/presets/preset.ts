@@ -29,6 +29,17 @@ export interface LaunchFacts {
   layers?: readonly number[] | undefined
   /** Folder in which it saves conversations, or its slots; absent if it does not. */
   conversations?: string | undefined
+  /** How it is to be parked; absent if it is not. */
+  parking?: ParkingLevel | undefined
+}
+
+/** What a parked engine does with its weights: 1 keeps them in the main memory, 2 reads them again when it is woken. */
+export type ParkingLevel = 1 | 2
+
+/** A request that parks or wakes an engine. */
+export interface ParkingCall {
+  path: string
+  body?: object
 }
 
 export interface Backend {
@@ -122,7 +133,10 @@ export interface Preset {
   memory?: number
   /** Default number of concurrent requests. */
   slots: number
-  channel(model: Model): 'port' | 'socket'
+  /** `facts`: of a launch, if it depends on that. */
+  channel(model: Model, facts?: LaunchFacts): 'port' | 'socket'
+  /** The requests that park a running engine and wake it, in their order; absent if it cannot be parked. */
+  parking?: Readonly<Record<ParkingLevel, { park: readonly ParkingCall[]; wake: readonly ParkingCall[] }>>
   /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
     /** Default level. */
@@ -140,7 +154,7 @@ export interface Preset {
    */
   command(model: Model, facts: LaunchFacts): string[]
   /** Variables added to the environment of every engine. `key` is the secret of this launch. */
-  env(model: Model, key: string): Record<string, string>
+  env(model: Model, key: string, facts?: LaunchFacts): Record<string, string>
   /** Bearer token of requests to it: the secret of the launch, or a configured one. */
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
   /** Its origin when infer does not start it. */
@@ -194,7 +208,7 @@ export const ggufSettings = [
 export const pythonSettings = ['environment', 'dtype', 'quantization', 'offload', 'loras', 'compile'] as const
 
 /** Fields of the configuration that only some engines support. */
-export const engineSettings = ['protocol', 'engine_version', ...ggufSettings, ...pythonSettings] as const
+export const engineSettings = ['protocol', 'engine_version', 'parking', ...ggufSettings, ...pythonSettings] as const
 
 /** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
 const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])

@@ -8,18 +8,33 @@ import { routesOf } from './routes.ts'
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, whatever others use there, and it does not start
  * when less is free, so it gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
- * because other routes answer too early. Tried with 0.32.0 on the processor.
+ * because other routes answer too early. Tried with 0.32.0 on the processor; parking by its sources (`sleep` of its
+ * development mode), not on a GPU.
  */
 export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
   takesShare: true,
-  settings: ['speculative'],
   configurationFault: guessFault,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
+  settings: ['speculative', 'parking'],
   slots: 256,
-  command: (model, { gpus, memoryShare, slots, plan }) => [
-    ['vllm', 'serve', model.source ?? model.id, ...onLoopback],
+  // The routes that park it need no key and can do more, so no other program may reach them.
+  channel: (_model, facts) => (facts?.parking ? 'socket' : 'port'),
+  parking: {
+    1: { park: [{ path: '/sleep?level=1' }], wake: [{ path: '/wake_up' }] },
+    2: {
+      park: [{ path: '/sleep?level=2' }],
+      wake: [
+        { path: '/wake_up?tags=weights' },
+        { path: '/collective_rpc', body: { method: 'reload_weights' } },
+        { path: '/wake_up?tags=kv_cache' },
+      ],
+    },
+  },
+  command: (model, { gpus, memoryShare, slots, plan, parking }) => [
+    ['vllm', 'serve', model.source ?? model.id],
+    parking ? ['--uds', '{socket}', '--enable-sleep-mode'] : onLoopback,
     [
       '--served-model-name',
       upstreamId(model),
@@ -35,11 +50,12 @@ export const vllm = definePreset({
     adapterOptions(model, plan),
     model.args,
   ],
-  env: (model, key) => ({
+  env: (model, key, facts) => ({
     VLLM_API_KEY: key,
     VLLM_NO_USAGE_STATS: '1',
     DO_NOT_TRACK: '1',
     ...(enabledAdapters(model).length > 0 && { VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True' }),
+    ...(facts?.parking && { VLLM_SERVER_DEV_MODE: '1' }),
   }),
   adapters: {
     reads: 'folder',

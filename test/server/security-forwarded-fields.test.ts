@@ -111,3 +111,26 @@ test('T-SEC-4: variables of the chat template are forwarded, but no other templa
   expect(response.status).toBe(200)
   expect(engine.seen.at(-1)!.body['chat_template_kwargs']).toEqual({ enable_thinking: false })
 })
+
+/** By these vLLM and SGLang are parked, and run any of their methods. Only infer may send them. */
+const parking = [
+  '/sleep',
+  '/wake_up',
+  '/is_sleeping',
+  '/collective_rpc',
+  '/release_memory_occupation',
+  '/resume_memory_occupation',
+]
+
+test.each(parking.flatMap(path => ['', '/std/v1', '/v1', '/api', '/far'].map(prefix => prefix + path)))(
+  'T-SEC-4: %s reaches no engine, not even with the root token',
+  async path => {
+    const sent = engine.seen.length
+    for (const method of ['GET', 'POST'])
+      expect(
+        (await app.fetch(`${path}?level=1`, { method, body: method === 'POST' ? { model: 'far' } : undefined })).status,
+        method,
+      ).toBeGreaterThanOrEqual(404)
+    expect(engine.seen.length).toBe(sent)
+  },
+)

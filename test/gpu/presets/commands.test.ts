@@ -183,6 +183,13 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     ['--tensor-parallel-size 1 --gpu-memory-utilization 0.0042 --max-num-seqs 3'],
     [],
   ],
+  [
+    'vLLM that can be parked listens on a socket, where no other program reaches the routes that park it',
+    { engine: 'vllm' },
+    { parking: 1 },
+    ['vllm serve /models/m --uds {socket} --enable-sleep-mode --served-model-name org/m'],
+    ['--port', '--host'],
+  ],
   ['vLLM never gets all memory', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
   [
     'vLLM gets the context that fits',

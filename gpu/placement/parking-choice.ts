@@ -1,0 +1,52 @@
+import type { Model } from '../../core/models/model.ts'
+import type { Device } from '../devices/device.ts'
+import { formatBytes } from '../engines/gguf/sizing.ts'
+import type { ParkingLevel, Preset } from '../presets/preset.ts'
+import type { ParkedMemory } from '../residency/model-state.ts'
+
+/** Bytes of a card that a parked engine keeps before that was measured: its CUDA context and libraries. */
+const keptBytes = 1.5 * 2 ** 30
+/** Bytes of the main memory for what an engine keeps without its weights. */
+const bufferBytes = 2 ** 29
+/** Blocks of pinned memory are rounded up to powers of two, a third on average. */
+const pinnedFactor = 4 / 3
+
+/** `level` null: it is not parked, for this reason, a sentence. */
+export type ParkingChoice = { level: ParkingLevel; memory: ParkedMemory } | { level: null; reason: string }
+
+/**
+ * Decides whether an engine is started so that it can be parked. Pure. `cards`: those that it gets. `weights`: bytes of its
+ * files. `budget`: bytes of the main memory that parked engines may use together.
+ */
+export function parkingChoice({
+  model,
+  preset,
+  cards,
+  weights,
+  budget,
+}: {
+  model: Pick<Model, 'parking' | 'replicas'>
+  preset: Pick<Preset, 'name' | 'parking'>
+  cards: readonly Pick<Device, 'cudaId' | 'isUnified'>[]
+  weights: number
+  budget: number
+}): ParkingChoice {
+  const { parking = 'off', replicas } = model
+  const no = (reason: string): ParkingChoice => ({ level: null, reason })
+  if (!preset.parking) return no(`The engine '${preset.name}' cannot be parked.`)
+  // Not by itself: no card has shown yet that an engine which can be parked starts everywhere and serves as fast.
+  if (parking === 'off') return no("It is parked only with 'parking: auto'.")
+  if (cards.length === 0) return no('Only engines on GPUs are parked.')
+  if (cards.some(({ isUnified }) => isUnified))
+    return no('Its GPU has no memory of its own, so nothing would be freed.')
+  if (parking === 'auto' && cards.some(({ cudaId }) => cudaId === null))
+    return no("By itself only on GPUs of NVIDIA. Set 'parking: 1' to try it on others.")
+  if (parking === 'auto' && replicas.min > 0) return no('It is kept loaded (replicas.min).')
+  const level = parking === 'auto' ? 1 : parking
+  const hostBytes = Math.round(level === 1 ? weights * pinnedFactor : bufferBytes)
+  if (hostBytes > budget)
+    return no(
+      `It would use ${formatBytes(hostBytes)} of the main memory; parked engines may use ${formatBytes(budget)} together (limits.parking_memory).`,
+    )
+  return { level, memory: { hostBytes, cardBytes: keptBytes } }
+}
