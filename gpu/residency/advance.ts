@@ -178,7 +178,7 @@ function becomesLateAt(
  * Decides where the model is loaded. While the engines that were drained for it are there, it waits for those: the choice
  * of the moment would alternate with every request that ends, and none of the engines would ever be idle.
  */
-export function placeAsClaimed(
+function placeAsClaimed(
   request: PlacementRequest,
   claimed: readonly string[],
   occupants: readonly Occupant[],

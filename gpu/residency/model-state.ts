@@ -106,7 +106,7 @@ export const expectedWorkMs = (durations: ExpectedDurations, demand: Demand): nu
 /** Before any load was measured here: a start of a process, and its files read at 1 GB a second. */
 export const startMs = 2_000
 export const bytesPerMs = 1e6
-export const coldLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
+const coldLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
   durations.loadMs ?? firstLoad?.ms ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
 /** Milliseconds until it is loaded: until it wakes, if an engine of it is parked. */
 export const expectedLoadMs = (state: ModelState): number => {
