@@ -1,3 +1,4 @@
+import { enabledAdapters } from '../core/models/adapter.ts'
 import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
@@ -50,6 +51,7 @@ export function copyState(
     residents: residents.map(resident => ({
       engineId: resident.engineId,
       modelId: resident.serves.model.id,
+      adapters: enabledAdapters(resident.serves.model).map(({ id }) => id),
       state: resident.state,
       pid: engines.pid(resident.engineId),
       command: engines.command(resident.engineId),

@@ -40,13 +40,22 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
-      for (const text of [...memoryNotes(engines), ...saved]) terminal.remark(text)
+      for (const text of [...memoryNotes(engines), ...adapterNotes(engines), ...saved])
+        terminal.remark(text)
       for (const { model_id, upcoming } of engines) if (upcoming) terminal.remark(`${printable(model_id)}: ${upcoming}`)
     })
   withExamples(command, [
     ['infer ps', 'as a table'],
     ['infer ps --json', 'for a program'],
   ])
+}
+
+/** Returns sentences about the LoRA adapters of the loaded models; none from an older server. */
+function adapterNotes(engines: readonly Api['EngineStatus'][]): string[] {
+  const names = new Map(engines.map(({ model_id, adapters = [] }) => [model_id, adapters]))
+  return [...names].flatMap(([id, adapters]) =>
+    adapters.length === 0 ? [] : [`${printable(id)} serves its adapters too: ${adapters.map(printable).join(', ')}.`],
+  )
 }
 
 /** Returns one row of the table. `rate`: the cell of the benchmark, if there is one. `now` in epoch seconds. */

@@ -327,6 +327,8 @@ export interface DeviceSnapshot extends DeviceReadings {
 export interface ResidentSnapshot {
   engineId: string
   modelId: string
+  /** Ids of the LoRA adapters of the model, which it serves too. */
+  adapters: readonly string[]
   state: ResidentState
   pid: number | null
   /** Program and arguments; empty for a remote engine. */

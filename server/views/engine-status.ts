@@ -15,6 +15,7 @@ import { viewOf } from './view-of.ts'
 export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
   id: string('Id of the engine.'),
   model_id: string('Id of the model that it serves.'),
+  adapters: array('Ids of the LoRA adapters of the model, which it serves too.', z.string()),
   state: oneOf('State of the engine. `parked`: it has given its memory back, and is woken by the next request.', [
     'starting',
     'ready',
@@ -41,6 +42,7 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
 export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> =>
   viewOf(EngineStatus, resident, {
     id: resident.engineId,
+    adapters: [...resident.adapters],
     placement: placementView(resident.placement),
     memory_bytes: Math.round(resident.bytes),
     device_memory_bytes: resident.shares.map(Math.round),

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { fakeEngine, fakeNeeds, startApp, type TestApp } from '../_app.ts'
 import { tinyLora } from '../_lora.ts'
+import { runInProcess } from '../cli/_in-process.ts'
 import { cardLine, installNvidiaSmi } from '../fixtures/nvidia-smi.ts'
 import { makeOrganization } from './_organization.ts'
 
@@ -158,6 +159,15 @@ describe('an adapter', () => {
     expect(of('poet')).toMatchObject({ adapter_of: 'llama', profile_of: null, aliases: ['bard'] })
     expect(of('terse')).toMatchObject({ adapter_of: null, profile_of: 'poet' })
     expect(of('llama')).toMatchObject({ adapter_of: null })
+  })
+  test('is listed with the engine of its base', async () => {
+    const { engines } = (await json(await app.fetch('/api/system/status'))) as {
+      engines: { model_id: string; adapters: string[] }[]
+    }
+    const of = (id: string) => engines.find(({ model_id }) => model_id === id)!.adapters
+    expect([of('llama'), of('sgl:1')]).toEqual([['support', 'poet', 'no-adapter'], ['tax']])
+    const { stderr } = await runInProcess(['ps'], { INFER_URL: app.url, INFER_TOKEN: app.secret })
+    expect(stderr).toContain('llama serves its adapters too: support, poet, no-adapter.')
   })
   test('is listed by the plan of its base, with the reason why it cannot be used', async () => {
     const adaptersFor = async (token?: string) =>

@@ -104,6 +104,7 @@ export function slotsOnly({ slots = 32 } = {}) {
         residents: [...models].map(([modelId, one]) => ({
           engineId: `wkr_${modelId}`,
           modelId,
+          adapters: [],
           state: 'ready',
           pid: null,
           command: [],
