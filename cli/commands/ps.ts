@@ -52,7 +52,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 /** Returns sentences about the LoRA adapters of the loaded models; none from an older server. */
 function adapterNotes(engines: readonly Api['EngineStatus'][]): string[] {
-  const names = new Map(engines.map(({ model_id, adapters = [] }) => [model_id, adapters]))
+  const names = new Map(engines.map(({ model_id, adapters }) => [model_id, adapters ?? []]))
   return [...names].flatMap(([id, adapters]) =>
     adapters.length === 0 ? [] : [`${printable(id)} serves its adapters too: ${adapters.map(printable).join(', ')}.`],
   )
