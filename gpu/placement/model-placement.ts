@@ -118,6 +118,7 @@ export function openModelPlacement(
       longer,
     } = mayGrow ? await grown(model, sized, least, target) : least
     const mayBeLonger = model.replicas.max <= 1 ? least : { ...least, longer: undefined }
+    const told = placement.kind === 'gpu' ? leastTold(model, plan, memory.capacities()) * devices : 0
     const bytesFrom = bytes === null ? 'unknown' : model.memory === undefined ? 'estimated' : 'configured'
     return {
       ...placement,
@@ -125,7 +126,7 @@ export function openModelPlacement(
       split,
       longer: mayBeLonger.longer && longer ? longerContext(model, longer, plan) : undefined,
       longerContext: await longerContextsOf(sized, inLess === least ? smaller : target, mayBeLonger, readHeader),
-      bytes: bytes ?? bytesOfUnknown(placement, memory.capacities()),
+      bytes: bytes === null ? bytesOfUnknown(placement, memory.capacities()) : Math.max(bytes, told),
       bytesFrom,
       plan,
     }
@@ -212,6 +213,19 @@ const longerContext = (
   tokens: layout.context,
   fewerTokens: fewest.layout!.context,
 })
+
+/** Options by which a model's own arguments name the share. */
+const ownShare = /^--(gpu-memory-utilization|mem-fraction-static)(=|$)/
+
+/** Bytes of each card that an engine takes at least, by the least share that its preset tells it; 0 without one. */
+function leastTold(model: Model, { paged }: MemoryPlan, capacities: readonly DeviceCapacity[]): number {
+  const { leastShare, takesShare } = presetOf(model)
+  if (leastShare === undefined || model.args.some(arg => ownShare.test(arg))) return 0
+  const cards = capacities.filter(({ kind }) => kind === 'gpu')
+  const largest = Math.max(0, ...cards.map(({ capacity, totalBytes = capacity }) => totalBytes))
+  // Of an engine that is told a share for weights and cache, the rest comes besides.
+  return Math.ceil(largest * leastShare + (takesShare ? 0 : (paged?.runtimeBytes ?? 0)))
+}
 
 /** Whether a model that generates text has fewer requests at a time than it would have with more memory. */
 const wantsMore = ({ tasks, concurrency }: Model, { layout }: MemoryPlan, slots: number): boolean =>

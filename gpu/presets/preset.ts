@@ -112,6 +112,8 @@ export interface Preset {
   usesVulkan?: boolean
   /** True when it is told one share of the whole memory of its cards, and starts only where as much is free on each. */
   takesShare?: boolean
+  /** The least share of each card that it is told to take; absent if it is told what is booked. */
+  leastShare?: number
   /** True when it computes with as many threads as infer tells it. */
   takesThreads?: boolean
   /** True when its routes are assumed, because nothing is known about the program that it runs. */

@@ -12,7 +12,7 @@ import {
   upstreamId,
 } from './preset.ts'
 import { routesOf } from './routes.ts'
-import { memoryOption, pipelineOption, textFeatures } from './vllm.ts'
+import { leastShare, memoryOption, pipelineOption, textFeatures } from './vllm.ts'
 
 const pools = ({ tasks }: Model): boolean => isFor(tasks, 'embed', 'rerank')
 
@@ -49,6 +49,7 @@ function adapterOptions(model: Model, plan: MemoryPlan | undefined): string[] {
 export const sglang = definePreset({
   name: 'sglang',
   runsOn: 'gpu',
+  leastShare,
   installation: { program: 'sglang', advice: 'Install it with: infer engine setup sglang' },
   configurationFault: model =>
     generates(model) && pools(model)

@@ -5,6 +5,9 @@ import type { MemoryPlan } from '../estimate/estimate.ts'
 import { allFeatures, definePreset, generates, guessFault, onLoopback, unlessGiven, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
+/** Of a card, so that rounding and the driver leave enough for an engine to start. */
+export const leastShare = 0.1
+
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, whatever others use there, and it does not start
  * when less is free, so it gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
@@ -15,6 +18,7 @@ export const vllm = definePreset({
   name: 'vllm',
   runsOn: 'gpu',
   takesShare: true,
+  leastShare,
   configurationFault: guessFault,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
   settings: ['speculative', 'parking'],
@@ -119,7 +123,7 @@ export const textFeatures = allFeatures.filter(feature => !unsupported.has(featu
  * that the shares of two engines add up to less than 1.
  */
 export function memoryOption(share: number, gpus: number, most: number): string {
-  const [least, limit] = gpus > 0 ? [0.1, most] : [0.0001, 0.95]
+  const [least, limit] = gpus > 0 ? [leastShare, most] : [0.0001, 0.95]
   // The product of a number of few digits may be a little too small.
   return String(Math.floor(Math.min(limit, Math.max(least, share)) * 10_000 + 1e-6) / 10_000)
 }

@@ -76,6 +76,26 @@ test('vLLM gets the card that nobody else wants, and room for its full context',
   expect(command).not.toContain('--max-model-len')
 })
 
+test.each([
+  ['vllm', {}, 8],
+  ['sglang', {}, 8],
+  ['vllm', { args: ['--gpu-memory-utilization', '0.04'] }, 0],
+])('%s %j: the least share that a small model is told is booked', async (engine, of, gib) => {
+  const little = join(directory, 'little')
+  mkdirSync(little, { recursive: true })
+  writeFileSync(join(little, 'config.json'), JSON.stringify({ ...llama8b, num_hidden_layers: 2 }))
+  writeFileSync(join(little, 'model.safetensors'), '')
+  truncateSync(join(little, 'model.safetensors'), 0.3e9)
+  const model = Model.parse({ id: 'little', engine, source: little, context_length: 2048, ...of })
+  // Others are configured to need the rest, so that it gets no more than it needs.
+  const other = Model.parse({ id: 'other', engine: 'custom', command: ['x', '{port}'], memory: '76GiB' })
+  const { gib: booked, command } = await placed([model, other], 80)
+  const share = Number(/(?:utilization|static) ([\d.]+)/.exec(command)![1])
+  if (gib === 0) return expect([share, booked < 8]).toEqual([0.04, true])
+  expect(share * 80).toBeLessThanOrEqual(booked + 0.01)
+  expect(booked).toBeGreaterThanOrEqual(gib)
+})
+
 test('what other models are configured to need is left to them', async () => {
   expect((await placed([eight, small], 80)).gib).toBeCloseTo(0.97 * 80 - 10, 1)
   const disabled = { ...small, enabled: false }
