@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -14,6 +14,7 @@ import { extractTarball } from '../../core/models/package-index/extract-tarball.
 import { findPackageFile } from '../../core/models/package-index/find-package-file.ts'
 import { optionalJson } from '../../core/optional-file.ts'
 import type { GpuPackage } from '../../gpu/engines/gguf/gpu-packages.ts'
+import { replaceFolder } from './replace-folder.ts'
 
 /** From where packages come. Addresses have no slash at their end. */
 export interface PackageSources {
@@ -227,6 +228,5 @@ async function unpack(one: GpuPackage, archive: string, temporary: string, signa
 async function place({ into }: GpuPackage, folder: string, temporary: string): Promise<void> {
   const target = join(modules(folder), into)
   await mkdir(dirname(target), { recursive: true, mode: 0o755 })
-  if (existsSync(target)) await rename(target, join(temporary, `before-${basename(into)}`))
-  await rename(join(temporary, into), target)
+  await replaceFolder(target, join(temporary, into), join(temporary, `before-${basename(into)}`))
 }

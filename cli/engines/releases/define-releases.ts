@@ -47,7 +47,7 @@ export function defineUpdateReleases(update: Command, terminal: Terminal): void 
     const command = withOrigin(update.command(kind.name))
       .summary(`the server of ${kind.title}`)
       .description(
-        `Replaces the current version of ${kind.name} by the latest release, after a trial. Running engines keep theirs until their next load, and so do models with \`engine_version\`. Versions that nothing uses are deleted.`,
+        `Replaces the current version of ${kind.name} by the latest release, after a trial. Running engines keep theirs until their next load, and so do models with \`engine_version\`. The version before stays; older ones that nothing uses are deleted.`,
       )
       .option('--check', 'only ask whether a newer release exists')
       .action(async options => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdirSync } from 'node:fs'
+import { createReadStream, mkdirSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -9,6 +9,7 @@ import type { PullEvent } from '../../../core/models/hub/pull.ts'
 import { defaultRetryRules } from '../../../core/models/hub/requests.ts'
 import { isComplete, requireSpace, transfer } from '../../../core/models/hub/transfer.ts'
 import { environmentsFolder } from '../../../gpu/launcher/environment.ts'
+import { replaceFolder } from '../replace-folder.ts'
 import { type BuildChoice, textOf } from './choose-build.ts'
 import { openReleaseDownload, type Release, type ReleaseFile, type ReleaseSource } from './find-release.ts'
 import {
@@ -37,8 +38,10 @@ interface InstallOptions extends FetchTools {
   release: Release
   chosen: Chosen
   dataDir: string
-  /** The files whose models may name versions. */
-  configs: readonly string[]
+  /** The file whose models may name versions, besides infer.yaml of the data directory. */
+  config: string
+  /** The versions that models of the running server name; null where it does not tell, and then no version is deleted. */
+  served: ReadonlySet<string> | null
   /** A folder of the user that has the files; undefined to download them. */
   given: string | undefined
   /** Keep the current version for models that name none. */
@@ -89,11 +92,12 @@ export async function installRelease(options: InstallOptions): Promise<Installed
   return await withLock(`${folder}.lock`, { signal, onWait }, async () => {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
     // Read before anything changes: a wrong file is reported now.
-    const pinned = options.configs.flatMap(config => [...pinnedVersions(config, kind)])
+    const configs = new Set([options.config, join(dataDir, 'infer.yaml')])
+    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind)])
     const { trial, path } = await install(options, folder)
     const isCurrent = !options.beside || installedReleases(dataDir, kind).every(one => !one.isCurrent)
     if (isCurrent) await makeCurrent(dataDir, kind, options.release.version)
-    const kept = new Set([...pinned, options.release.version])
+    const kept = options.served && new Set([...pinned, ...options.served, options.release.version])
     return { trial, path, isCurrent, ...(await pruneReleases(dataDir, kind, kept)) }
   })
 }
@@ -104,13 +108,13 @@ async function install(options: InstallOptions, folder: string): Promise<{ trial
   const { build, libraries } = chosen
   const path = join(folder, version)
   const present = installedReleases(dataDir, kind).find(one => one.version === version)
-  const isOther = present !== undefined && present.backend !== build.backend
-  if (options.beside && isOther && present.isCurrent)
-    throw invalidValue(
-      `${version} is the current version, for ${textOf(present)}: another build of it would replace it. Choose another version with --release, or leave out --beside.`,
-    )
   if (present?.backend === build.backend && present.backendVersion === build.backendVersion)
     return { trial: await tryAt(path, options), path }
+  if (present && options.beside)
+    throw new Failure(
+      'conflict',
+      `${kind.title} ${version} is installed for ${textOf(present)}, and a version has one build. Take another release with --release to have both, or replace this one without --beside.`,
+    )
   const downloads = join(folder, 'downloads')
   const files = filesOf(release, chosen)
   const from = given ?? downloads
@@ -129,16 +133,9 @@ async function install(options: InstallOptions, folder: string): Promise<{ trial
     const trial = await tryAt(temporary, options)
     // The name that only this version has: see `releasedProgram`.
     await symlink(kind.name, join(temporary, 'bin', `${kind.name}-${version}`))
-    const marker = markerOf(version, build, trial.says)
+    const marker = markerOf({ version, build, says: trial.says, beside: options.beside })
     await writeFile(join(temporary, marker.name), marker.text, { flush: true })
-    const replaces = existsSync(path)
-    if (replaces) await rename(path, aside)
-    try {
-      await rename(temporary, path)
-    } catch (thrown) {
-      if (replaces) await rename(aside, path)
-      throw thrown
-    }
+    await replaceFolder(path, temporary, aside)
     await rm(downloads, { recursive: true, force: true })
     return { trial, path }
   } finally {

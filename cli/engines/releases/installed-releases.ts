@@ -15,6 +15,8 @@ const Marker = z.object({
   backendVersion: z.string(),
   /** What the program says of its version; null if it says nothing. */
   says: z.string().nullable(),
+  /** It was installed for models that name it, which may be in files that infer does not know. */
+  beside: z.boolean().default(false),
 })
 export type ReleaseMarker = z.output<typeof Marker>
 
@@ -31,8 +33,8 @@ export const releasesFolder = (dataDir: string, { name }: Pick<ReleaseKind, 'nam
   join(environmentsFolder(dataDir), name)
 
 /** The text of the file that marks a complete release: its path below the folder of the release, and its content. */
-export const markerOf = (version: string, build: Build, says: string | null): { name: string; text: string } => {
-  const marker: ReleaseMarker = { version, backend: build.backend, backendVersion: build.backendVersion, says }
+export function markerOf({ build, ...facts }: Omit<ReleaseMarker, 'backend' | 'backendVersion'> & { build: Build }) {
+  const marker: ReleaseMarker = { ...facts, backend: build.backend, backendVersion: build.backendVersion }
   return { name: markerName, text: `${JSON.stringify(marker)}\n` }
 }
 
@@ -92,16 +94,17 @@ export const pinnedVersions = (config: string, { name }: Pick<ReleaseKind, 'name
   )
 
 /**
- * Deletes the releases that are not current, that no model names and from which no process runs, and what interrupted
- * setups have left. Returns the versions that are deleted, and those that only running engines keep.
+ * Deletes the releases that are neither current, nor the newest of the others, nor in `pinned`, nor installed beside another
+ * one, and from which no process runs; and what interrupted setups have left. With null for `pinned` it deletes no release.
+ * Returns the versions that are deleted, and those that only running engines keep.
  */
 export async function pruneReleases(
   dataDir: string,
   kind: ReleaseKind,
-  pinned: ReadonlySet<string>,
+  pinned: ReadonlySet<string> | null,
 ): Promise<{ deleted: string[]; running: string[] }> {
   const folder = releasesFolder(dataDir, kind)
-  const unused = installedReleases(dataDir, kind).filter(one => !one.isCurrent && !pinned.has(one.version))
+  const unused = pinned === null ? [] : unusedOf(installedReleases(dataDir, kind), pinned)
   const left = optionalNames(folder).filter(name => /^\.(setup|old)-/.test(name))
   const running = new Set(runningFiles())
   const isRunning = (path: string) => running.has(identityOf(join(path, 'bin', kind.name)) ?? '')
@@ -118,6 +121,16 @@ export async function pruneReleases(
     if (!isRunning(join(folder, name))) await rm(join(folder, name), { recursive: true, force: true })
   return result
 }
+
+/** The releases that may be deleted: without the newest, to which a user may want to go back. */
+const unusedOf = (installed: readonly InstalledRelease[], pinned: ReadonlySet<string>): InstalledRelease[] =>
+  installed
+    .filter(one => !one.isCurrent && !one.beside)
+    .toSorted((one, other) => installedAt(other) - installedAt(one))
+    .slice(1)
+    .filter(({ version }) => !pinned.has(version))
+
+const installedAt = ({ path }: InstalledRelease): number => statSync(join(path, markerName)).mtimeMs
 
 /** Deletes a folder. Renamed first, so that an interruption leaves no half of a release under its name. */
 async function putAside(path: string): Promise<void> {

@@ -1,11 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { hostEnvironment } from '../../../core/config.ts'
 import { behindProxy } from '../../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { optionalText } from '../../../core/optional-file.ts'
 import { findGraphicsCards } from '../../../gpu/devices/graphics-cards.ts'
-import { runningServer } from '../../client/find-server.ts'
 import { openPullDisplay } from '../../models/pull.ts'
 import { refused, usageFailure } from '../../terminal/exit-codes.ts'
 import type { CommonOptions } from '../../terminal/options.ts'
@@ -18,6 +17,7 @@ import { describeRelease, findRelease, hostOf, type Release, type ReleaseSource,
 import { type Chosen, downloadFiles, filesOf, installRelease } from './install-release.ts'
 import { installedReleases, releasesFolder } from './installed-releases.ts'
 import type { ReleaseBackend, ReleaseKind } from './release-kinds.ts'
+import { servedVersions } from './served-versions.ts'
 
 export interface SetUpReleaseOptions extends CommonOptions {
   release?: string
@@ -158,13 +158,6 @@ function show(
   terminal.print(`${sizeText(bytes)} from ${printable(from)}${pointed}, into ${printable(options.target)}`)
 }
 
-/** The files whose models may name versions: that of the command, and that of a server which runs with another one. */
-function configsOf({ config, dataDir }: Located): string[] {
-  const own = resolve(config ?? join(dataDir, 'infer.yaml'))
-  const served = runningServer(dataDir)?.config
-  return [...new Set(served === undefined ? [own] : [own, served])]
-}
-
 type Tools = Pick<Parameters<typeof downloadFiles>[2], 'kind' | 'source' | 'signal' | 'onEvent'>
 
 async function fill(
@@ -202,7 +195,8 @@ async function place(
     release,
     chosen,
     dataDir,
-    configs: configsOf(options),
+    config: options.config ?? join(dataDir, 'infer.yaml'),
+    served: await servedVersions(dataDir, kind, tools.signal),
     given: folderOf(options),
     beside,
     host: hostEnvironment(),

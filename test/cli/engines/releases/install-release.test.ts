@@ -17,6 +17,7 @@ import { findRelease, type ReleaseSource } from '../../../../cli/engines/release
 import { type Chosen, installRelease } from '../../../../cli/engines/releases/install-release.ts'
 import { installedReleases, pruneReleases } from '../../../../cli/engines/releases/installed-releases.ts'
 import { type ReleaseBackend, releaseKinds } from '../../../../cli/engines/releases/release-kinds.ts'
+import { replaceFolder } from '../../../../cli/engines/replace-folder.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { enginePath } from '../../../../gpu/launcher/environment.ts'
@@ -41,9 +42,8 @@ const processor = {
 
 interface InstallSettings {
   beside?: boolean
-  /** Further files whose models name versions. */
-  others?: readonly string[]
   wanted?: ReleaseBackend
+  served?: ReadonlySet<string> | null
   signal?: AbortSignal
   onStep?: (step: string) => void
 }
@@ -69,8 +69,8 @@ async function setUp(
     version?: string,
     {
       beside = false,
-      others,
       wanted = 'cpu',
+      served = new Set(),
       signal = new AbortController().signal,
       onStep = () => {},
     }: InstallSettings = {},
@@ -83,7 +83,8 @@ async function setUp(
       release,
       chosen,
       dataDir,
-      configs: [config, ...(others ?? [])],
+      config,
+      served,
       source,
       given: undefined,
       beside,
@@ -204,7 +205,7 @@ test('what cannot be verified or unpacked is not installed', async () => {
 test('a running engine keeps its version during an update, a model keeps the one that it names', async () => {
   const pin = { id: 'm', engine: kind.name, source: '/m.gguf', engine_version: 'b1' }
   const { install, folder, versions, programOf, offer, dataDir } = await setUp(
-    ['b1', 'b2', 'b3'].map(one => published(one)),
+    ['b1', 'b2', 'b3', 'b4'].map(one => published(one)),
     {
       models: [pin],
     },
@@ -219,19 +220,60 @@ test('a running engine keeps its version during an update, a model keeps the one
   // A program that is no script, as real ones are.
   cpSync('/bin/sleep', join(folder, 'b2', 'bin', 'llama-server'))
   const engine = await running(join(folder, 'bin', 'llama-server'))
-  const { deleted, running: kept } = await install('b3')
+  await install('b3')
+  const { deleted, running: kept } = await install('b4')
   expect([deleted, kept, versions(), programOf()]).toEqual([
     [],
     ['b2'],
-    ['b3 current', 'b1', 'b2'],
-    'b3/bin/llama-server',
+    ['b4 current', 'b1', 'b2', 'b3'],
+    'b4/bin/llama-server',
   ])
   expect(engine.exitCode).toBeNull()
   engine.kill('SIGKILL')
   await once(engine, 'exit')
   offer([])
-  expect(await pruneReleases(dataDir, kind, new Set())).toEqual({ deleted: ['b1', 'b2'], running: [] })
-  expect(versions()).toEqual(['b3 current'])
+  expect(await pruneReleases(dataDir, kind, new Set())).toEqual({ deleted: ['b2', 'b1'], running: [] })
+  expect(versions()).toEqual(['b4 current', 'b3'])
+})
+
+test('no version is deleted that may be in use: the last two, those of the server, and those installed beside', async () => {
+  const names = ['b1', 'b2', 'b3', 'b4', 'b5', 'b6']
+  const { install, versions } = await setUp(names.map(one => published(one)))
+  await install('b1')
+  await install('b2', { beside: true })
+  await install('b3')
+  expect(versions()).toEqual(['b3 current', 'b1', 'b2'])
+  await install('b4', { served: new Set(['b1']) })
+  expect(versions()).toEqual(['b4 current', 'b1', 'b2', 'b3'])
+  expect((await install('b5', { served: null })).deleted).toEqual([])
+  expect((await install('b6')).deleted.toSorted()).toEqual(['b1', 'b3', 'b4'])
+  expect(versions()).toEqual(['b6 current', 'b2', 'b5'])
+})
+
+test('a version has one build: another one is not put beside it, and replaces it without --beside', async () => {
+  const vulkan = llamaArchive('b1', serverProgram('b1', '  Vulkan0: Card (8192 MiB)'))
+  const { install, versions, dataDir } = await setUp([
+    { tag: 'b1', files: { ...published('b1').files, 'llama-b1-bin-ubuntu-vulkan-x64.tar.gz': vulkan } },
+  ])
+  const backends = () => installedReleases(dataDir, kind).map(one => one.backend)
+  await install('b1')
+  await expect(install('b1', { wanted: 'vulkan', beside: true })).rejects.toThrow(
+    /b1 is installed for the processor, and a version has one build\. Take another release with --release/,
+  )
+  expect([versions(), backends()]).toEqual([['b1 current'], ['cpu']])
+  await install('b1', { wanted: 'vulkan' })
+  expect([versions(), backends()]).toEqual([['b1 current'], ['vulkan']])
+})
+
+test('a folder gets its name back if the new one cannot be renamed', async () => {
+  const folder = temporaryFolder()
+  const [path, aside] = [join(folder, 'b1'), join(folder, '.old')]
+  mkdirSync(path)
+  await expect(replaceFolder(path, join(folder, 'absent'), aside)).rejects.toThrow('ENOENT')
+  expect(readdirSync(folder)).toEqual(['b1'])
+  mkdirSync(join(folder, 'new', 'bin'), { recursive: true })
+  await replaceFolder(path, join(folder, 'new'), aside)
+  expect([readdirSync(folder).toSorted(), readdirSync(path)]).toEqual([['.old', 'b1'], ['bin']])
 })
 
 async function running(program: string): Promise<ChildProcess> {
@@ -248,29 +290,8 @@ test('a version beside the current one changes nothing for other models, and an 
   expect(versions()).toEqual(['b2 current', 'b1'])
   const downloads = server.requests.length
   await install('b1')
-  expect(versions()).toEqual(['b1 current'])
+  expect(versions()).toEqual(['b1 current', 'b2'])
   expect(server.requests.slice(downloads).some(({ path }) => path.includes('/download/'))).toBe(false)
-})
-
-test('another build of the current version does not stand beside it', async () => {
-  const both = published('b1')
-  const vulkan = { 'llama-b1-bin-ubuntu-vulkan-x64.tar.gz': both.files[fileOf('b1')]! }
-  const { install, versions, folder } = await setUp([{ ...both, files: { ...both.files, ...vulkan } }])
-  await install('b1')
-  await expect(install('b1', { beside: true, wanted: 'vulkan' })).rejects.toThrow(
-    /^b1 is the current version, for the processor: another build of it would replace it. Choose another version/,
-  )
-  expect([versions(), readdirSync(folder).toSorted()]).toEqual([['b1 current'], ['b1', 'bin']])
-})
-
-test('the version of a model in the configuration of another server stays', async () => {
-  const { install, versions, dataDir } = await setUp([published('b1'), published('b2'), published('b3')])
-  const other = join(dataDir, 'other.yaml')
-  writeFileSync(other, JSON.stringify({ models: [{ id: 'm', engine: kind.name, source: '/m', engine_version: 'b1' }] }))
-  await install('b1')
-  await install('b2', { others: [other] })
-  expect(await install('b3', { others: [other] })).toMatchObject({ deleted: ['b2'] })
-  expect(versions()).toEqual(['b3 current', 'b1'])
 })
 
 test('stopped while it unpacks or tries, the next attempt completes it', async () => {

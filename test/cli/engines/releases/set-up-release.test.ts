@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { zip } from '../../../fixtures/package-index.ts'
 import { openReleaseServer } from '../../../fixtures/release-server.ts'
 import { infer, json, temporaryFolder } from '../../_infer.ts'
+import { answer, fakeServer } from '../../_server.ts'
 import { llamaArchive, serverProgram, shell } from './_program.ts'
 
 const help = shell(`case "$1" in
@@ -89,8 +90,19 @@ test('llama-server: an update is shown before it is made, and a model keeps its 
   expect(json(check)).toEqual({ engine: 'llama-server', version: 'b1', latest: 'b2', is_newer: true })
   const { stdout } = await online('update', 'llama-server', '--yes')
   expect(stdout).toContain('llama.cpp b2 for the processor is installed. The program answers: "b2".')
-  expect(stdout).toContain('Deleted what nothing uses any more: b1.')
+  expect(stdout).not.toContain('Deleted')
+  releases.push(llama('b3'))
   const model = { id: 'm', engine: 'llama-server', engine_version: 'b2', source: '/m.gguf' }
+  // A server with another file than infer.yaml.
+  const { url } = await fakeServer(({ path }, response) =>
+    answer(response, 200, path.startsWith('/api/models/') ? { id: 'm', settings: model, engines: [] } : status),
+  )
+  const status = { models: [{ model_id: 'm', engine: 'llama-server', tasks: [] }] }
+  writeFileSync(join(dataDir, 'root-token'), 'token')
+  writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url, pid: process.pid }))
+  const update = await online('update', 'llama-server', '--yes')
+  expect(update.stdout).toContain('Deleted what nothing uses any more: b1.')
+  rmSync(join(dataDir, 'server.json'))
   writeFileSync(join(dataDir, 'infer.yaml'), JSON.stringify({ models: [model] }))
   expect((await engine('remove', 'llama-server', '--yes')).stderr).toContain(
     "'m' in infer.yaml uses the engine 'llama-server'. Remove this model first",
