@@ -9,6 +9,7 @@ import type { PullEvent } from '../../../core/models/hub/pull.ts'
 import { defaultRetryRules } from '../../../core/models/hub/requests.ts'
 import { isComplete, requireSpace, transfer } from '../../../core/models/hub/transfer.ts'
 import { environmentsFolder } from '../../../gpu/launcher/environment.ts'
+import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 import { replaceFolder } from '../replace-folder.ts'
 import { type BuildChoice, textOf } from './choose-build.ts'
 import { openReleaseDownload, type Release, type ReleaseFile, type ReleaseSource } from './find-release.ts'
@@ -48,6 +49,8 @@ interface InstallOptions extends FetchTools {
   beside: boolean
   /** The environment from which that of the engine is built. */
   host: Readonly<Record<string, string | undefined>>
+  /** How engines are confined on this machine. */
+  sandbox: SandboxSupport
   onStep: (text: string) => void
   times?: TrialTimes
 }
@@ -145,7 +148,7 @@ async function install(options: InstallOptions, folder: string): Promise<{ trial
 
 async function tryAt(
   path: string,
-  { kind, dataDir, chosen, host, signal, onStep, times }: InstallOptions,
+  { kind, dataDir, chosen, host, sandbox, signal, onStep, times }: InstallOptions,
 ): Promise<Trial> {
   onStep('Trying the program')
   const home = join(releasesFolder(dataDir, kind), `.setup-home-${process.pid}`)
@@ -156,6 +159,8 @@ async function tryAt(
       build: chosen.build,
       bin: join(path, 'bin'),
       home,
+      dataDir,
+      sandbox,
       host,
       signal,
       ...(times && { times }),

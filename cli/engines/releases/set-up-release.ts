@@ -5,6 +5,7 @@ import { behindProxy } from '../../../core/models/hub/proxy.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { optionalText } from '../../../core/optional-file.ts'
 import { findGraphicsCards } from '../../../gpu/devices/graphics-cards.ts'
+import { probeSandbox } from '../../../gpu/sandbox/probe.ts'
 import { openPullDisplay } from '../../models/pull.ts'
 import { refused, usageFailure } from '../../terminal/exit-codes.ts'
 import type { CommonOptions } from '../../terminal/options.ts'
@@ -200,6 +201,7 @@ async function place(
     given: folderOf(options),
     beside,
     host: hostEnvironment(),
+    sandbox: await probeSandbox(hostEnvironment()),
     onStep: text => terminal.waiting(text),
   })
   terminal.progress('')

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
+import { realpathSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { assetPath } from '../../../core/assets.ts'
@@ -8,10 +10,14 @@ import { Failure } from '../../../core/failure.ts'
 import { Model } from '../../../core/models/model.ts'
 import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 import { type ProgramRun, runProgram } from '../../../gpu/sandbox/program.ts'
+import { openSandbox } from '../../../gpu/sandbox/sandbox.ts'
+import type { DeviceFiles } from '../../../gpu/sandbox/system.ts'
+import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../../gpu/sandbox/wrapper.ts'
 import { printable } from '../../terminal/styled-line.ts'
 import { textOf } from './choose-build.ts'
-import type { Build, ReleaseKind } from './release-kinds.ts'
+import type { Build, ReleaseBackend, ReleaseKind } from './release-kinds.ts'
 
 /** How long a trial may take, milliseconds. */
 export interface TrialTimes {
@@ -30,6 +36,10 @@ interface TrialOptions {
   bin: string
   /** A folder for the files that the engine writes. */
   home: string
+  /** The data directory, which its sandbox hides. */
+  dataDir: string
+  /** How engines are confined on this machine. */
+  sandbox: SandboxSupport
   host: Readonly<Record<string, string | undefined>>
   signal: AbortSignal
   times?: TrialTimes
@@ -45,18 +55,20 @@ export interface Trial {
 
 /**
  * Tries a program of a release before anything uses it: it starts, a build for GPUs finds one, and llama-server answers a
- * request with a tiny model, started as the server would start it. Rejects with Failure `worker_error`, which says what
+ * request with a tiny model, started as the server would start it, in the sandbox of engines where there is one. Rejects with Failure `worker_error`, which says what
  * went wrong and what to do, and with the reason of the signal.
  */
 export async function tryRelease(options: TrialOptions): Promise<Trial> {
   const { kind, build, bin, home, host, signal, times = trialTimes } = options
-  const program = join(bin, kind.name)
+  const program = join(realpathSync(bin), kind.name)
   const env = engineEnvironment({ host, home, bootId: 'trial', launchId: 'trial', visibleDevices: {}, more: {} })
+  const commandOf = openConfinement(program, env, options)
   const foreign = foreignFault(await readStart(program))
   if (foreign !== null) throw unusable(kind, foreign)
   const run = async (argument: string, isGood: (words: string) => boolean = () => false): Promise<string> => {
     signal.throwIfAborted()
-    const ended = await runProgram(program, [argument], env, times.start)
+    const { file, args, wrapper } = commandOf([argument])
+    const ended = withSignal(await runProgram(file, args, env, times.start), wrapper)
     const words = `${ended.stdout}\n${ended.stderr}`
     const fault = ended.exitCode !== undefined && isGood(words) ? null : startFault(ended)
     if (fault !== null) throw unusable(kind, fault)
@@ -79,8 +91,46 @@ export async function tryRelease(options: TrialOptions): Promise<Trial> {
       kind,
       `it is built for ${textOf(build)} and finds no GPU with that. Choose another build with --backend, or repair the driver: infer doctor`,
     )
-  const text = await answerOf(program, env, options)
+  const text = await answerOf(commandOf, env, options)
   return { says: says === null ? null : printable(says), text: `The program answers: ${JSON.stringify(text)}.` }
+}
+
+/** Groups of device files of which a build may need some. */
+const devicesOf: Readonly<Record<ReleaseBackend, readonly DeviceFiles[]>> = {
+  cpu: [],
+  cuda: ['nvidia'],
+  rocm: ['kfd', 'dri'],
+  vulkan: ['dri', 'nvidia'],
+}
+
+/** Returns the command that starts the program with these arguments, in the sandbox of engines where there is one. */
+function openConfinement(
+  program: string,
+  env: Readonly<Record<string, string>>,
+  { build, home, host, dataDir, sandbox }: TrialOptions,
+) {
+  const { wrapperFor } = openSandbox({ dataDir: realpathSync(dataDir), support: sandbox, host })
+  const needs = { required: false, write: [], programs: [], devices: devicesOf[build.backend] }
+  return (args: readonly string[], read: readonly string[] = []) => {
+    const argv = [program, ...args]
+    const requirements = { ...needs, level: 'files' as const, read }
+    const confined = wrapperFor({
+      requirements,
+      argv,
+      env,
+      configuredVariables: [],
+      write: [realpathSync(home)],
+      read: [],
+    })
+    const wrapper = confined?.wrapper ?? noWrapper
+    return { ...wrapCommand(wrapper, argv), wrapper }
+  }
+}
+
+/** The run with the signal that ended the program, which a sandbox reports by an exit code. */
+function withSignal(run: ProgramRun, wrapper: Wrapper): ProgramRun {
+  const status = exitStatus(wrapper, run.exitCode ?? null, run.signal ?? null, constants.signals)
+  return status in constants.signals ? { ...run, exitCode: undefined, signal: status } : run
 }
 
 const unusable = (kind: ReleaseKind, why: string): Failure =>
@@ -145,7 +195,7 @@ const keptOutput = 32 << 10
 
 /** Starts llama-server with the tiny chat model as the server would, and resolves with its answer to one request. */
 async function answerOf(
-  program: string,
+  commandOf: ReturnType<typeof openConfinement>,
   env: Record<string, string>,
   { kind, build, home, signal, times = trialTimes }: TrialOptions,
 ): Promise<string> {
@@ -155,9 +205,10 @@ async function answerOf(
   const port = await freePort()
   const gpus = build.backend === 'cpu' ? 0 : 1
   const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
-  const [, ...args] = preset.command(model, facts).map(part => part.replaceAll('{port}', String(port)))
+  const [, ...given] = preset.command(model, facts).map(part => part.replaceAll('{port}', String(port)))
+  const { file, args, wrapper } = commandOf(given, [source])
   const key = 'trial'
-  const child = spawn(program, args, {
+  const child = spawn(file, args, {
     env: { ...env, ...preset.env(model, key) },
     cwd: home,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -179,7 +230,12 @@ async function answerOf(
       }),
     )
     child.once('close', (code, by) =>
-      resolve({ exitCode: code ?? undefined, signal: by ?? undefined, timedOut: false, stdout: output, stderr: '' }),
+      resolve(
+        withSignal(
+          { exitCode: code ?? undefined, ...(by && { signal: by }), timedOut: false, stdout: output, stderr: '' },
+          wrapper,
+        ),
+      ),
     )
   })
   const stopped = new AbortController()

@@ -22,6 +22,7 @@ import { hubSettings } from '../../../../core/models/hub/settings.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { enginePath } from '../../../../gpu/launcher/environment.ts'
 import { presetOf } from '../../../../gpu/presets/presets.ts'
+import { probeSandbox } from '../../../../gpu/sandbox/probe.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
 import { tarball } from '../../../fixtures/npm-package.ts'
 import { openReleaseServer } from '../../../fixtures/release-server.ts'
@@ -39,6 +40,8 @@ const processor = {
   rocm: null,
   cards: { nvidia: [], driver: null, fault: null, bus: [], renders: false },
 }
+
+const sandbox = await probeSandbox({ PATH: process.env.PATH ?? '' })
 
 interface InstallSettings {
   beside?: boolean
@@ -90,6 +93,7 @@ async function setUp(
       beside,
       signal,
       onStep,
+      sandbox,
       host: { PATH: process.env.PATH },
       onEvent: ({ event }) => void events.push(event),
       times: { start: 10_000, load: 10_000, answer: 10_000 },
@@ -124,6 +128,21 @@ test('a release is unpacked with its links, tried, and found by models', async (
     undefined,
   ])
   expect(readdirSync(folder).toSorted()).toEqual(['b1', 'bin'])
+})
+
+test.skipIf(sandbox.tool === null)('a program that is tried cannot read the data directory', async () => {
+  const reads = (version: string, dataDir: string) =>
+    Buffer.from(
+      serverProgram(version)
+        .toString()
+        .replace('const given', `console.error(require('node:fs').readFileSync('${dataDir}/root-token'))\nconst given`),
+    )
+  const releases = [published('b1')]
+  const { install, dataDir } = await setUp(releases)
+  writeFileSync(join(dataDir, 'root-token'), 'secret')
+  releases.push(published('b2', reads('b2', dataDir)))
+  await expect(install('b2')).rejects.toThrow(/no such file or directory, open .*root-token|ended with exit code 1/)
+  await install('b1')
 })
 
 test('a release that only points to another one is followed', async () => {
