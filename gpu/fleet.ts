@@ -49,6 +49,7 @@ import {
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 import { sizeUpcoming } from './size-upcoming.ts'
+import { slotMover } from './slot-mover.ts'
 
 /**
  * Opens the fleet: ends processes that earlier runs left, finds the devices, starts loading the models that are kept
@@ -130,6 +131,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
   const benchmarks = openBenchmarks(options)
   const affinity = openAffinity()
+  const move = slotMover(affinity, () => residency, engines.connections)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
   const residency = openResidency(
@@ -243,16 +245,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (notifyIdle && !busy()) notifyIdle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
-
-  /** Takes a slot of the engine that has computed the beginning of the prompt, if that is another one with a free slot. */
-  function move(from: Resident, prompt: string | Uint8Array) {
-    const near = from.alone ? undefined : affinity.choose(from.serves.residents, prompt, from.engineId)
-    if (!near) return undefined
-    const isOther = near.engineId !== undefined && near.engineId !== from.engineId
-    const resident = isOther ? residency.take(from.serves.model.id, false, near.engineId) : undefined
-    near.given((resident ?? from).engineId)
-    return resident && { resident, connections: engines.connections(resident.engineId) }
-  }
 
   function take(modelId: string, waitedMs = 0, alone = false, prompt?: string | Uint8Array): Lease | undefined {
     const near = prompt === undefined ? undefined : affinity.choose(find(modelId)?.residents ?? [], prompt)

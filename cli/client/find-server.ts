@@ -101,19 +101,14 @@ interface ServerFile {
   urls?: readonly string[] | undefined
   /** PEM: the only certificate that commands accept from it. Undefined for HTTP. */
   certificate?: string | undefined
-  /** Absolute path of its infer.yaml; undefined for an older server. */
-  config?: string | undefined
 }
 
 const filePath = (dataDir: string): string => join(dataDir, 'server.json')
 
 /** Writes the file for this process's server. Renames it into place, so that a command never reads half of it. */
-export function writeServerFile(
-  dataDir: string,
-  { url, listen, urls, certificate, config }: Omit<ServerFile, 'pid'>,
-): void {
+export function writeServerFile(dataDir: string, { url, listen, urls, certificate }: Omit<ServerFile, 'pid'>): void {
   const path = filePath(dataDir)
-  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, urls, certificate, config }), {
+  writeFileSync(`${path}.new`, JSON.stringify({ url, pid: process.pid, listen, urls, certificate }), {
     mode: 0o600,
   })
   renameSync(`${path}.new`, path)
@@ -127,7 +122,7 @@ export function removeServerFile(dataDir: string): void {
 /** Reads the file, even if its process has ended; undefined when there is no readable file. */
 function readServerFile(dataDir: string): ServerFile | undefined {
   try {
-    const { url, pid, listen, urls, certificate, config } = JSON.parse(
+    const { url, pid, listen, urls, certificate } = JSON.parse(
       readFileSync(filePath(dataDir), 'utf8'),
     ) as Partial<ServerFile>
     return typeof url === 'string' && URL.canParse(url) && Number.isInteger(pid)
@@ -137,7 +132,6 @@ function readServerFile(dataDir: string): ServerFile | undefined {
           ...(typeof listen === 'string' ? { listen } : {}),
           ...(Array.isArray(urls) ? { urls } : {}),
           ...(typeof certificate === 'string' ? { certificate } : {}),
-          ...(typeof config === 'string' ? { config } : {}),
         }
       : undefined
   } catch {

@@ -40,8 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
-      for (const text of [...memoryNotes(engines), ...adapterNotes(engines), ...saved])
-        terminal.remark(text)
+      for (const text of [...memoryNotes(engines), ...adapterNotes(engines), ...saved]) terminal.remark(text)
       for (const { model_id, upcoming } of engines) if (upcoming) terminal.remark(`${printable(model_id)}: ${upcoming}`)
     })
   withExamples(command, [

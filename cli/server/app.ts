@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLimiter } from '../../core/accounts/limiter.ts'
@@ -305,8 +305,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     steady,
     log,
   })
-  const announce = () => writeServerFile(dataDir, { ...server, config: resolve(path) })
-  announce()
+  writeServerFile(dataDir, server)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   let closing: Promise<void> | undefined
@@ -359,7 +358,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       try {
         if (https) {
           server.reloadCertificate()
-          announce()
+          writeServerFile(dataDir, server)
         }
       } catch (cause) {
         log.error('Reading the certificate again failed, so the previous one stays in use', {}, cause)
