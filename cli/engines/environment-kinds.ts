@@ -2,7 +2,7 @@ import { readAsset } from '../../core/assets.ts'
 
 /** An environment that `infer engine setup` makes. */
 export interface EnvironmentKind {
-  name: 'python' | 'speech' | 'vllm' | 'sglang'
+  name: 'python' | 'speech' | 'vllm' | 'sglang' | 'comfyui'
   /** Its list of requirements in gpu/worker. */
   requirements: string
   /** The lowest minor version of Python 3 for which the list is made. */
@@ -13,6 +13,27 @@ export interface EnvironmentKind {
   modules: readonly string[]
   /** Whether its engine is the worker of infer, and not a program of the libraries. */
   hasWorker: boolean
+  /** Where its engine comes from, if that is no package of the index. */
+  source?: SourceRelease
+}
+
+/** A release of a program that its maker publishes as a Git repository. */
+export interface SourceRelease {
+  title: string
+  license: string
+  /** Address of its repository. */
+  repository: string
+  version: string
+  /** The commit of this version, for which the requirements are made. */
+  commit: string
+}
+
+const comfyuiRelease: SourceRelease = {
+  title: 'ComfyUI',
+  license: 'GPL-3.0',
+  repository: 'https://github.com/Comfy-Org/ComfyUI',
+  version: '0.33.0',
+  commit: '2f35f4a08176d993cded35dac3332be4f7287f41',
 }
 
 export const environmentKinds = {
@@ -48,6 +69,16 @@ export const environmentKinds = {
     modules: ['torch', 'sglang'],
     hasWorker: false,
   },
+  comfyui: {
+    name: 'comfyui',
+    requirements: 'lock-comfyui.txt',
+    pythonMinor: 11,
+    bytes: 9e9,
+    // ComfyUI is started before it counts as installed.
+    modules: [],
+    hasWorker: false,
+    source: comfyuiRelease,
+  },
 } as const satisfies Record<string, EnvironmentKind>
 
 /** The files of gpu/worker by their paths. */
@@ -82,7 +113,7 @@ export function torchBuild({
 }
 
 /** Packages that differ between the builds, and those that only the build of the package index needs. */
-const ofTorch = /^(torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==/
+const ofTorch = /^(torch|torchaudio|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==/
 
 /**
  * Divides a list of requirements with hashes: those that every build needs, and the versions of PyTorch's packages, whose
@@ -94,6 +125,6 @@ export function divideRequirements(list: string): { common: string; torch: strin
   const own = requirements.filter(one => ofTorch.test(one))
   return {
     common: requirements.filter(one => !ofTorch.test(one)).join('\n'),
-    torch: own.flatMap(one => /^torch(vision)?==[^\s;]+/.exec(one)?.[0] ?? []),
+    torch: own.flatMap(one => /^torch(audio|vision)?==[^\s;]+/.exec(one)?.[0] ?? []),
   }
 }

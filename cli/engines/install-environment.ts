@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { withLock } from '../../core/models/hub/lock.ts'
-import { indexVariables } from '../../core/models/package-index/find-package-file.ts'
+import { optionalJson } from '../../core/optional-file.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
-import { findProgram } from '../../gpu/sandbox/program.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { divideRequirements, type EnvironmentKind, type TorchBuild, workerFiles } from './environment-kinds.ts'
+import { configuredIndex, findPythonTools } from './python-tools.ts'
 import { runInstaller } from './run-installer.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -18,6 +18,10 @@ interface InstallOptions {
   kind: EnvironmentKind
   /** The build of PyTorch; undefined for that of the package index. */
   torch?: TorchBuild | undefined
+  /** The list of requirements, if not that of its kind. */
+  requirements?: string | undefined
+  /** The program of its engine, if that is no package of the index. */
+  program?: ProgramOfEnvironment | undefined
   /** Bytes that the complete environment takes, if not those of its kind. */
   bytes?: number | undefined
   indexUrl?: string | undefined
@@ -29,11 +33,25 @@ interface InstallOptions {
   onLine: (line: string) => void
 }
 
+/** A program that is put into an environment. */
+interface ProgramOfEnvironment {
+  commit: string
+  /** Whether the user chose the commit or the requirements. */
+  isChosen: boolean
+  /** Gets it, before the libraries are installed. */
+  fetch(): Promise<void>
+  /** Tries it in the complete environment, and puts it there. */
+  place(folder: string): Promise<void>
+}
+
 /** What a complete environment was made of. Written last, so that it is missing in an interrupted one. */
 interface Marker {
   /** SHA-256 of the list of requirements. */
   requirements: string
   torch: string
+  /** Those of its program, where it has one. */
+  commit?: string
+  isChosen?: boolean
 }
 
 const markerFile = 'infer-setup.json'
@@ -46,14 +64,15 @@ const reserve = 512 << 20
  * Python has gone is made anew. Rejects with Failure, and with the reason of the signal.
  */
 export async function installEnvironment(options: InstallOptions): Promise<{ folder: string; packages: string }> {
-  const { dataDir, kind, signal, onStep } = options
+  const { dataDir, kind, signal, onStep, program } = options
   const folder = join(environmentsFolder(dataDir), kind.name)
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
   const onWait = () => onStep('Another setup of this environment runs. Waiting for its end')
   return await withLock(`${folder}.lock`, { signal, onWait }, async () => {
     const files = workerFiles()
-    const list = files[kind.requirements]!
+    const list = options.requirements ?? files[kind.requirements]!
     const wanted: Marker = { requirements: sha256(list), torch: options.torch?.name ?? '' }
+    await program?.fetch()
     if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
       await installLibraries(folder, list, options)
     const packages = await packagesOf(folder, options)
@@ -64,20 +83,22 @@ export async function installEnvironment(options: InstallOptions): Promise<{ fol
     onStep('Checking that the libraries load')
     const imports = kind.modules.map(name => `import ${name}`).join('; ')
     await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
-    write(join(folder, markerFile), JSON.stringify(wanted), 0o600)
+    await program?.place(folder)
+    const made = program && { commit: program.commit, isChosen: program.isChosen }
+    write(join(folder, markerFile), JSON.stringify({ ...wanted, ...made }), 0o600)
     return { folder, packages }
   })
 }
 
 /** Whether the environment is complete; false also for one that was made for another version of the requirements. */
 export function isComplete(folder: string, wanted: Partial<Marker>): boolean {
-  try {
-    const found = JSON.parse(readFileSync(join(folder, markerFile), 'utf8')) as Marker
-    return (Object.keys(wanted) as (keyof Marker)[]).every(key => found[key] === wanted[key])
-  } catch {
-    return false
-  }
+  const found = markerOf(folder)
+  return found !== undefined && (Object.keys(wanted) as (keyof Marker)[]).every(key => found[key] === wanted[key])
 }
+
+/** What an environment was made of; undefined for one that is not complete. */
+export const markerOf = (folder: string): Marker | undefined =>
+  optionalJson(join(folder, markerFile)) as Marker | undefined
 
 /** SHA-256 of the list of requirements of a kind. */
 export const requirementsHash = (kind: EnvironmentKind): string => sha256(workerFiles()[kind.requirements]!)
@@ -106,7 +127,7 @@ async function installLibraries(folder: string, list: string, options: InstallOp
   const file = join(folder, 'infer-requirements.txt')
   write(file, parts.common, 0o600)
   onStep(`Installing the libraries with ${tools.name}: up to ${sizeText(options.bytes ?? kind.bytes)}`)
-  await run(['--no-deps', '--require-hashes', '-r', file], index)
+  if (parts.common.trim() !== '') await run(['--no-deps', '--require-hashes', '-r', file], index)
   if (!torch) return
   onStep(`Installing PyTorch (${torch.name})`)
   await run(parts.torch, torch.index)
@@ -149,21 +170,22 @@ async function packagesOf(folder: string, { environment, signal }: InstallOption
 
 /** Copies the worker into the environment, and writes its program. */
 function installWorker(folder: string, packages: string, files: Readonly<Record<string, string>>): void {
-  const python = join(folder, 'bin', 'python')
   rmSync(join(packages, 'infer_worker'), { recursive: true, force: true })
   for (const [path, text] of Object.entries(files))
     if (path.startsWith('infer_worker/')) write(join(packages, path), text, 0o644)
+  writeProgram(folder, 'infer-worker', 'import sys\n\nfrom infer_worker.__main__ import main\n\nsys.exit(main())\n')
+}
+
+/** Writes a program in Python into an environment. */
+export function writeProgram(folder: string, name: string, code: string): void {
+  const python = join(folder, 'bin', 'python')
   // A path of more than 127 bytes, or with a space, does not work behind #!.
   const direct = `#!${python}\n`
   const head =
     Buffer.byteLength(direct) < 127 && !/\s/.test(python)
       ? direct
       : `#!/bin/sh\n'''exec' '${python.replaceAll("'", `'"'"'`)}' "$0" "$@"\n' '''\n`
-  write(
-    join(folder, 'bin', 'infer-worker'),
-    `${head}import sys\n\nfrom infer_worker.__main__ import main\n\nsys.exit(main())\n`,
-    0o755,
-  )
+  write(join(folder, 'bin', name), head + code, 0o755)
 }
 
 /** Replaces a file by renaming, because an engine may be reading it. */
@@ -194,69 +216,3 @@ export async function folderBytes(folder: string): Promise<number> {
     if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0
   return bytes
 }
-
-/** The programs that make an environment and install packages into it. */
-interface PythonTools {
-  name: 'uv' | 'pip'
-  /** Program and arguments that make the environment; those of an existing one are kept or replaced. */
-  create(folder: string): string[]
-  /** Program and arguments that install packages; the index is in the environment variables. */
-  install(folder: string, wanted: readonly string[]): string[]
-  /** Variables that name the package index. */
-  indexVariables(index: string): Record<string, string>
-}
-
-const interpreter = (folder: string): string => join(folder, 'bin', 'python')
-
-/**
- * Chooses uv where it is installed, else python3 with its modules venv and pip. Rejects with Failure `invalid_value` that
- * says what to install.
- */
-async function findPythonTools(
-  environment: Environment,
-  pythonMinor: number,
-  signal: AbortSignal,
-): Promise<PythonTools> {
-  const { PATH = '' } = environment
-  const uv = findProgram('uv', PATH)
-  if (uv !== undefined)
-    return {
-      name: 'uv',
-      create: folder => [uv, 'venv', '--quiet', '--clear', '--python', `>=3.${pythonMinor}`, folder],
-      install: (folder, wanted) =>
-        [[uv, 'pip', 'install', '--no-progress', '--compile-bytecode', '--python', interpreter(folder)], wanted].flat(),
-      indexVariables: index => ({ UV_DEFAULT_INDEX: index, UV_INDEX_URL: index }),
-    }
-  const python = findProgram('python3', PATH)
-  if (python === undefined)
-    throw new Failure(
-      'invalid_value',
-      'Neither uv nor python3 is installed. Install one of them (Debian, Ubuntu: sudo apt install python3-venv) and try again.',
-    )
-  const [major = 0, minor = 0] = (
-    await runInstaller([python, '-c', 'import sys; print(*sys.version_info[:2])'], { environment, signal })
-  )
-    .trim()
-    .split(' ')
-    .map(Number)
-  if (major !== 3 || minor < pythonMinor)
-    throw new Failure(
-      'invalid_value',
-      `${python} is Python ${major}.${minor}, and the libraries need 3.${pythonMinor} or later. Install uv, which brings its own Python, or a later python3 on the PATH.`,
-    )
-  return {
-    name: 'pip',
-    create: folder => [python, '-m', 'venv', '--clear', folder],
-    install: (folder, wanted) =>
-      [
-        [interpreter(folder), '-m', 'pip', 'install', '--disable-pip-version-check', '--no-input'],
-        ['--progress-bar', 'off'],
-        wanted,
-      ].flat(),
-    indexVariables: index => ({ PIP_INDEX_URL: index }),
-  }
-}
-
-/** The package index that the variables of uv, pip and infer name, so that each tool uses it; undefined for PyPI. */
-export const configuredIndex = (environment: Environment): string | undefined =>
-  indexVariables.map(name => environment[name]?.trim()).find(value => value)

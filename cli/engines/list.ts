@@ -34,7 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
         names.map(async name => ({
           name,
           state: await stateOf(join(folder, name), name),
-          versions: versionsIn(join(folder, name), name),
+          versions: await versionsIn(join(folder, name), name),
           bytes: await folderBytes(join(folder, name)),
           path: join(folder, name),
         })),
@@ -98,8 +98,15 @@ async function releasesIn(dataDir: string) {
 }
 
 /** The versions of the libraries that make an environment what it is, by their names; empty for one of the user. */
-function versionsIn(folder: string, name: string): Record<string, string> {
+async function versionsIn(folder: string, name: string): Promise<Record<string, string>> {
   const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
+  if (kind?.source) {
+    const { markerOf } = await import('./install-environment.ts')
+    const { installedVersion } = await import('./comfyui-program.ts')
+    const { commit = '' } = markerOf(folder) ?? {}
+    const version = installedVersion(folder, commit)
+    return version === undefined ? {} : { [name]: version }
+  }
   const libraries = optionalNames(join(folder, 'lib')).find(one => one.startsWith('python3')) ?? ''
   const found = optionalNames(join(folder, 'lib', libraries, 'site-packages'))
   const versionOf = (library: string) =>
@@ -123,5 +130,6 @@ async function stateOf(folder: string, name: string): Promise<'complete' | 'outd
   if (!kind) return 'own'
   const { isComplete, requirementsHash } = await import('./install-environment.ts')
   if (!isComplete(folder, {})) return 'incomplete'
-  return isComplete(folder, { requirements: requirementsHash(kind) }) ? 'complete' : 'outdated'
+  const current = { requirements: requirementsHash(kind), ...(kind.source && { commit: kind.source.commit }) }
+  return isComplete(folder, current) || isComplete(folder, { isChosen: true }) ? 'complete' : 'outdated'
 }

@@ -5,6 +5,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { readConfig } from '../../core/models/config.ts'
 import { didYouMean, nearest } from '../../core/nearest.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
+import { comfyuiFolder } from '../../gpu/presets/comfyui.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -78,6 +79,9 @@ async function run(
   await rename(path, removed)
   await rm(removed, { recursive: true, force: true })
   terminal.result(json, { name, path, bytes }, `Deleted ${what}: ${sizeText(bytes)} are free.`)
+  const files = comfyuiFolder(dataDir)
+  if (!json && name === 'comfyui' && existsSync(files))
+    terminal.remark(`Its models and custom nodes are kept in ${files}.`)
 }
 
 function requireConfirmation({ yes, json }: Pick<RemovalOptions, 'yes' | 'json'>, terminal: Terminal): void {

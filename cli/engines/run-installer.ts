@@ -49,10 +49,13 @@ export function runInstaller(
     environment,
     signal,
     onLine,
+    failureFor: explain = failureFor,
   }: {
     environment: Readonly<Record<string, string | undefined>>
     signal: AbortSignal
     onLine?: (line: string) => void
+    /** Makes the failure of a program from its output and how it ended. */
+    failureFor?: (file: string, output: string, how: string) => Failure
   },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -89,21 +92,25 @@ export function runInstaller(
       signal.removeEventListener('abort', stop)
       if (signal.aborted) return reject(signal.reason as Error)
       if (code === 0) return resolve(written)
-      reject(failureFor(file!, output, code === null ? `with ${ended}` : `with exit code ${code}`))
+      reject(explain(file!, output, code === null ? `with ${ended}` : `with exit code ${code}`))
     })
   })
 }
 
 /** Pure. */
-export function failureFor(file: string, output: string, how: string): Failure {
-  const known = causes.find(([pattern]) => pattern.test(output))
-  const lines = output.split(/[\r\n]+/).filter(line => line.trim() !== '')
-  const last = lines
-    .slice(-6)
-    .map(line => printable(line.replaceAll(/https?:\/\/[^\s'"]+/g, url => withoutLogin(url))))
-    .join('\n')
-  return new Failure(
+export const failureFor = (file: string, output: string, how: string): Failure =>
+  new Failure(
     'invalid_value',
-    known ? `${known[1]}\n${last}` : `${file} ended ${how}, and the environment is not complete. It printed:\n${last}`,
+    withOutput(
+      causes.find(([pattern]) => pattern.test(output))?.[1] ??
+        `${file} ended ${how}, and the environment is not complete. It printed:`,
+      output,
+    ),
   )
+
+/** A sentence with the last lines of a program's output, without logins. Pure. */
+export function withOutput(sentence: string, output: string): string {
+  const lines = output.split(/[\r\n]+/).filter(line => line.trim() !== '')
+  const last = lines.slice(-6).map(line => printable(line.replaceAll(/https?:\/\/[^\s'"]+/g, url => withoutLogin(url))))
+  return [sentence, ...last].join('\n')
 }

@@ -1,25 +1,26 @@
 import { join } from 'node:path'
-import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
+import type { Command } from '@commander-js/extra-typings'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel, type ModelEntry, offerToys } from '../../core/models/edit.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { isOffered } from '../models/status.ts'
-import { usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
-import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
+import { type CommonOptions, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+import { requireTorchChoice, withIndex, withTorch } from './environment-options.ts'
 import { defineSetupReleases } from './releases/define-releases.ts'
-import { defineSetupGpu, readUrl } from './setup-gpu.ts'
+import { defineSetupComfyui } from './setup-comfyui.ts'
+import { defineSetupGpu } from './setup-gpu.ts'
 import { placeSpeechModels } from './speech-models.ts'
 
 interface Options extends CommonOptions {
   cuda?: string
-  cpu?: boolean
+  cpu?: true
   indexUrl?: string
   torchIndexUrl?: string
   config?: string
@@ -30,25 +31,14 @@ export function define(command: Command, terminal: Terminal): void {
   command
     .summary('install the backend for GPUs, or an engine')
     .description(
-      'With gpu, installs the backend with which the built-in engine uses the GPUs. With llama-server and sd-server, installs the program that its maker publishes. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
+      'With gpu, installs the backend with which the built-in engine uses the GPUs. With llama-server and sd-server, installs the program that its maker publishes, and with comfyui ComfyUI from its repository. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
   defineSetupGpu(command.command('gpu'), terminal)
   defineSetupReleases(command, terminal)
-  const python = withIndex(command.command('python'))
+  const python = withTorch(withIndex(command.command('python')))
     .summary('images, videos, embeddings and chat by PyTorch')
     .description(
       'Installs PyTorch, diffusers and transformers for models with `engine: python`. Takes about 9 GB on the disk, and 3 GB with --cpu.',
-    )
-    .addOption(
-      new Option('--cuda <version>', 'the build of PyTorch for this version of CUDA, such as 12.8')
-        .argParser(readCuda)
-        .conflicts('cpu'),
-    )
-    .option('--cpu', 'the build of PyTorch for the processor')
-    .option(
-      '--torch-index-url <url>',
-      'where --cuda and --cpu find PyTorch; default: download.pytorch.org/whl',
-      readUrl,
     )
     .action(options => run(environmentKinds.python, options, python, terminal))
   const speech = withIndex(command.command('speech'))
@@ -70,6 +60,7 @@ export function define(command: Command, terminal: Terminal): void {
       [`infer engine setup ${kind.name} --index-url https://pypi.example.com/simple`, 'from an index of your own'],
     ])
   }
+  defineSetupComfyui(command, terminal)
   withExamples(python, [
     ['infer engine setup python', 'with a GPU'],
     ['infer engine setup python --cuda 12.8', 'for a driver of CUDA 12.8'],
@@ -94,17 +85,9 @@ const servers = [
   [environmentKinds.sglang, 'SGLang'],
 ] as const
 
-const withIndex = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
-  withCommon(command).option(
-    '--index-url <url>',
-    'Python package index; default: that of INFER_PYPI_INDEX, uv and pip, else PyPI',
-    readUrl,
-  )
-
 async function run(kind: EnvironmentKind, options: Options, command: Command, terminal: Terminal): Promise<void> {
   const dataDir = localDirectory(command, options.dataDir)
-  if (options.torchIndexUrl !== undefined && options.cuda === undefined && !options.cpu)
-    throw usageFailure('--torch-index-url is for --cuda and --cpu. For all packages, use --index-url.')
+  requireTorchChoice(options)
   const config = options.config ?? join(dataDir, 'infer.yaml')
   // A wrong file is reported before the download.
   readConfig(config, options.config !== undefined)
@@ -175,9 +158,4 @@ async function areOffered(
     if (offered !== true) return offered ?? null
   }
   return true
-}
-
-function readCuda(text: string): string {
-  if (!/^\d{1,2}\.\d$/.test(text)) throw new InvalidArgumentError('Write a version such as 12.8.')
-  return text
 }

@@ -310,12 +310,12 @@ export async function addOne(
 
 /** Offers the engine of a model where it is not installed. */
 async function offerMissingEngine(
-  { engine = 'gguf', tasks = [] }: ModelEntry,
+  { engine = 'gguf', tasks = [], command }: ModelEntry,
   { dataDir, offerEngine }: LocalAddOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { isInstalled } = await import('./engine-programs.ts')
-  if (isInstalled(engine, { dataDir, path: hostEnvironment().PATH ?? '', tasks })) return
+  if (command !== undefined || isInstalled(engine, { dataDir, path: hostEnvironment().PATH ?? '', tasks })) return
   await offerEngine?.({ engine, tasks, dataDir }, signal)
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Graph } from '../../core/models/comfyui/graph.ts'
 import { mappingFault, readGraphFile } from '../../core/models/comfyui/graph-fault.ts'
@@ -10,7 +11,9 @@ import { Model } from '../../core/models/model.ts'
 import { idFrom } from '../../core/models/propose.ts'
 import { parsed } from '../../core/schemas/issues.ts'
 import { filesNeed } from '../../gpu/estimate/estimate.ts'
+import { comfyuiFolder } from '../../gpu/presets/comfyui.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
+import { isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 
@@ -32,11 +35,11 @@ export function locateGraph(text: string): Located {
 export function proposeGraph(
   { path, names }: Located,
   given: GivenSettings,
-  { taken }: { taken: ReadonlySet<string> },
+  { taken, dataDir }: { taken: ReadonlySet<string>; dataDir: string },
 ): Proposal {
   const graph = readGraphFile(path)
   const { task, inputs, outputs, missing } = proposeMapping(graph)
-  const server = serverOf(given.comfyui)
+  const server = serverOf(given.comfyui, dataDir)
   const bytes = server.folder === undefined ? undefined : modelBytes(graph, join(server.folder, 'models'))
   const memory = given.memory ?? (bytes === undefined ? undefined : sizeText(filesNeed(bytes, 'gpu')).replace(' ', ''))
   const entry: ModelEntry = {
@@ -88,16 +91,22 @@ interface Server {
   text: string
 }
 
-/** Returns the server that the option names: an address or the folder of an installation; else a usual folder. */
-function serverOf(given: string | undefined): Server {
+/**
+ * Returns the server that the option names: an address or the folder of an installation; else what `infer engine setup`
+ * has installed, or an installation in a usual folder.
+ */
+function serverOf(given: string | undefined, dataDir: string): Server {
   if (given !== undefined && /^https?:\/\//i.test(given))
     return { entry: { engine: 'remote', url: given }, text: `ComfyUI at ${given}` }
+  const path = hostEnvironment().PATH ?? ''
+  if (given === undefined && isInstalled('comfyui', { dataDir, path, tasks: [] }))
+    return { entry: { engine: 'comfyui' }, folder: comfyuiFolder(dataDir), text: 'ComfyUI of infer engine setup' }
   const isInstallation = (one: string) => existsSync(join(one, 'main.py'))
   const folder = given === undefined ? usualFolders.find(isInstallation) : resolve(given)
   if (folder === undefined)
     throw new Failure(
       'invalid_value',
-      `ComfyUI was not found in ${usualFolders.join(', ')}. Say where it is: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
+      `ComfyUI is not installed on this machine. Install it with: infer engine setup comfyui. Or say where it is, if not in ${usualFolders.join(', ')}: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
     )
   if (!isInstallation(folder))
     throw new Failure('invalid_value', `The folder '${folder}' has no main.py, so it is no installation of ComfyUI.`)

@@ -289,10 +289,10 @@ export const launchFields = {
     .optional()
     .meta({
       description:
-        '`custom` and `comfyui` only: program and arguments. For comfyui the Python of its environment and its main.py; infer adds the address and the folders. For custom, {port} or {socket} stands for the address to listen on, {model} for `source`, {id} for `upstream_id`, {threads} for a fitting number of threads.',
+        '`custom` and `comfyui` only: program and arguments. For comfyui the Python of its environment and its main.py, where it was not installed by `infer engine setup comfyui`; infer adds the address and the folders. For custom, {port} or {socket} stands for the address to listen on, {model} for `source`, {id} for `upstream_id`, {threads} for a fitting number of threads.',
       example: ['python3', 'serve.py', '--port', '{port}'],
       with: custom,
-      absent: 'none; required for custom and comfyui',
+      absent: 'none; required for custom',
     }),
   engine_version: z
     .string()

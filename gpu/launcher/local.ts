@@ -75,8 +75,9 @@ export async function openLocalLauncher(
       `The program '${program}' that runs '${modelId}' is not installed here, or not on PATH.`
     const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
     env.PATH = enginePath(data, env.PATH!, options.environments)
+    const inData = (part: string) => part.replaceAll('{data_directory}', () => data)
     const argv = options.argv.map(part =>
-      part
+      inData(part)
         .replaceAll('{port}', String(port ?? ''))
         .replaceAll('{socket}', endpoint.socketPath ?? '')
         .replaceAll('{home}', () => shared.home)
@@ -90,7 +91,8 @@ export async function openLocalLauncher(
     let confined: ReturnType<typeof sandbox.wrapperFor>
     try {
       const read = [shared.inputs]
-      confined = sandbox.wrapperFor({ requirements: options.sandbox, argv, env, configuredVariables, write, read })
+      const requirements = { ...options.sandbox, read: options.sandbox.read.map(inData) }
+      confined = sandbox.wrapperFor({ requirements, argv, env, configuredVariables, write, read })
     } catch (cause) {
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }

@@ -2,34 +2,44 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { definePreset, noKey, oneAtATime } from './preset.ts'
 import { comfyuiAbilities } from './routes.ts'
 
+/** The program that `infer engine setup comfyui` writes. It gets the options of ComfyUI. */
+export const comfyuiProgram = 'infer-comfyui'
+
+/** The folder with the models and custom nodes of an installed ComfyUI. They outlive its versions. */
+export const comfyuiFolder = (dataDir: string): string => join(dataDir, 'comfyui')
+
+const ownFolder = comfyuiFolder('{data_directory}')
+
 /**
- * ComfyUI 0.3.50 or later, installed by the operator. One process runs one graph at a time; infer starts one for each
+ * ComfyUI 0.3.50 or later: that of `infer engine setup comfyui`, or one that the operator installed. One process runs one graph at a time; infer starts one for each
  * model. Its previews need `--preview-method`. Its output folder is the one that it shares with infer, where each job has
  * a folder of its own; all that it writes there is removed with the job. `--disable-metadata` keeps the graph out of the
  * images. Nodes of hosted services are off: they would send prompts away. Source: ComfyUI 0.33, tried and read.
  */
 export const comfyui = definePreset({
   name: 'comfyui',
-  installation: { advice: "Install ComfyUI, and give its start as 'command' in infer.yaml." },
+  installation: { program: comfyuiProgram, advice: 'Install it with: infer engine setup comfyui' },
+  environments: ({ command }) => (command ? [] : ['comfyui']),
+  programs: ({ command }) =>
+    command ? [] : [{ name: comfyuiProgram, environments: ['comfyui'], install: 'infer engine setup comfyui' }],
   configurationFault(model) {
     if (!model.comfyui)
       return "it needs 'comfyui', which names the inputs of the graph. Run: infer model add comfyui:<file>"
     if (!model.source) return "it needs 'source', the file of the graph in API format."
-    if (!model.command)
-      return "it needs 'command', how to start ComfyUI: the Python of its environment and its main.py. A ComfyUI that runs already is used with the engine 'remote' and its 'url'."
     return oneAtATime(model, 'runs one graph')
   },
   slots: 1,
   sandbox: {
     level: 'files',
-    reads: ({ command = [] }) =>
-      command
-        .filter(part => isAbsolute(part))
-        .map(part => dirname(part))
-        .flatMap(folder => [folder, join(folder, 'models'), join(folder, 'custom_nodes')]),
+    reads: ({ command }) =>
+      (command?.filter(part => isAbsolute(part)).map(part => dirname(part)) ?? [ownFolder]).flatMap(folder => [
+        folder,
+        join(folder, 'models'),
+        join(folder, 'custom_nodes'),
+      ]),
   },
   command: (model, { gpus }) => [
-    model.command ?? [],
+    model.command ?? [comfyuiProgram, '--base-directory', ownFolder],
     ['--listen', '127.0.0.1', '--port', '{port}'],
     ['--output-directory', '{outputs}', '--input-directory', '{outputs}'],
     ['--temp-directory', '{home}', '--user-directory', '{home}', '--database-url', 'sqlite:///:memory:'],

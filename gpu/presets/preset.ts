@@ -143,7 +143,7 @@ export interface Preset {
   sandbox?: {
     /** Default level. */
     level: 'strict' | 'files'
-    /** Absolute paths that it reads. */
+    /** Absolute paths that it reads, with `{data_directory}` as in its command. */
     reads?(model: Model, facts: LaunchFacts): readonly string[]
     /** Programs that it starts, by name or path. */
     programs?: readonly string[]
@@ -151,8 +151,8 @@ export interface Preset {
     isOwn?: boolean
   }
   /**
-   * Program and arguments; the launcher replaces `{port}`, `{socket}`, `{home}` (a folder of the model)
-   * and `{outputs}` (a folder that it shares with the server). Empty when infer does not start it.
+   * Program and arguments; the launcher replaces `{port}`, `{socket}`, `{home}` (a folder of the model), `{outputs}` (a
+   * folder that it shares with the server) and `{data_directory}`. Empty when infer does not start it.
    */
   command(model: Model, facts: LaunchFacts): string[]
   /** Variables added to the environment of every engine. `key` is the secret of this launch. */

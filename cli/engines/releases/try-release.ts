@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { assetPath } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { Model } from '../../../core/models/model.ts'
@@ -16,6 +13,7 @@ import { openSandbox } from '../../../gpu/sandbox/sandbox.ts'
 import type { DeviceFiles } from '../../../gpu/sandbox/system.ts'
 import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../../gpu/sandbox/wrapper.ts'
 import { printable } from '../../terminal/styled-line.ts'
+import { askTrialServer, lastLine } from '../trial-server.ts'
 import { textOf } from './choose-build.ts'
 import type { Build, ReleaseBackend, ReleaseKind } from './release-kinds.ts'
 
@@ -187,14 +185,8 @@ function libraryAdvice(library: string): string {
   return 'Install it, or choose another build with --backend'
 }
 
-const lastLine = (text: string): string =>
-  printable((text.split('\n').findLast(line => line.trim() !== '') ?? 'it printed nothing').trim().slice(0, 300))
-
-/** Bytes of output that are kept for a message. */
-const keptOutput = 32 << 10
-
 /** Starts llama-server with the tiny chat model as the server would, and resolves with its answer to one request. */
-async function answerOf(
+function answerOf(
   commandOf: ReturnType<typeof openConfinement>,
   env: Record<string, string>,
   { kind, build, home, signal, times = trialTimes }: TrialOptions,
@@ -202,78 +194,23 @@ async function answerOf(
   const source = assetPath('models/tiny-chat.gguf')
   const model = Model.parse({ id: 'trial', engine: kind.name, source, context_length: 256, concurrency: 1 })
   const preset = presetOf(model)
-  const port = await freePort()
   const gpus = build.backend === 'cpu' ? 0 : 1
   const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
-  const [, ...given] = preset.command(model, facts).map(part => part.replaceAll('{port}', String(port)))
+  const [, ...given] = preset.command(model, facts)
   const { file, args, wrapper } = commandOf(given, [source])
   const key = 'trial'
-  const child = spawn(file, args, {
+  return askTrialServer({
+    command: [file, ...args],
     env: { ...env, ...preset.env(model, key) },
-    cwd: home,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
+    home,
+    healthPath: preset.healthPath(model)!,
+    loads: { ms: times.load, text: 'loaded a tiny model' },
+    answerMs: times.answer,
+    ask: (address, either) => complete(address, key, either),
+    faultOf: run => startFault(withSignal(run, wrapper)),
+    unusable: why => unusable(kind, why),
+    signal,
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (piece: Buffer) => {
-      output = (output + piece.toString('utf8')).slice(-keptOutput)
-    })
-  const ended = new Promise<ProgramRun>(resolve => {
-    child.once('error', cause =>
-      resolve({
-        exitCode: undefined,
-        errorCode: (cause as NodeJS.ErrnoException).code ?? '',
-        timedOut: false,
-        stdout: output,
-        stderr: '',
-      }),
-    )
-    child.once('close', (code, by) =>
-      resolve(
-        withSignal(
-          { exitCode: code ?? undefined, ...(by && { signal: by }), timedOut: false, stdout: output, stderr: '' },
-          wrapper,
-        ),
-      ),
-    )
-  })
-  const stopped = new AbortController()
-  const either = AbortSignal.any([signal, stopped.signal])
-  const address = `http://127.0.0.1:${port}`
-  try {
-    const early = ended.then(run => {
-      throw unusable(kind, startFault(run) ?? `it ended before it had loaded a tiny model: ${lastLine(output)}`)
-    })
-    const within = async <T>(ms: number, what: string, done: Promise<T>): Promise<T> => {
-      const late = pause(ms, undefined, { signal: either }).then(() => {
-        throw unusable(kind, `it has not ${what} within ${ms / 1000} s: ${lastLine(output)}`)
-      })
-      return Promise.race([done, late, early])
-    }
-    await within(times.load, 'loaded a tiny model', whenReady(`${address}${preset.healthPath(model)}`, either))
-    return await within(times.answer, 'answered', complete(address, key, either))
-  } catch (thrown) {
-    signal.throwIfAborted()
-    throw thrown instanceof Failure ? thrown : unusable(kind, `its answer cannot be read: ${(thrown as Error).message}`)
-  } finally {
-    stopped.abort()
-    try {
-      process.kill(-child.pid!, 'SIGKILL')
-    } catch {
-      // It has ended by itself, or never started.
-    }
-    await ended
-  }
-}
-
-async function whenReady(address: string, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    const answer = await fetch(address, { signal }).catch(() => null)
-    await answer?.body?.cancel()
-    if (answer?.ok) return
-    await pause(50, undefined, { signal })
-  }
 }
 
 const prompt = 'Hello'
@@ -292,14 +229,3 @@ async function complete(address: string, key: string, signal: AbortSignal): Prom
   if (typeof written !== 'string' || written === '') throw new Error(`it has no text: ${text.slice(0, 200)}`)
   return written
 }
-
-/** A port of this machine that nothing listens on now. */
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { workerFiles } from '../../../bin/bundle.ts'
 import { divideRequirements, environmentKinds, torchBuild } from '../../../cli/engines/environment-kinds.ts'
-import { configuredIndex } from '../../../cli/engines/install-environment.ts'
+import { configuredIndex } from '../../../cli/engines/python-tools.ts'
 import { failureFor } from '../../../cli/engines/run-installer.ts'
 
 describe('a failed installer', () => {

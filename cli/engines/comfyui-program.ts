@@ -1,0 +1,198 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Failure } from '../../core/failure.ts'
+import { Model } from '../../core/models/model.ts'
+import { optionalNames, optionalText } from '../../core/optional-file.ts'
+import { engineEnvironment } from '../../gpu/launcher/environment.ts'
+import { comfyui, comfyuiFolder, comfyuiProgram } from '../../gpu/presets/comfyui.ts'
+import type { ProgramRun } from '../../gpu/sandbox/program.ts'
+import { printable } from '../terminal/styled-line.ts'
+import type { SourceRelease } from './environment-kinds.ts'
+import { fetchCommit } from './git-commit.ts'
+import { markerOf, writeProgram } from './install-environment.ts'
+import { runInstaller } from './run-installer.ts'
+import { askTrialServer, lastLine } from './trial-server.ts'
+
+interface ComfyuiOptions {
+  dataDir: string
+  source: SourceRelease
+  /** Another repository, and another commit than that of the release. */
+  from?: string | undefined
+  commit?: string | undefined
+  /** Whether the libraries are not those for the release. */
+  hasOwnRequirements: boolean
+  environment: Readonly<Record<string, string | undefined>>
+  signal: AbortSignal
+  onStep: (text: string) => void
+  onLine: (line: string) => void
+  /** Milliseconds that a trial may take until it answers. */
+  trialMs?: number
+}
+
+/** Imports of PyTorch from a cold disk take minutes. */
+const defaultTrialMs = 300_000
+
+/** The folder of a commit in the environment. Its Python sees it in a sandbox, as it sees `lib`. */
+const commitFolder = (folder: string, commit: string): string =>
+  join(folder, 'libexec', `ComfyUI-${commit.slice(0, 12)}`)
+
+/** What ComfyUI of a commit in an environment says of its version; undefined if it is not there. */
+export const installedVersion = (folder: string, commit: string): string | undefined =>
+  versionIn(commitFolder(folder, commit))
+
+const versionIn = (source: string): string | undefined =>
+  /^__version__\s*=\s*["']([\w.+-]+)["']/m.exec(optionalText(join(source, 'comfyui_version.py')) ?? '')?.[1]
+
+/**
+ * ComfyUI as the program of an environment: `fetch` downloads its commit, `place` starts it on the processor as the server
+ * would, and makes it the one that engines start. A failed trial leaves the program as it was. `warnings` is then what a
+ * trial has shown.
+ */
+export function openComfyuiProgram(options: ComfyuiOptions) {
+  const { dataDir, source, from = source.repository, commit = source.commit, onStep, signal } = options
+  const { environment, onLine } = options
+  const staged = join(dataDir, '.comfyui-source')
+  const files = comfyuiFolder(dataDir)
+  const warnings: string[] = []
+  let version: string | undefined
+
+  async function fetch(): Promise<void> {
+    onStep(`Downloading ${source.title} with git`)
+    await fetchCommit({ from, commit, into: staged, environment, signal, onLine })
+    if (existsSync(join(staged, 'main.py'))) return
+    throw new Failure('invalid_value', `The commit ${commit} has no main.py, so it is not ${source.title}.`)
+  }
+
+  async function place(folder: string): Promise<void> {
+    version = versionIn(staged)
+    const python = join(folder, 'bin', 'python')
+    // In a sandbox no engine can write what it has compiled.
+    onStep(`Compiling ${source.title}`)
+    await runInstaller([python, '-m', 'compileall', '-q', staged], { environment, signal, onLine }).catch(
+      (thrown: unknown) => {
+        // A file that cannot be compiled may never be used: the trial decides.
+        if (!(thrown instanceof Failure)) throw thrown
+      },
+    )
+    rmSync(join(staged, '.git'), { recursive: true, force: true })
+    makeFolders(staged, files)
+    onStep(`Starting ${source.title} for a trial`)
+    warnings.push(...(await tryComfyui(python, { ...options, staged, files, name: nameOf(source, version) })))
+    const target = commitFolder(folder, commit)
+    mkdirSync(join(folder, 'libexec'), { recursive: true })
+    const replaced = `${target}.replaced`
+    rmSync(replaced, { recursive: true, force: true })
+    if (existsSync(target)) renameSync(target, replaced)
+    renameSync(staged, target)
+    const main = JSON.stringify(join(target, 'main.py'))
+    writeProgram(
+      folder,
+      comfyuiProgram,
+      `import os\nimport sys\n\nos.execv(sys.executable, [sys.executable, ${main}, *sys.argv[1:]])\n`,
+    )
+    rmSync(replaced, { recursive: true, force: true })
+    // Running engines load parts of the version before later.
+    const before = markerOf(folder)?.commit
+    const kept = [target, ...(before === undefined ? [] : [commitFolder(folder, before)])]
+    for (const name of optionalNames(join(folder, 'libexec')))
+      if (name.startsWith('ComfyUI-') && !kept.includes(join(folder, 'libexec', name)))
+        rmSync(join(folder, 'libexec', name), { recursive: true, force: true })
+  }
+
+  return {
+    commit,
+    isChosen: commit !== source.commit || options.hasOwnRequirements,
+    fetch,
+    place,
+    warnings,
+    version: () => version,
+    /** Deletes what was downloaded and not put into use. */
+    clean: () => rmSync(staged, { recursive: true, force: true }),
+  }
+}
+
+const nameOf = ({ title }: SourceRelease, version: string | undefined): string => `${title} ${version ?? ''}`.trimEnd()
+
+/** Makes the folders for models, one for each kind, and that for custom nodes. */
+function makeFolders(source: string, files: string): void {
+  for (const name of ['input', 'custom_nodes', 'models']) mkdirSync(join(files, name), { recursive: true, mode: 0o700 })
+  if (!existsSync(join(source, 'models'))) return
+  for (const entry of readdirSync(join(source, 'models'), { withFileTypes: true }))
+    if (entry.isDirectory()) mkdirSync(join(files, 'models', entry.name), { recursive: true, mode: 0o700 })
+}
+
+/** Starts ComfyUI with the options of its preset, and resolves with sentences about what it could not load. */
+async function tryComfyui(
+  python: string,
+  trial: ComfyuiOptions & { staged: string; files: string; name: string },
+): Promise<string[]> {
+  const { staged, files, name, environment, signal, trialMs = defaultTrialMs } = trial
+  const home = mkdtempSync(join(tmpdir(), 'infer-comfyui-'))
+  const model = Model.parse({
+    id: 'trial',
+    engine: comfyui.name,
+    command: [python, join(staged, 'main.py'), '--base-directory', files],
+    tasks: ['slug/text-to-image'],
+  })
+  const facts = { slots: 1, threads: 1, gpus: 0, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
+  const env = engineEnvironment({
+    host: environment,
+    home,
+    bootId: 'trial',
+    launchId: 'trial',
+    visibleDevices: {},
+    more: { CUDA_VISIBLE_DEVICES: '' },
+  })
+  try {
+    return await askTrialServer({
+      command: comfyui
+        .command(model, facts)
+        .map(part => part.replaceAll('{home}', () => home).replaceAll('{outputs}', () => home)),
+      env,
+      home,
+      healthPath: comfyui.healthPath(model)!,
+      loads: { ms: trialMs, text: 'answered' },
+      answerMs: 30_000,
+      async ask(address, either, output) {
+        const answer = await fetch(`${address}${comfyui.healthPath(model)}`, { signal: either })
+        const { system } = (await answer.json()) as { system?: unknown }
+        if (typeof system !== 'object') throw new Error('it has no system statistics')
+        return lackingIn(name, output())
+      },
+      faultOf: startFault,
+      unusable: why =>
+        new Failure('worker_error', `${name} does not work in the environment: ${why}. It was not put into use.`),
+      signal,
+    })
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+const missingModules = (output: string): string[] => [
+  ...new Set(Array.from(output.matchAll(/No module named ['"]([\w.]+)['"]/g), ([, name]) => name!)),
+]
+
+/** Why ComfyUI ended, as the end of a sentence; null if its output does not say it. Pure. */
+export function startFault({ exitCode, errorCode, signal, stdout }: ProgramRun): string | null {
+  // Others before it may be optional.
+  const missing = Array.from(stdout.matchAll(/^ModuleNotFoundError: No module named '([\w.]+)'/gm)).at(-1)?.[1]
+  if (missing !== undefined)
+    return `it needs the Python module ${missing}, which the list of requirements does not have. Choose the list for its commit with --requirements`
+  const [, option] = /unrecognized arguments: (.*\S)/.exec(stdout) ?? []
+  if (option !== undefined) return `it does not know the options ${printable(option)}. Choose ComfyUI 0.3.50 or later`
+  if (signal === 'SIGILL') return 'a library was built for a processor with instructions that this one lacks (SIGILL)'
+  if (signal !== undefined) return `it was ended by ${signal}`
+  if (errorCode !== undefined) return `it cannot be started (${errorCode})`
+  return exitCode === undefined ? null : `it ended with exit code ${exitCode}: ${lastLine(stdout)}`
+}
+
+/** Sentences about nodes that a running ComfyUI could not load. Pure. */
+export function lackingIn(name: string, output: string): string[] {
+  const nodes = [...new Set(Array.from(output.matchAll(/IMPORT FAILED: (\S+)/g), ([, node]) => printable(node!)))]
+  if (nodes.length === 0) return []
+  const modules = missingModules(output)
+  const why = modules.length === 0 ? '' : ` Missing Python modules: ${modules.join(', ')}.`
+  return [`${name} starts, and could not load the nodes ${nodes.join(', ')}.${why} Graphs with them will fail.`]
+}
