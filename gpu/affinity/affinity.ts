@@ -35,7 +35,9 @@ export function openAffinity() {
       const { id } = first.serves.model
       const index = models.get(id) ?? openPrefixIndex(blocksOf(first))
       models.set(id, index)
-      if (index.engines > residents.length) index.keep(new Set(residents.map(({ engineId }) => engineId)))
+      // One that is parked has dropped its cache.
+      const awake = residents.filter(({ state }) => state !== 'parked')
+      if (index.engines > awake.length) index.keep(new Set(awake.map(({ engineId }) => engineId)))
       const blocks = promptBlocks(body)
       const ready = residents.filter(({ state, draining }) => state === 'ready' && draining === null)
       const chosen = chooseReplica(

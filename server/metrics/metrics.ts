@@ -106,6 +106,14 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
       set.set({ engine: engineId, model: modelId }, leases)
   })
   gauge(
+    'infer_engines',
+    'Engines, by model and state: starting, ready, stopping or parked.',
+    ['model', 'state'],
+    set => {
+      for (const { modelId, state } of fleet.snapshot().residents) set.inc({ model: modelId, state })
+    },
+  )
+  gauge(
     'infer_configuration_in_force',
     '1, or 0 while infer.yaml has an error and the last valid configuration is used.',
     [],
