@@ -1,3 +1,4 @@
+import { freemem } from 'node:os'
 import type { Limits } from '../core/config.ts'
 import type { Log } from '../core/log.ts'
 import type { DeviceSetting } from '../core/models/device-setting.ts'
@@ -6,6 +7,7 @@ import type { NewPause } from '../core/models/pause.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
 import type { ProbedMachine } from './probe-machine.ts'
+import { defaultRules, type ResidencyRules } from './residency/advance.ts'
 
 /** What the fleet needs of the server and of the machine. */
 export interface FleetOptions {
@@ -30,3 +32,19 @@ export interface FleetOptions {
   /** Keeps conversations when their engine ends; absent: none are saved. */
   caches?: Caches | undefined
 }
+
+/**
+ * Bytes of the main memory that parked engines may use together. To be read once: what they have got is not free any more.
+ * `totalBytes`: the memory of the machine that infer may use.
+ */
+export const parkingBudgetOf = (limits: Pick<Limits, 'parking_memory'>, totalBytes: number): number =>
+  limits.parking_memory ?? Math.min(freemem(), totalBytes) / 4
+
+export const residencyRules = ({
+  engine_backoff,
+  order_bound,
+}: Pick<Limits, 'engine_backoff' | 'order_bound'>): ResidencyRules => ({
+  ...defaultRules,
+  backoff: { ...defaultRules.backoff, firstMs: engine_backoff },
+  orderBound: order_bound,
+})

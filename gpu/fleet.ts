@@ -1,4 +1,3 @@
-import { freemem } from 'node:os'
 import { hostEnvironment } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
@@ -13,7 +12,7 @@ import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects, savesConversations } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
 import { plannedAdapters } from './estimate/adapters.ts'
-import type { FleetOptions } from './fleet-options.ts'
+import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
 import { copySaved, copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
@@ -36,7 +35,6 @@ import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import { defaultRules } from './residency/advance.ts'
 import {
   leaves,
   type ModelState,
@@ -108,8 +106,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const placements = openModelPlacement(memory, backends, sandbox, refused, models)
   const placementOf = placementsBy(memory, backends)
   const threadsOf = threadsBy(memory, () => opened?.residents() ?? [])
-  // Not measured again: memory that parked engines have got is not free.
-  const parkingBudget = limits.parking_memory ?? Math.min(freemem(), machine.cpu.totalBytes) / 4
+  const parkingBudget = parkingBudgetOf(limits, machine.cpu.totalBytes)
   const engines = openEngineEffects({
     launcher,
     memory,
@@ -164,11 +161,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       serve: modelId => queue?.serve(modelId),
       refuse: (...refusal) => queue?.refuse(...refusal),
     },
-    {
-      ...defaultRules,
-      backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
-      orderBound: limits.order_bound,
-    },
+    residencyRules(limits),
   )
   opened = residency
   const { release, find, residents } = residency
