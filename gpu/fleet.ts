@@ -36,6 +36,7 @@ import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
 import {
+  keepsLayout,
   leaves,
   type ModelState,
   modelsClosed,
@@ -46,7 +47,7 @@ import {
 } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
-import { sizeUpcoming } from './size-upcoming.ts'
+import { openUpcoming } from './size-upcoming.ts'
 import { slotMover } from './slot-mover.ts'
 
 /**
@@ -124,8 +125,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     log,
     events: () => opened!,
   })
-  if (wrapper.name === 'plain') log.warn(wrapper.promise)
-  if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
+  for (const text of [wrapper.name === 'plain' && wrapper.promise, sandboxWarning(sandbox)]) if (text) log.warn(text)
   const benchmarks = openBenchmarks(options)
   const affinity = openAffinity()
   const move = slotMover(affinity, () => residency, engines.connections)
@@ -194,9 +194,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }
     for (let model = configured(); ; model = configured()) {
       const known = find(modelId)
-      const booked = !anew && known && known.residents.length > 0 && sameEngine(known.model, model)
-      const excess = excessOf(measured.remembered(model))
       const { planned = null } = known ?? {}
+      const booked = !anew && known && keepsLayout(known) && sameEngine(known.model, model)
+      const excess = excessOf(measured.remembered(model))
       const bytesEach = planned && clock.now() < planned.until ? planned.bytesEach : undefined
       const sized = await placements.placementOf(model, booked ? known.placement : undefined, { excess, bytesEach })
       const placement = booked
@@ -213,6 +213,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }
   }
 
+  const upcoming = openUpcoming(() => residency, stateOf)
   /** Applies the current configuration: updates the states of changed and kept loaded models, removes the others. */
   async function applyConfiguration(): Promise<void> {
     const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
@@ -372,7 +373,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       loads.set(id, load)
       return load
     },
-    upcoming: next => (closing ? undefined : sizeUpcoming(next, residency, stateOf)),
+    upcoming: next => (closing ? undefined : upcoming(next)),
     pauses: paused,
     async unload(modelId) {
       const evicted = residents().filter(resident => resident.serves.model.id === modelId)

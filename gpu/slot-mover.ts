@@ -10,14 +10,14 @@ import type { Residency } from './residency/residency.ts'
 export const slotMover =
   (
     affinity: Pick<ReturnType<typeof openAffinity>, 'choose'>,
-    residency: () => Pick<Residency, 'take'>,
+    residency: () => Pick<Residency, 'takeOf'>,
     connections: (engineId: string) => EngineConnections,
   ) =>
   (from: Resident, prompt: string | Uint8Array) => {
     const near = from.alone ? undefined : affinity.choose(from.serves.residents, prompt, from.engineId)
     if (!near) return undefined
-    const isOther = near.engineId !== undefined && near.engineId !== from.engineId
-    const resident = isOther ? residency().take(from.serves.model.id, false, near.engineId) : undefined
+    const other = from.serves.residents.find(({ engineId }) => engineId === near.engineId && engineId !== from.engineId)
+    const resident = other && residency().takeOf(other) ? other : undefined
     near.given((resident ?? from).engineId)
     return resident && { resident, connections: connections(resident.engineId) }
   }

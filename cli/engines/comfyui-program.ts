@@ -10,7 +10,7 @@ import type { ProgramRun } from '../../gpu/sandbox/program.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { SourceRelease } from './environment-kinds.ts'
 import { fetchCommit } from './git-commit.ts'
-import { markerOf, writeProgram } from './install-environment.ts'
+import { writeProgram } from './install-environment.ts'
 import { runInstaller } from './run-installer.ts'
 import { askTrialServer, lastLine } from './trial-server.ts'
 
@@ -64,7 +64,7 @@ export function openComfyuiProgram(options: ComfyuiOptions) {
     throw new Failure('invalid_value', `The commit ${commit} has no main.py, so it is not ${source.title}.`)
   }
 
-  async function place(folder: string): Promise<void> {
+  async function place(folder: string, before: string | undefined): Promise<void> {
     version = versionIn(staged)
     const python = join(folder, 'bin', 'python')
     // In a sandbox no engine can write what it has compiled.
@@ -78,7 +78,7 @@ export function openComfyuiProgram(options: ComfyuiOptions) {
     rmSync(join(staged, '.git'), { recursive: true, force: true })
     makeFolders(staged, files)
     onStep(`Starting ${source.title} for a trial`)
-    warnings.push(...(await tryComfyui(python, { ...options, staged, files, name: nameOf(source, version) })))
+    warnings.push(...(await tryComfyui(python, { ...options, staged, name: nameOf(source, version) })))
     const target = commitFolder(folder, commit)
     mkdirSync(join(folder, 'libexec'), { recursive: true })
     const replaced = `${target}.replaced`
@@ -93,7 +93,6 @@ export function openComfyuiProgram(options: ComfyuiOptions) {
     )
     rmSync(replaced, { recursive: true, force: true })
     // Running engines load parts of the version before later.
-    const before = markerOf(folder)?.commit
     const kept = [target, ...(before === undefined ? [] : [commitFolder(folder, before)])]
     for (const name of optionalNames(join(folder, 'libexec')))
       if (name.startsWith('ComfyUI-') && !kept.includes(join(folder, 'libexec', name)))
@@ -123,16 +122,16 @@ function makeFolders(source: string, files: string): void {
 }
 
 /** Starts ComfyUI with the options of its preset, and resolves with sentences about what it could not load. */
-async function tryComfyui(
-  python: string,
-  trial: ComfyuiOptions & { staged: string; files: string; name: string },
-): Promise<string[]> {
-  const { staged, files, name, environment, signal, trialMs = defaultTrialMs } = trial
+async function tryComfyui(python: string, trial: ComfyuiOptions & { staged: string; name: string }): Promise<string[]> {
+  const { staged, name, environment, signal, trialMs = defaultTrialMs } = trial
   const home = mkdtempSync(join(tmpdir(), 'infer-comfyui-'))
+  // Without the custom nodes of the user: here they would run with all rights of the user.
+  const base = join(home, 'base')
+  makeFolders(staged, base)
   const model = Model.parse({
     id: 'trial',
     engine: comfyui.name,
-    command: [python, join(staged, 'main.py'), '--base-directory', files],
+    command: [python, join(staged, 'main.py'), '--base-directory', base],
     tasks: ['slug/text-to-image'],
   })
   const facts = { slots: 1, threads: 1, gpus: 0, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }

@@ -40,8 +40,10 @@ interface ProgramOfEnvironment {
   isChosen: boolean
   /** Gets it, before the libraries are installed. */
   fetch(): Promise<void>
-  /** Tries it in the complete environment, and puts it there. */
-  place(folder: string): Promise<void>
+  /** Tries it in the complete environment, and puts it there. `before`: the commit that is there. */
+  place(folder: string, before: string | undefined): Promise<void>
+  /** Deletes what was fetched and not put there. */
+  clean(): void
 }
 
 /** What a complete environment was made of. Written last, so that it is missing in an interrupted one. */
@@ -72,21 +74,27 @@ export async function installEnvironment(options: InstallOptions): Promise<{ fol
     const files = workerFiles()
     const list = options.requirements ?? files[kind.requirements]!
     const wanted: Marker = { requirements: sha256(list), torch: options.torch?.name ?? '' }
-    await program?.fetch()
-    if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
-      await installLibraries(folder, list, options)
-    const packages = await packagesOf(folder, options)
-    if (kind.hasWorker) {
-      onStep('Installing the worker of infer')
-      installWorker(folder, packages, files)
+    const before = markerOf(folder)?.commit
+    try {
+      await program?.fetch()
+      if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
+        await installLibraries(folder, list, options)
+      const packages = await packagesOf(folder, options)
+      if (kind.hasWorker) {
+        onStep('Installing the worker of infer')
+        installWorker(folder, packages, files)
+      }
+      onStep('Checking that the libraries load')
+      const imports = kind.modules.map(name => `import ${name}`).join('; ')
+      await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
+      await program?.place(folder, before)
+      const made = program && { commit: program.commit, isChosen: program.isChosen }
+      write(join(folder, markerFile), JSON.stringify({ ...wanted, ...made }), 0o600)
+      return { folder, packages }
+    } finally {
+      // While no other setup has begun: they fetch to the same folder.
+      program?.clean()
     }
-    onStep('Checking that the libraries load')
-    const imports = kind.modules.map(name => `import ${name}`).join('; ')
-    await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
-    await program?.place(folder)
-    const made = program && { commit: program.commit, isChosen: program.isChosen }
-    write(join(folder, markerFile), JSON.stringify({ ...wanted, ...made }), 0o600)
-    return { folder, packages }
   })
 }
 

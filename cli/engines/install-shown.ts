@@ -84,7 +84,6 @@ export async function installShown(
     if (signal.aborted) terminal.remark('Stopped. Run the same command to continue.')
     throw thrown
   } finally {
-    opened?.clean()
     terminal.progress('')
   }
 }

@@ -23,8 +23,12 @@ export interface JobFallback {
 
 /** A job waits for its model for longer than a fallback of that allows. */
 export class JobWaitsTooLong extends Failure {
-  constructor(modelId: string) {
+  /** For how long, milliseconds. */
+  readonly waitsMs: number
+
+  constructor(modelId: string, waitsMs: number) {
     super('no_capacity', `The job waits for '${modelId}' for longer than its fallbacks allow.`, { retryAfterMs: 100 })
+    this.waitsMs = waitsMs
   }
 }
 
@@ -63,6 +67,7 @@ export function openJobFallbacks(dependencies: {
       try {
         // It would wait as long for that one.
         if (reason === 'wait' && (etaMs(model) ?? 0) > wait!) continue
+        if (failure instanceof JobWaitsTooLong && failure.waitsMs < wait!) continue
         const estimate = ({ context_length }: Pick<Model, 'context_length'>) => {
           const contextLength = context_length ?? null
           const inputs = JSON.parse(job.inputs) as Record<string, unknown>

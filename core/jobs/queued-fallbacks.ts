@@ -76,7 +76,7 @@ export function openQueuedFallbacks(options: {
       if (job.class === 'batch' || job.fallbackReason !== null) return clock.now() + againMs
       const now = clock.now()
       const lateAt = Math.max(job.createdAt, job.notBefore) + waitMs
-      if (now + expectedMs > lateAt) return new JobWaitsTooLong(modelId)
+      if (now + expectedMs > lateAt) return new JobWaitsTooLong(modelId, now + expectedMs - lateAt + waitMs)
       return Math.min(lateAt, now + againMs)
     })
   }

@@ -12,6 +12,8 @@ export interface EngineFacts {
   takesCompanions?: true
   /** It reserves the memory of its cache when it starts, and does not start without that of one full request. */
   pagesCache?: true
+  /** It reserves one place for adapters more than there are at once, for requests without any. */
+  placesBase?: true
   /** It is a server that infer does not start. */
   isElsewhere?: true
   /** When it loads LoRA adapters: all of them when it starts, or each while it runs. Absent: it has none. */
@@ -24,7 +26,7 @@ const facts: Readonly<Record<string, EngineFacts>> = {
   gguf: { reads: 'gguf', isBuiltIn: true, spansCards: 'layers', loadsAdapters: 'start' },
   'llama-server': { reads: 'gguf', takesProjector: true, spansCards: 'layers', loadsAdapters: 'start' },
   vllm: { reads: 'repository', spansCards: 'equally', pagesCache: true, loadsAdapters: 'running' },
-  sglang: { spansCards: 'equally', pagesCache: true, loadsAdapters: 'running' },
+  sglang: { spansCards: 'equally', pagesCache: true, loadsAdapters: 'running', placesBase: true },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
   custom: { isAny: true },

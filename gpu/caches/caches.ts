@@ -98,7 +98,8 @@ export function openCaches(options: CachesOptions) {
         await inFolder(join(folder, model, owner), async pathOf => {
           for (const name of await namesIn(pathOf('.'))) {
             const file = await lstat(pathOf(name)).catch(() => undefined)
-            if (!file || file.isDirectory()) continue
+            // What is lent to an engine is as old as the conversation.
+            if (!file || file.isDirectory() || name.endsWith('.lent')) continue
             const isOld = Date.now() - file.mtimeMs > maxWriteMs
             if (file.isFile() && name.endsWith('.state')) {
               found.push({ path: join(folder, model, owner, name), owner, bytes: file.size, usedAt: file.mtimeMs })

@@ -175,11 +175,12 @@ async function tensorsOf(path: string, size: number): Promise<TensorSizes> {
 export function reservedBytes(
   { blockMemory, embeddingLength: width, feedForwardLength: inner }: TransformersShape,
   { rank, atOnce }: Pick<AdaptersPlan, 'rank' | 'atOnce'>,
+  { engine }: Partial<Pick<Model, 'engine'>>,
 ): number {
   // Queries and output, keys, values, and the three projections of the feed-forward part: inputs and outputs of each.
   const numbers = blockMemory.reduce(
     (sum, { keys, values }) => sum + 4 * width + (width + keys) + (width + values) + 3 * (width + inner),
     0,
   )
-  return numbers * rank * atOnce * 2
+  return numbers * rank * (atOnce + (engineFacts(engine).placesBase ? 1 : 0)) * 2
 }

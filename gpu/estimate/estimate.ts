@@ -155,7 +155,7 @@ export async function planMemory(
       const [drafts, draftWeights] = draft ? [await shapeOf(draft), await weightsOf(draft)] : []
       const own = pagedShape(shape, weights, model)
       const whole = drafts && draftWeights ? withPagedDraft(own, pagedShape(drafts, draftWeights, model)) : own
-      const loaded = adapters ? { ...whole, weights: whole.weights + reservedBytes(shape, adapters) } : whole
+      const loaded = adapters ? { ...whole, weights: whole.weights + reservedBytes(shape, adapters, model) } : whole
       const made = pagedPlanOn(loaded, model, target, kind === 'cpu' ? [] : cards)
       const plan = { paged: made.plan, ...(adapters && { adapters }) }
       return { bytes: made.bytes, plan, devices: made.devices }

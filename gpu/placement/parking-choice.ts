@@ -1,3 +1,4 @@
+import { enabledAdapters } from '../../core/models/adapter.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
@@ -25,7 +26,7 @@ export function parkingChoice({
   weights,
   budget,
 }: {
-  model: Pick<Model, 'parking' | 'replicas'>
+  model: Pick<Model, 'parking' | 'replicas' | 'adapters'>
   preset: Pick<Preset, 'name' | 'parking'>
   cards: readonly Pick<Device, 'cudaId' | 'isUnified'>[]
   weights: number
@@ -36,6 +37,8 @@ export function parkingChoice({
   if (!preset.parking) return no(`The engine '${preset.name}' cannot be parked.`)
   // Not by itself: no card has shown yet that an engine which can be parked starts everywhere and serves as fast.
   if (parking === 'off') return no("It is parked only with 'parking: auto'.")
+  // vLLM issues 39934 and 53888: after waking, adapters fail, or have no effect.
+  if (enabledAdapters(model).length > 0) return no('It has adapters, which are lost when it is woken.')
   if (cards.length === 0) return no('Only engines on GPUs are parked.')
   if (cards.some(({ isUnified }) => isUnified))
     return no('Its GPU has no memory of its own, so nothing would be freed.')

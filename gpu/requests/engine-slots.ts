@@ -98,9 +98,12 @@ export function openEngineSlots(options: EngineSlotsOptions) {
       await files.lend(owner, file, name => routes.restore(slot.id, name, patienceMs))
       return true
     } catch (thrown) {
-      await files.remove(owner, file.name)
-      if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT')
-        log.warn('A saved conversation could not be restored and was deleted', {}, thrown)
+      const { code, name } = thrown as NodeJS.ErrnoException
+      // The engine is busy or ends, or this process has no file handles left: the file is good.
+      const isKept = name === 'TimeoutError' || (code !== undefined && code !== 'ENOENT')
+      if (!isKept) await files.remove(owner, file.name)
+      if (code !== 'ENOENT')
+        log.warn(`A saved conversation could not be restored${isKept ? '' : ' and was deleted'}`, {}, thrown)
       return false
     }
   }
@@ -256,7 +259,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         if (method !== 'POST' || isOff) return { call, listener }
         const isObject =
           typeof body === 'string' ? body.startsWith('{') : body instanceof Uint8Array && body[0] === 0x7b
-        if (!isObject || runs) {
+        if (!isObject || runs || asksSeveral(body as string | Uint8Array)) {
           unpin()
           return { call, listener }
         }
@@ -326,6 +329,21 @@ const headOf = (body: string | Uint8Array): string =>
 function isUnstored(body: string | Uint8Array): boolean {
   const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   return text.includes('"store":false')
+}
+
+/**
+ * Whether the request wants several answers: the engine computes the others in slots of its choice. In a text of a body the
+ * quotes would be escaped.
+ */
+function asksSeveral(body: string | Uint8Array): boolean {
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return ['"n":', '"n_cmpl":'].some(name => {
+    for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+      const value = text.slice(at + name.length, at + name.length + 3).toString()
+      if (/^ ?([2-9]|1\d)/.test(value)) return true
+    }
+    return false
+  })
 }
 
 /** Adds members, as JSON text with a comma, to the start of an object. */

@@ -82,9 +82,11 @@ export class EngineLease implements Lease {
     const before = this.#resident
     this.#connections.release(this.#client)
     this.#energy.release(this.#mark)
+    this.#slot?.release()
     this.#resident = other.resident
     this.#connections = other.connections
     this.#client = other.connections.take()
+    this.#slot = other.connections.options.slots?.hold()
     this.#mark = this.#energy.take(other.resident.devices)
     this.#options.onReleased(before, null, false)
   }

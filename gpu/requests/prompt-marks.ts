@@ -36,7 +36,7 @@ export function promptMarks(
 ): MarkedPrompt | undefined {
   const bytes =
     typeof body === 'string'
-      ? Buffer.from(body.slice(0, maxBytes))
+      ? Buffer.from(body.slice(0, maxBytes)).subarray(0, maxBytes)
       : Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, maxBytes))
   const start = startOf(bytes)
   if (start === undefined) return undefined
@@ -82,12 +82,13 @@ function startOf(bytes: Buffer): number | undefined {
 
 /** Where the last byte of the list or text at `start` is; undefined if it is beyond the end. */
 function endOf(bytes: Buffer, start: number): number | undefined {
-  if (bytes[start] === quote) return textEnd(bytes, start)
+  const quotes = { left: maxQuotes }
+  if (bytes[start] === quote) return textEnd(bytes, start, quotes)
   let depth = 0
   for (let at = start; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte === quote) {
-      const end = textEnd(bytes, at)
+      const end = textEnd(bytes, at, quotes)
       if (end === undefined) return undefined
       at = end
     } else if (byte === opening) depth++
@@ -96,8 +97,15 @@ function endOf(bytes: Buffer, start: number): number | undefined {
   return undefined
 }
 
-function textEnd(bytes: Buffer, start: number): number | undefined {
-  for (let at = bytes.indexOf(quote, start + 1); at >= 0; at = bytes.indexOf(quote, at + 1)) {
+/** Quotes that are looked at in one body: each takes some 50 ns. */
+const maxQuotes = 20_000
+
+function textEnd(bytes: Buffer, start: number, quotes: { left: number }): number | undefined {
+  let at = start
+  while (quotes.left > 0) {
+    quotes.left--
+    at = bytes.indexOf(quote, at + 1)
+    if (at < 0) return undefined
     let escapes = 0
     while (bytes[at - 1 - escapes] === backslash) escapes++
     if (escapes % 2 === 0) return at

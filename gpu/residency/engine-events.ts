@@ -218,11 +218,11 @@ export function engineEvents(
       if (!resident) return
       // One that nobody used is started anew.
       if (isAsleep(resident)) resident.serves.parkingFault = resident.wakes ? reason : resident.serves.parkingFault
-      else if (resident.state !== 'stopping') {
-        failed(resident, reason, effects.now())
-        planLess(resident, reason, effects.now())
-      }
+      const hasFailed = !isAsleep(resident) && resident.state !== 'stopping'
+      if (hasFailed) failed(resident, reason, effects.now())
       remove(resident)
+      // Sized anew only where the model has no engine.
+      if (hasFailed) planLess(resident, reason, effects.now())
       reconciler.run()
     },
     /**

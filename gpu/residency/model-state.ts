@@ -294,13 +294,27 @@ export function pausedUntil({ residents }: ModelState, now: number): number | nu
 export function freeResident(state: ModelState, now: number, alone = false, preferred?: string): Resident | undefined {
   let best: Resident | undefined
   for (const resident of state.residents)
-    if (resident.state === 'ready' && resident.draining === null && !resident.alone && !isPaused(resident, now))
-      if (resident.leases < (alone ? 1 : resident.slots)) {
-        if (resident.engineId === preferred) return resident
-        if (best === undefined || resident.leases < best.leases) best = resident
-      }
+    if (hasFreeSlot(resident, now, alone)) {
+      if (resident.engineId === preferred) return resident
+      if (best === undefined || resident.leases < best.leases) best = resident
+    }
   return best
 }
+
+/**
+ * Whether the next engine gets the layout of those that are there. A parked one keeps its own, and a smaller one may be planned
+ * for the next.
+ */
+export const keepsLayout = ({ residents, planned }: ModelState): boolean =>
+  residents.some(({ state }) => planned === null || state !== 'parked')
+
+/** Whether an engine may have one more request; `alone`: if that must be the only one. */
+export const hasFreeSlot = (resident: Resident, now: number, alone = false): boolean =>
+  resident.state === 'ready' &&
+  resident.draining === null &&
+  !resident.alone &&
+  !isPaused(resident, now) &&
+  resident.leases < (alone ? 1 : resident.slots)
 
 const readyResident = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'ready' && !leaves(resident))

@@ -46,13 +46,24 @@ export function openResidency(
     const state = all.get(modelId)
     const resident = state && states.freeResident(state, effects.now(), alone, preferred)
     if (!resident) return undefined
-    resident.leases++
-    resident.ahead = state.wasLoadedAhead = false
-    resident.keptUntil = Number.NEGATIVE_INFINITY
-    if (resident.owed > 0 && --resident.owed === 0) reconciler.wakeBy(effects.now())
+    occupy(resident)
     if (resident.pause) resident.pause.probing = true
     if (alone) resident.alone = true
     return resident
+  }
+
+  /** Takes a slot of this engine and of no other; false if it has none that is free, or wants a pause. */
+  function takeOf(resident: Resident): boolean {
+    if (resident.pause !== null || !states.hasFreeSlot(resident, effects.now())) return false
+    occupy(resident)
+    return true
+  }
+
+  function occupy(resident: Resident): void {
+    resident.leases++
+    resident.ahead = resident.serves.wasLoadedAhead = false
+    resident.keptUntil = Number.NEGATIVE_INFINITY
+    if (resident.owed > 0 && --resident.owed === 0) reconciler.wakeBy(effects.now())
   }
 
   /** More or fewer requests wait for the model than before. */
@@ -131,6 +142,7 @@ export function openResidency(
   return {
     upsert: all.upsert,
     take,
+    takeOf,
     demandChanged,
     load,
     release,

@@ -81,7 +81,7 @@ export interface Sent {
 export function send(lease: Lease, text: string, of: Partial<EngineCall> & { more?: object } = {}): Sent {
   const { more, ...call } = of
   const stream = call.stream ?? false
-  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: text }], stream, ...more })
+  const body = JSON.stringify({ model: lease.modelId, messages: [{ role: 'user', content: text }], stream, ...more })
   const got: Answer = { contentType: '', text: '', failure: undefined, chunks: 0 }
   const ended = Promise.withResolvers<Answer>()
   const begun = Promise.withResolvers<void>()

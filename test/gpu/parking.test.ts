@@ -40,7 +40,16 @@ async function twoModels(of: object = {}) {
   mkdirSync(source)
   writeFileSync(join(source, 'model.safetensors'), Buffer.alloc(3 << 20))
   const models = ['a', 'b'].map(id =>
-    Model.parse({ id, engine: 'vllm', source, memory: '14GiB', concurrency: 2, stop_grace: '2s', ...of }),
+    Model.parse({
+      id,
+      engine: 'vllm',
+      source,
+      memory: '14GiB',
+      concurrency: 2,
+      stop_grace: '2s',
+      parking: 'auto',
+      ...of,
+    }),
   )
   const opened = await fleetOf(models, {
     devices: card,
@@ -51,10 +60,10 @@ async function twoModels(of: object = {}) {
   return { ...opened, a: models[0]!, b: models[1]!, engine }
 }
 
-test.each([undefined, 2] as const)(
+test.each(['auto', 2] as const)(
   'a vLLM engine that makes room is parked and woken (parking: %s)',
   async parking => {
-    const { fleet, a, b, engine, log } = await twoModels(parking ? { parking } : {})
+    const { fleet, a, b, engine, log } = await twoModels({ parking })
     expect((await chat(fleet, a)).failure).toBeUndefined()
     const { pid, command } = engine('a')!
     expect(command.join(' ')).toMatch(/--uds \{?\S+ --enable-sleep-mode/)

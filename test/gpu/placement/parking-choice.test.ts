@@ -8,9 +8,10 @@ const nvidia = { cudaId: '0' }
 
 test.each<[name: string, model: object, of: object, expected: number | RegExp]>([
   ['vLLM on an NVIDIA GPU keeps its weights', {}, {}, 1],
+  ['not without a setting', { parking: undefined }, {}, /only with 'parking: auto'/],
   ['level 2 by its setting, with little main memory', { parking: 2 }, { budget: GiB }, 2],
-  ['another engine cannot', { engine: 'tei' }, {}, /'tei' cannot be parked/],
-  ['its setting forbids it', { parking: 'off' }, {}, /parking: off/],
+  ['another engine cannot', { engine: 'tei', parking: undefined }, {}, /'tei' cannot be parked/],
+  ['its setting forbids it', { parking: 'off' }, {}, /only with 'parking: auto'/],
   ['not on the processor', {}, { cards: [] }, /Only engines on GPUs/],
   [
     'not where the memory is that of the processor',
@@ -23,9 +24,25 @@ test.each<[name: string, model: object, of: object, expected: number | RegExp]>(
   ['not while it is kept loaded', { replicas: { min: 1, max: 1 } }, {}, /replicas\.min/],
   ['not above the limit', {}, { budget: 10 * GiB }, /use 12\.0 GiB.*may use 10\.0 GiB together/],
 ])('%s', (_name, more, of, expected) => {
-  const model = Model.parse({ id: 'm', engine: 'vllm', source: '/m', tasks: ['std/embeddings'], ...more })
+  const model = Model.parse({
+    id: 'm',
+    engine: 'vllm',
+    source: '/m',
+    tasks: ['std/embeddings'],
+    parking: 'auto',
+    ...more,
+  })
   const facts = { model, preset: presetOf(model), cards: [nvidia], weights: 9 * GiB, budget: 32 * GiB, ...of }
   const choice = parkingChoice(facts)
   if (typeof expected === 'number') expect(choice.level).toBe(expected)
   else expect(choice).toMatchObject({ level: null, reason: expect.stringMatching(expected) })
+})
+
+test('an engine with adapters is not parked, because it loses them', () => {
+  const model = {
+    ...Model.parse({ id: 'm', engine: 'vllm', source: '/m', parking: 1 }),
+    adapters: [{ id: 'a', source: '/a', scale: 1, enabled: true }],
+  }
+  const facts = { model, preset: presetOf(model), cards: [nvidia], weights: GiB, budget: 32 * GiB }
+  expect(parkingChoice(facts)).toMatchObject({ level: null, reason: expect.stringMatching(/It has adapters/) })
 })

@@ -15,6 +15,7 @@ function setup() {
   const [exchange, own] = [join(folder, 'wkr_1'), join(folder, owner)]
   for (const path of [exchange, own]) mkdirSync(path)
   const engine = openLlamaSlots({ count: 2, folder: exchange })
+  const faults: { restore?: Error } = {}
   const act = async (slot: number, action: string, filename: string) =>
     (await engine.answer('POST', `/slots/${slot}?action=${action}`, JSON.stringify({ filename })))!.body as {
       n_saved: number
@@ -25,7 +26,10 @@ function setup() {
     files: openSlotFiles({ folder, exchange, settings: 'b'.repeat(12) }),
     routes: {
       save: async (slot, name) => (await act(slot, 'save', name)).n_saved,
-      restore: async (slot, name) => (await act(slot, 'restore', name)).n_restored,
+      restore: async (slot, name) => {
+        if (faults.restore) throw faults.restore
+        return (await act(slot, 'restore', name)).n_restored
+      },
       tokens: async () => engine.slots.map(({ tokens }) => tokens.length),
       probe: () => Promise.reject(new Error('It is not probed.')),
     },
@@ -54,7 +58,7 @@ function setup() {
     return { body, waited: pinned instanceof Promise }
   }
   const save = () => slots.saving.save({ maxBytes: { [owner]: 1e6 }, maxMs: 1_000 })
-  return { ask, save, saved: () => readdirSync(own).length }
+  return { ask, save, faults, saved: () => readdirSync(own).length }
 }
 
 test('conversations get slots of their own, go on there, and wait for nothing', async () => {
@@ -93,4 +97,29 @@ test('what must not be stored is not saved', async () => {
   const { ask, save } = setup()
   await ask('apples', { store: false })
   expect(await save()).toMatchObject({ saved: 0 })
+})
+
+test('the slots of a request with several answers are unknown: none of them is saved', async () => {
+  const { ask, save } = setup()
+  await ask('apples')
+  const { body } = await ask('pears', { n: 2 })
+  expect(body).not.toHaveProperty('id_slot')
+  expect(await save()).toMatchObject({ saved: 0 })
+  expect((await ask('plums', { n: 1, note: 'an "n":2 in a text' })).body).toHaveProperty('id_slot')
+  expect(await save()).toMatchObject({ saved: 1 })
+})
+
+test.each<[string, Error, number]>([
+  ['is kept where the engine was too slow', new DOMException('The operation timed out.', 'TimeoutError'), 1],
+  ['is kept where the engine broke off', Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' }), 1],
+  ['is deleted where the engine refused it', new Error('Unable to restore slot'), 0],
+])('a file that was not restored %s', async (_rule, fault, left) => {
+  const { ask, save, saved, faults } = setup()
+  await ask('apples')
+  await save()
+  await ask('pears')
+  await ask('plums')
+  faults.restore = fault
+  expect(await ask('apples')).toMatchObject({ waited: true })
+  expect(saved()).toBe(left)
 })

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import type { EngineConnections } from '../../../gpu/requests/connections.ts'
+import { EngineLease } from '../../../gpu/requests/lease.ts'
+import type { Resident } from '../../../gpu/residency/model-state.ts'
+
+/** An engine whose slots tell what happens to them. */
+function engine(name: string, told: string[]) {
+  const hold = () => {
+    told.push(`${name} holds`)
+    return {
+      pin: () => {
+        told.push(`${name} pins`)
+        throw new Error('far enough')
+      },
+      ended: () => {},
+      release: () => told.push(`${name} releases`),
+    }
+  }
+  const connections = {
+    options: { slots: { hold } },
+    take: () => ({}),
+    release: () => {},
+  } as unknown as EngineConnections
+  const resident = { engineId: name, devices: [], slots: 1, serves: { model: { id: 'm' } } } as unknown as Resident
+  return { connections, resident }
+}
+
+test('a lease that moves to another engine leaves the slot of the first and pins its requests in the second', () => {
+  const told: string[] = []
+  const [one, two] = [engine('one', told), engine('two', told)]
+  const energy = { take: () => ({}), release: () => {}, since: () => null } as never
+  const lease = new EngineLease(one.resident, one.connections, energy, {
+    onReleased: ({ engineId }) => void told.push(`${engineId} is free`),
+    probe: false,
+    waitedMs: 0,
+    loadedMs: 0,
+    move: () => two,
+  })
+  lease.prefer('{"messages":[]}')
+  const listener = { accepted() {}, chunk() {}, finished() {}, failed() {} }
+  expect(() => lease.open({ path: '/', body: '{}', stream: false, maxBytes: 1 }, listener)).toThrow('far enough')
+  expect(told).toEqual(['one holds', 'one releases', 'two holds', 'one is free', 'two pins'])
+  expect(lease.engineId).toBe('two')
+})
