@@ -2,7 +2,7 @@ import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Engine } from './engine.ts'
-import type { Adapter } from './presets/preset.ts'
+import type { Converter } from './presets/preset.ts'
 import { missingRoute, presetOf } from './presets/presets.ts'
 import type { ConnectionOptions } from './requests/connections.ts'
 import { engineRoute, openEngineAdapters } from './requests/engine-adapters.ts'
@@ -25,7 +25,7 @@ export interface ConnectionFacts {
 export function connectionOptionsOf(
   resident: Resident,
   { engine, conversations }: { engine: Engine; conversations: string | undefined },
-  adapt: Adapter | undefined,
+  convert: Converter | undefined,
   { cancelGraceMs, caches, configured, log, events }: ConnectionFacts,
 ): ConnectionOptions {
   const { engineId, serves } = resident
@@ -55,7 +55,7 @@ export function connectionOptionsOf(
     keepAliveMs: preset.keepAliveMs,
     isOwnProcess: engine.options.address === undefined,
     failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
-    adapt,
+    convert,
     nameAdapter,
     ownerOf:
       conversations === undefined || preset.savesSlots
@@ -87,10 +87,10 @@ export function connectionOptionsOf(
 }
 
 /** What changes requests that the engine cannot process as they are, by its description of itself; undefined for most. */
-export async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
+export async function converterFor({ serves: { model } }: Resident, engine: Engine): Promise<Converter | undefined> {
   const preset = presetOf(model)
   const path = preset.descriptionPath?.(model) ?? null
   const endpoint = engine.endpoint()
   if (path === null || endpoint === undefined) return undefined
-  return preset.adapter?.(await fetchDescription(endpoint, path, engine.options.headers))
+  return preset.converter?.(await fetchDescription(endpoint, path, engine.options.headers))
 }

@@ -10,7 +10,7 @@ import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engin
 import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
-import { adapterFor, type ConnectionFacts, connectionOptionsOf } from './connection-options.ts'
+import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
 import { type Engine, type EngineOptions, openEngine } from './engine.ts'
 import { openEngineParking } from './engine-parking.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
@@ -150,7 +150,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
         engine.ready(),
       ])
       if (running.get(engineId) !== one) return
-      const adapt = await adapterFor(resident, engine)
+      const convert = await converterFor(resident, engine)
       if (running.get(engineId) !== one) return
       const at = { endpoint: engine.endpoint()!, headers: engine.options.headers }
       const slots =
@@ -166,7 +166,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
             })
           : undefined
       if (running.get(engineId) !== one) return
-      one.connections = new EngineConnections({ ...connectionOptionsOf(resident, one, adapt, options), slots })
+      one.connections = new EngineConnections({ ...connectionOptionsOf(resident, one, convert, options), slots })
       if (slots) saves.ready(engineId, slots.saving)
       else if (conversations !== undefined && writes === conversations)
         saves.ready(engineId, savingEngineAt(at.endpoint, at.headers))

@@ -45,8 +45,8 @@ const versionIn = (source: string): string | undefined =>
   /^__version__\s*=\s*["']([\w.+-]+)["']/m.exec(optionalText(join(source, 'comfyui_version.py')) ?? '')?.[1]
 
 /**
- * ComfyUI as the program of an environment: `fetch` downloads its commit, `place` starts it on the processor as the server
- * would, and makes it the one that engines start. A failed trial leaves the program as it was. `warnings` is then what a
+ * ComfyUI as the program of an environment: `fetch` downloads its commit, `place` starts it on the processor, without the
+ * custom nodes of the user, and makes it the one that engines start. A failed trial leaves the program as it was. `warnings` is then what a
  * trial has shown.
  */
 export function openComfyuiProgram(options: ComfyuiOptions) {

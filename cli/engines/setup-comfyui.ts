@@ -16,7 +16,7 @@ export function defineSetupComfyui(setup: Command, terminal: Terminal): void {
   const command = withTorch(withIndex(setup.command(kind.name)))
     .summary('install ComfyUI, which runs graphs for images and videos')
     .description(
-      `Downloads ComfyUI ${version} (${license}) with git, by its commit, which git verifies, and installs the versions of its libraries with which infer was made. Starts it on the processor before it is put into use. Takes about ${sizeText(kind.bytes)} on the disk, and 3 GB with --cpu. Models and custom nodes are in comfyui of the data directory, and are kept when ComfyUI is installed again or removed.`,
+      `Downloads ComfyUI ${version} (${license}) with git, by its commit, which git verifies, and installs the versions of its libraries with which infer was made. Starts it on the processor, without custom nodes, before it is put into use. Takes about ${sizeText(kind.bytes)} on the disk, and 3 GB with --cpu. Models and custom nodes are in comfyui of the data directory, and are kept when ComfyUI is installed again or removed.`,
     )
     .option('--from <repository>', 'a mirror of the Git repository, or a folder with a clone; default: GitHub')
     .option('--commit <hash>', 'another commit, as 40 hexadecimal digits', readCommit)

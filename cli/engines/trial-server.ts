@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
+import { freePort } from '../../gpu/launcher/address.ts'
 import type { ProgramRun } from '../../gpu/sandbox/program.ts'
 import { printable } from '../terminal/styled-line.ts'
 
@@ -100,14 +100,3 @@ async function whenReady(address: string, signal: AbortSignal): Promise<void> {
     await pause(50, undefined, { signal })
   }
 }
-
-/** A port of this machine that nothing listens on now. */
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })

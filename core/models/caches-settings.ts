@@ -4,7 +4,7 @@ import { Bytes, Duration } from '../quantities.ts'
 
 /** The section `caches` of infer.yaml. */
 export const CachesSettings = section(
-  'How much memory of conversations is kept when their model is unloaded, so that the next request need not compute them again. For models of the built-in engine.',
+  'How much memory of conversations is kept when their model is unloaded, so that the next request need not compute them again. For models of the built-in engine and of llama-server.',
   { memory: '10%', age: '4h' },
   {
     memory: z

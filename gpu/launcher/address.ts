@@ -61,7 +61,8 @@ function removeDirectory(directory: string, socket: string): void {
   }
 }
 
-const freePort = (): Promise<number> =>
+/** A port of this machine that nothing listens on now. */
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

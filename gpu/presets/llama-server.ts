@@ -2,7 +2,7 @@ import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
 import { usableAdapters } from '../estimate/adapters.ts'
 import { llamaOptions } from '../estimate/llama-options.ts'
-import { toolAdapter } from './llama-tools.ts'
+import { toolConverter } from './llama-tools.ts'
 import {
   definePreset,
   generates,
@@ -143,7 +143,7 @@ export const llamaServer = definePreset({
   // It looks for clients that have left only after a second without a result of any request, of /slots too.
   runningPollMs: 1_250,
   descriptionPath: model => (generates(model) ? '/props' : null),
-  adapter: toolAdapter,
+  converter: toolConverter,
   savesSlots: true,
   adapters: {
     reads: 'gguf',

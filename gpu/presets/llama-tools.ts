@@ -14,7 +14,7 @@ import {
   toolIntroduction,
   withoutFunctions,
 } from '../engines/gguf/tools/conversation.ts'
-import { type Adapter, bodyText } from './preset.ts'
+import { bodyText, type Converter } from './preset.ts'
 
 const path = '/v1/chat/completions'
 
@@ -24,12 +24,12 @@ interface Props {
 }
 
 /**
- * Returns the adapter of a llama-server by its answer at /props; undefined when its chat template supports tools.
- * Without that it would answer every request with plain text, also with `tool_choice: required`. The adapter describes
+ * Returns the converter of a llama-server by its answer at /props; undefined when its chat template supports tools.
+ * Without that it would answer every request with plain text, also with `tool_choice: required`. The converter describes
  * the tools in the prompt, constrains the answer with a grammar and parses the calls from the text, as the built-in
  * engine does.
  */
-export function toolAdapter(props: unknown): Adapter | undefined {
+export function toolConverter(props: unknown): Converter | undefined {
   const caps = (props as Props | null)?.chat_template_caps
   if (caps?.supports_tools !== false) return undefined
   const constraintOf = openConstraints()
@@ -39,13 +39,13 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const text = call.path === path ? bodyText(call.body) : undefined
     if (text === undefined || !/"(tools|tool_calls|tool_call_id)"/.test(text)) return undefined
     const body = JSON.parse(text) as Record<string, unknown>
-    return adapted(body).then(({ body, names, leftOut }) => ({
+    return converted(body).then(({ body, names, leftOut }) => ({
       call: { ...call, body } satisfies EngineCall,
       listener: names === undefined ? listener : callListener(names, call, listener, leftOut),
     }))
   }
 
-  interface Adapted {
+  interface Converted {
     body: string
     /** The functions that the answer may call; undefined without any. */
     names?: string[]
@@ -53,7 +53,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     leftOut: readonly string[]
   }
 
-  async function adapted(sent: Record<string, unknown>): Promise<Adapted> {
+  async function converted(sent: Record<string, unknown>): Promise<Converted> {
     const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = sent
     // The request was validated before; its model name is the upstream name.
     const request = sent as unknown as ChatRequest

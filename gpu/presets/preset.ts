@@ -177,9 +177,9 @@ export interface Preset {
    * decides what each slot has, and saves its conversations. It gets a folder for that in `conversations`.
    */
   savesSlots?: boolean
-  /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
+  /** Path at which it describes itself once it is ready; null when there is none. `converter` gets the description. */
   descriptionPath?(model: Model): string | null
-  adapter?(description: unknown): Adapter | undefined
+  converter?(description: unknown): Converter | undefined
   /** Absent if it has no LoRA adapters. */
   adapters?: AdapterSupport | undefined
   /** How its output shows the progress of a generation, if it reports it nowhere else and works on one at a time. */
@@ -375,7 +375,7 @@ export const scoreByRerank = ({ tasks }: Model): 'rerank' | 'embeddings' =>
 export const generates = ({ tasks }: Model): boolean => isFor(tasks, 'chat', 'complete')
 
 /** A request in the form that one engine needs, and the listener that converts its answer back to the usual form. */
-export interface AdaptedCall {
+export interface ConvertedCall {
   call: EngineCall
   listener: EngineListener
 }
@@ -384,7 +384,7 @@ export interface AdaptedCall {
  * Changes requests that this engine cannot process as they are. Returns undefined for all others, after one search in
  * the body. Rejects with Failure for a request that cannot be converted.
  */
-export type Adapter = (call: EngineCall, listener: EngineListener) => Promise<AdaptedCall> | undefined
+export type Converter = (call: EngineCall, listener: EngineListener) => Promise<ConvertedCall> | undefined
 
 /** Returns the text of a JSON body; undefined for a streamed body. */
 export function bodyText(body: EngineCall['body']): string | undefined {

@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
-import type { Adapter } from '../presets/preset.ts'
+import type { Converter } from '../presets/preset.ts'
 import type { NameAdapter } from './engine-adapters.ts'
 import type { EngineSlots } from './engine-slots.ts'
 import type { UndiciExchange } from './exchange.ts'
@@ -22,7 +22,7 @@ export interface ConnectionOptions {
   isOwnProcess: boolean
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
-  adapt?: Adapter
+  convert?: Converter
   /** Adds to a request what the engine needs for the adapter that it names. */
   nameAdapter?: NameAdapter | undefined
   /** Names the organization of a request for an engine that saves conversations; undefined if its are not saved. */

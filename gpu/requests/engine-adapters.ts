@@ -7,31 +7,18 @@ import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { oneLine, withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import type { AdapterPlan } from '../estimate/adapters.ts'
 import type { AdapterSupport } from '../presets/preset.ts'
+import { headOf, withMembers } from './body-members.ts'
 
 /** A request with what its engine needs for the adapter that it names. */
 export type NameAdapter = (call: EngineCall) => EngineCall | Promise<EngineCall>
 
 /** The first member of every body that infer writes for an engine. */
 const firstModel = /^\{"model":("(?:[^"\\]|\\.)*")/
-/** More than any name has. */
-const headLength = 600
-
 /** Returns the model that a body names; undefined for a body that does not begin with one. */
 function modelIn(body: EngineCall['body']): string | undefined {
-  const head =
-    typeof body === 'string'
-      ? body.slice(0, headLength)
-      : body instanceof Uint8Array
-        ? Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, headLength)).toString('utf8')
-        : ''
+  const head = typeof body === 'string' || body instanceof Uint8Array ? headOf(body) : ''
   const [, name] = firstModel.exec(head) ?? []
   return name === undefined ? undefined : (JSON.parse(name) as string)
-}
-
-/** Returns a JSON object, as text or bytes, with further members. */
-function withMembers(body: string | Uint8Array, members: string): string | Uint8Array {
-  if (typeof body === 'string') return `{${members},${body.slice(1)}`
-  return Buffer.concat([Buffer.from(`{${members},`), body.subarray(1)])
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Log } from '../../core/log.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { SavingEngine } from '../caches/caches.ts'
+import { headOf, withMembers } from './body-members.ts'
 import { chooseSlot } from './choose-slot.ts'
 import { commonBytes, lengthOf, type MarkedPrompt, type PromptMarks, promptMarks } from './prompt-marks.ts'
 import type { SlotFile, SlotFiles } from './slot-files.ts'
@@ -285,9 +286,9 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         const gains = best && mine.adapters === '' && best.common >= common + minGain ? best : undefined
         mine.replaces = owner === undefined ? [] : files.within(owner, prompt!)
         // The engine would reuse what it has computed with other adapters.
-        const members = `"id_slot":${mine.id},${mine.adapters === adapters ? '' : '"cache_prompt":false,'}`
+        const members = `"id_slot":${mine.id}${mine.adapters === adapters ? '' : ',"cache_prompt":false'}`
         Object.assign(mine, { owner: undefined, marks: prompt && marksOf(prompt), adapters, saved: false })
-        const pinned = { ...call, body: withMember(sent, members) }
+        const pinned = { ...call, body: withMembers(sent, members) }
         if (!gains) return { call: pinned, listener }
         const restored = restore(mine, owner!, gains.file)
         restoring = restored
@@ -320,11 +321,6 @@ export type SlotHold = ReturnType<EngineSlots['hold']>
 
 const marksOf = ({ length, end, powers }: MarkedPrompt): PromptMarks => ({ length, end, powers })
 
-const headOf = (body: string | Uint8Array): string =>
-  typeof body === 'string'
-    ? body.slice(0, 600)
-    : Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, 600)).toString('latin1')
-
 /** Whether the request says that nothing of it may be stored. In a text of a body the quotes would be escaped. */
 function isUnstored(body: string | Uint8Array): boolean {
   const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -345,9 +341,3 @@ function asksSeveral(body: string | Uint8Array): boolean {
     return false
   })
 }
-
-/** Adds members, as JSON text with a comma, to the start of an object. */
-const withMember = (body: string | Uint8Array, members: string): string | Uint8Array =>
-  typeof body === 'string'
-    ? `{${members}${body.slice(1)}`
-    : Buffer.concat([Buffer.from(`{${members}`), body.subarray(1)])

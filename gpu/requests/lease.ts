@@ -11,7 +11,7 @@ import type {
   SocketListener,
 } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
-import type { AdaptedCall } from '../presets/preset.ts'
+import type { ConvertedCall } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
 import type { SlotHold } from './engine-slots.ts'
@@ -97,14 +97,14 @@ export class EngineLease implements Lease {
   }
 
   open(call: EngineCall, listener: EngineListener): EngineExchange {
-    const { adapt, nameAdapter } = this.#connections.options
+    const { convert, nameAdapter } = this.#connections.options
     const named = nameAdapter?.(call) ?? call
-    const adapted =
+    const converted =
       named instanceof Promise
-        ? named.then(ready => adapt?.(ready, listener) ?? { call: ready, listener })
-        : adapt?.(named, listener)
-    if (!adapted) return this.#openPinned(named as EngineCall, listener)
-    return openDeferred(adapted, ready => this.#openPinned(ready.call, ready.listener), listener)
+        ? named.then(ready => convert?.(ready, listener) ?? { call: ready, listener })
+        : convert?.(named, listener)
+    if (!converted) return this.#openPinned(named as EngineCall, listener)
+    return openDeferred(converted, ready => this.#openPinned(ready.call, ready.listener), listener)
   }
 
   /** Opens a request in a slot of the engine that infer chooses, if it chooses any. */
@@ -188,8 +188,8 @@ export class EngineLease implements Lease {
 
 /** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
 function openDeferred(
-  adapted: Promise<AdaptedCall>,
-  open: (ready: AdaptedCall) => EngineExchange,
+  adapted: Promise<ConvertedCall>,
+  open: (ready: ConvertedCall) => EngineExchange,
   listener: EngineListener,
 ): EngineExchange {
   let exchange: EngineExchange | undefined

@@ -217,8 +217,9 @@ export function engineEvents(
       const resident = residents.get(engineId)
       if (!resident) return
       // One that nobody used is started anew.
-      if (isAsleep(resident)) resident.serves.parkingFault = resident.wakes ? reason : resident.serves.parkingFault
-      const hasFailed = !isAsleep(resident) && resident.state !== 'stopping'
+      const wasAsleep = isAsleep(resident)
+      if (wasAsleep && resident.wakes) resident.serves.parkingFault = reason
+      const hasFailed = !wasAsleep && resident.state !== 'stopping'
       if (hasFailed) failed(resident, reason, effects.now())
       remove(resident)
       // Sized anew only where the model has no engine.

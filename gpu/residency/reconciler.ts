@@ -297,6 +297,8 @@ export function openReconciler(
     run(): void {
       if (closed) return
       for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
+      // After nearly every request there is nothing to decide.
+      if (pending.size === 0 && upcoming.size === 0) return reference.rest()
       const now = effects.now()
       const reserved: Reservation[] = []
       if (pending.size === 0) reference.rest()

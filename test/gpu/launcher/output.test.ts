@@ -99,7 +99,7 @@ describe('lastError', () => {
       'ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory',
     ],
     [
-      'the same in the words of its server',
+      'the same of llama-server',
       [
         'ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0: cudaMalloc failed: out of memory',
         'llama_model_load: error loading model: unable to allocate CUDA0 buffer',

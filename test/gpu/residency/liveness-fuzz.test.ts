@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { ModelState } from '../../../gpu/residency/model-state.ts'
 import { bytesOn } from '../../../gpu/residency/occupancy.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { GiB, modelOf, wantedOf } from '../_models.ts'
@@ -29,6 +30,8 @@ const traffic = fc.record({
   background: fc.boolean(),
 })
 
+type Traffic = typeof traffic extends fc.Arbitrary<infer Value> ? Value : never
+
 /** `medium` waits for the memory of `wide`, or of `small` and `many`, which is idle for a moment after each request. */
 const alternating = [
   [0, 300, 0],
@@ -52,6 +55,37 @@ const outranked = [
   quiet,
 ]
 
+/**
+ * Lets the clients of each model ask one request after another until this time, and expects each to begin within two minutes.
+ * Returns the function that counts those that wait.
+ */
+function askAll(
+  fleet: ReturnType<typeof openVirtualFleet>,
+  states: readonly ModelState[],
+  all: readonly Traffic[],
+  untilMs: number,
+): () => number {
+  let waiting = 0
+  for (const [which, { clients, fromMs, serviceMs, pauseMs, background }] of all.entries()) {
+    const ask = (): void => {
+      const since = fleet.now()
+      if (since >= untilMs) return
+      waiting++
+      fleet.ask(states[which]!, {
+        serviceMs,
+        background,
+        granted: () => {
+          waiting--
+          expect(fleet.now() - since).toBeLessThan(2 * minute)
+        },
+        completed: () => fleet.after(pauseMs, ask),
+      })
+    }
+    for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
+  }
+  return () => waiting
+}
+
 /** What running executions need next, from a time on. */
 const changes = fc.array(
   fc.record({
@@ -66,32 +100,15 @@ test('no request waits for ever, however busy the other models are, and whatever
   fc.assert(
     fc.property(fc.array(traffic, { minLength: models.length, maxLength: models.length }), changes, (all, upcoming) => {
       const fleet = openVirtualFleet({ capacities, orderBound: 2, loadMs: 500 })
-      let waiting = 0
       const states = models.map(({ id, gigabytes, of, devices }) =>
         fleet.residency.upsert(modelOf(id, of), wantedOf(id, gigabytes, { devices }), 2),
       )
       fleet.residency.refresh()
-      for (const [which, { clients, fromMs, serviceMs, pauseMs, background }] of all.entries()) {
-        const ask = (): void => {
-          const since = fleet.now()
-          if (since >= 3 * minute) return
-          waiting++
-          fleet.ask(states[which]!, {
-            serviceMs,
-            background,
-            granted: () => {
-              waiting--
-              expect(fleet.now() - since).toBeLessThan(2 * minute)
-            },
-            completed: () => fleet.after(pauseMs, ask),
-          })
-        }
-        for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
-      }
+      const waiting = askAll(fleet, states, all, 3 * minute)
       for (const { atMs, next, runs } of upcoming)
         fleet.at(atMs, () => fleet.residency.upcoming(new Map(next.map(id => [id, runs]))))
       fleet.run(5 * minute)
-      expect(waiting).toBe(0)
+      expect(waiting()).toBe(0)
     }),
     {
       numRuns: 20,
@@ -133,26 +150,9 @@ test('with engines that are parked nobody waits for ever, and no memory is booke
           },
         })
         const states = all.map((_, at) => fleet.residency.upsert(modelOf(`m${at}`), wantedOf(`m${at}`, 15 + at), 2))
-        let waiting = 0
-        for (const [which, { clients, fromMs, serviceMs, pauseMs, background }] of all.entries()) {
-          const ask = (): void => {
-            const since = fleet.now()
-            if (since >= minute) return
-            waiting++
-            fleet.ask(states[which]!, {
-              serviceMs,
-              background,
-              granted: () => {
-                waiting--
-                expect(fleet.now() - since).toBeLessThan(2 * minute)
-              },
-              completed: () => fleet.after(pauseMs, ask),
-            })
-          }
-          for (let client = 0; client < clients; client++) fleet.at(fromMs, ask)
-        }
+        const waiting = askAll(fleet, states, all, minute)
         fleet.run(4 * minute)
-        expect(waiting).toBe(0)
+        expect(waiting()).toBe(0)
       },
     ),
     { numRuns: 15 },
