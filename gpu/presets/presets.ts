@@ -63,6 +63,7 @@ export function presetOf(model: Model): Preset {
   const wrong = (message: string) => new Failure('invalid_value', `Model '${model.id}': ${message}`)
   if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
   const unsupported = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
+  if (unsupported === 'parking') throw wrong(`the engine '${preset.name}' cannot be parked. Remove 'parking'.`)
   if (unsupported)
     throw wrong(`the engine '${preset.name}' has no setting '${unsupported}'. Set its options with 'args'.`)
   const fault = preset.configurationFault(model) ?? adaptersFault(model, preset)
