@@ -1,5 +1,6 @@
 import { redact } from '../../core/log.ts'
 import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
+import { isOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
 
 /** Number of ended launches whose output is kept; at most a megabyte each. */
 const keptAfterEnd = 8
@@ -192,7 +193,6 @@ const referenceLines = 1_000
 
 /** llama.cpp, and what is built on it, ends with errors that name no cause, after the line about memory that it lacks. */
 const wholePattern = /failed to (load|create|initiali[sz]e)( \w+)? (model|context)|model loading error/i
-const memoryPattern = /(failed|unable) to allocate|allocation of size \d+ failed|out ?of ?(\w+ ?)?memory/i
 /** It goes on without. */
 const sparedPattern = /pinned/i
 
@@ -219,7 +219,7 @@ export function lastError(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noisePattern.test(line))
   const last = errorWithCauses(recent) ?? recent.findLast(line => errorPattern.test(line)) ?? recent.at(-1) ?? ''
   const isCause = (line: string): boolean => namedErrorPattern.test(line) && !referencePattern.test(line)
-  const isMemory = (line: string): boolean => memoryPattern.test(line) && !sparedPattern.test(line)
+  const isMemory = (line: string): boolean => isOutOfMemory(line) && !sparedPattern.test(line)
   const cause = referencePattern.test(last)
     ? lines.slice(-referenceLines).findLast(isCause)
     : wholePattern.test(last)

@@ -7,7 +7,7 @@ const gpuError = 'the GPU reported an error'
  */
 const classes: readonly [says: RegExp, sentence: string][] = [
   [
-    /out ?of ?(\w+ ?)?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|(not enough|no available) memory/i,
+    /out ?of ?(\w+ ?)?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|allocation of size \d+ failed|(not enough|no available) memory/i,
     outOfMemory,
   ],
   // vLLM, of memory on the card, main memory, and the part that is left for its cache.
@@ -32,6 +32,9 @@ const classes: readonly [says: RegExp, sentence: string][] = [
 
 /** Returns the class of an error from the output of an engine, as the end of a sentence; undefined if unknown. */
 export const faultClass = (words: string): string | undefined => classes.find(([says]) => says.test(words))?.[1]
+
+/** Whether a line of an engine's output is about memory that it did not get. */
+export const isOutOfMemory = (line: string): boolean => faultClass(line) === outOfMemory
 
 /** Whether a reason with such a class says that an engine ran out of memory, or that its GPU reported an error. */
 export const saysOutOfMemory = (reason: string): boolean => reason.includes(`: ${outOfMemory}`)

@@ -117,6 +117,14 @@ describe('lastError', () => {
       '{"level":"error","message":"llama.cpp","text":"alloc_tensor_range: failed to allocate CPU buffer of size 1024"}',
     ],
     [
+      'main memory that it did not get',
+      [
+        '{"level":"error","message":"llama.cpp","text":"llama_init_from_model: failed to initialize the context: std::bad_alloc"}',
+        'Error: The model cannot chat: Failed to create context.',
+      ],
+      '{"level":"error","message":"llama.cpp","text":"llama_init_from_model: failed to initialize the context: std::bad_alloc"}',
+    ],
+    [
       'not memory that it can do without',
       ['ggml_cuda_host_malloc: failed to allocate 1.00 MiB of pinned memory: out of memory', 'failed to load model'],
       'failed to load model',
