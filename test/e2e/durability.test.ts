@@ -3,10 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
+import { killsOf } from '../_full.ts'
 import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
 
-/** `INFER_TEST_KILLS=200` runs more. The jobs acknowledged meanwhile have to be completed at the end. */
-const kills = Number(process.env.INFER_TEST_KILLS ?? 20)
+/** The jobs acknowledged meanwhile have to be completed at the end. */
+const kills = killsOf(6, 20)
 const slots = 8
 const submitters = 12
 

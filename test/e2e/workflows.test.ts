@@ -5,10 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { full, killsOf } from '../_full.ts'
 import { lastingPort, openHome, until } from './_home.ts'
 
-const graphs = Number(process.env.INFER_TEST_GRAPHS ?? 50)
-const kills = 12
+const graphs = full ? 50 : 20
+const kills = killsOf(5, 12)
 
 /** A reproducible sequence of numbers from 0 to 1. */
 function seeded(seed: number): () => number {

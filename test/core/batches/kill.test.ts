@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startEngine } from '../../_engine.ts'
+import { killsOf } from '../../_full.ts'
 import { openBench } from '../../bench/server.ts'
 
-/** How often the server is killed; more by hand. */
-const kills = Number(process.env.INFER_TEST_KILLS ?? 2)
+const kills = killsOf(2, 20)
 const lines = 150 * (kills + 1)
 
 interface Batch {

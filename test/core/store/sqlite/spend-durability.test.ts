@@ -5,11 +5,11 @@ import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { verifyLedger } from '../../../../core/store/sqlite/check.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { killsOf } from '../../../_full.ts'
 import { heard, startChild } from '../_children.ts'
 import { organizationId, temporaryDirectory } from '../_store.ts'
 
-/** More with INFER_TEST_KILLS. */
-const kills = Number(process.env.INFER_TEST_KILLS ?? 20)
+const kills = killsOf(6, 20)
 /** What each job holds. */
 const hold = 3
 /** Left of the limit when the last run begins. */
