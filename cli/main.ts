@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { forkedScript, runForked } from '../core/assets.ts'
-import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './commands/program.ts'
+import { runCommand } from './commands/run-command.ts'
 import { exitCodeOf, exitCodes, failureOfThrown } from './terminal/exit-codes.ts'
 import { openTerminal } from './terminal/terminal.ts'
 
@@ -30,18 +30,7 @@ async function run(args: string[]): Promise<never> {
       terminal.failed(failure, args.includes('--json'))
       process.exit(exitCodeOf(failure))
     })
-  let program: Awaited<ReturnType<typeof openProgram>> | undefined
-  try {
-    program = await openProgram(args, terminal)
-    checkHelp(program, args)
-    await program.parseAsync(args.length > 0 ? helpLast(args) : ['--help'], { from: 'user' })
-  } catch (thrown) {
-    if (!isHelp(thrown)) {
-      const failure = (program && failureOfUsage(thrown, args, program)) ?? failureOfThrown(thrown)
-      terminal.failed(failure, args.includes('--json'))
-      terminal.setExitCode(exitCodeOf(failure))
-    }
-  }
+  await runCommand(args, terminal)
   // A pipe holds 64 kB. More output is written as the reader reads it, and would be lost if the process ended earlier.
   if (!outlivesReaders) await Promise.all([process.stdout, process.stderr].map(flushed))
   process.exit(terminal.exitCode())

@@ -1,8 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { vi } from 'vitest'
-import { failureOfUsage, openProgram } from '../../cli/commands/program.ts'
-import { exitCodeOf, failureOfThrown } from '../../cli/terminal/exit-codes.ts'
+import { runCommand } from '../../cli/commands/run-command.ts'
 import { openTerminal } from '../../cli/terminal/terminal.ts'
 import type { Failure } from '../../core/failure.ts'
 
@@ -19,7 +18,6 @@ export async function runInProcess(
   env: Record<string, string>,
   { input, isTerminal = false, display }: { input?: Uint8Array; isTerminal?: boolean; display?: string } = {},
 ): Promise<InProcess> {
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const written = Promise.all([buffer(stdout), buffer(stderr)])
   const stdin = Readable.from(input ? [Buffer.from(input)] : [])
@@ -29,24 +27,30 @@ export async function runInProcess(
     stderr: stderr as unknown as NodeJS.WriteStream,
     env: display === undefined ? {} : { DISPLAY: display },
   })
-  let failure: Failure | undefined
-  let program: Awaited<ReturnType<typeof openProgram>> | undefined
-  try {
-    program = await openProgram(args, terminal)
-    await program.parseAsync([...args], { from: 'user' })
-  } catch (thrown) {
-    failure = (program && failureOfUsage(thrown, args, program)) ?? failureOfThrown(thrown)
-    terminal.setExitCode(exitCodeOf(failure))
-  } finally {
-    vi.unstubAllEnvs()
-    stdout.end()
-    stderr.end()
-  }
+  const failure = await withEnvironment(env, () => runCommand(args, terminal))
+  stdout.end()
+  stderr.end()
   const [out, err] = await written
   return {
     exitCode: terminal.exitCode(),
     stdout: out,
     stderr: err.toString('utf8'),
     ...(failure ? { failure } : {}),
+  }
+}
+
+/** Variables that change what a command does, of which it gets only those that a test sets. */
+const ofTheUser = /^(INFER_|XDG_|CI$|GITHUB_|NO_COLOR$|FORCE_COLOR$)/
+let running = 0
+
+/** Commands that run at the same time share what they set in the environment of this process. */
+async function withEnvironment<T>(env: Record<string, string>, run: () => Promise<T>): Promise<T> {
+  for (const name of Object.keys(process.env)) if (ofTheUser.test(name)) vi.stubEnv(name, undefined)
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  running++
+  try {
+    return await run()
+  } finally {
+    if (--running === 0) vi.unstubAllEnvs()
   }
 }

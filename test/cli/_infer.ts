@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { builtProgram } from '../_fixtures.ts'
+import { runInProcess } from './_in-process.ts'
 
 /** What users run. */
 export { builtProgram as entry }
@@ -28,8 +29,18 @@ export const plainEnvironment = (): Record<string, string> => ({
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
 })
 
-/** Runs the built command line as a child process with its own environment, and waits until it exits. */
+/** Runs a command line in this process, which takes a third of the time of a process of its own, and waits for its end. */
 export async function infer(
+  args: readonly string[],
+  { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},
+): Promise<Ended> {
+  const options = { input: Buffer.from(input) }
+  const { exitCode, stdout, stderr } = await runInProcess(args, { ...plainEnvironment(), ...env }, options)
+  return { exitCode, stdout: stdout.toString('utf8'), stderr }
+}
+
+/** Runs the built command line as a child process with its own environment, and waits until it exits. */
+export async function inferProcess(
   args: readonly string[],
   { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},
 ): Promise<Ended> {

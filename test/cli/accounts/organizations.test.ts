@@ -80,7 +80,7 @@ test('every command with --org needs it where there are several organizations', 
     expect([words.join(' '), exitCode, stderr, failure?.message]).toEqual([
       words.join(' '),
       searchesAll ? 1 : 64,
-      '',
+      expect.stringMatching(/^Error: .*\n$/),
       searchesAll
         ? "There is no token 'tok_1' here. See: infer token list"
         : 'There are 2 organizations. Choose one with --org: default, acme.',

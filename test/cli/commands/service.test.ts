@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { infer, temporaryFolder } from '../_infer.ts'
+import { inferProcess as infer, temporaryFolder } from '../_infer.ts'
 
 const hasSystemd = existsSync('/run/systemd/system')
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { version } from '../../../core/assets.ts'
-import { entry, infer, json } from '../_infer.ts'
+import { entry, inferProcess as infer, json } from '../_infer.ts'
 import { chunk, fakeServer } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packagedLlama } from '../../../gpu/engines/gguf/gpu-packages.ts'
-import { infer, json, temporaryFolder } from '../_infer.ts'
+import { infer, inferProcess, json, temporaryFolder } from '../_infer.ts'
 
 function program(folder: string, name: string): string {
   mkdirSync(folder, { recursive: true })
@@ -42,7 +42,7 @@ test('engines are found in environments and on the PATH', async () => {
   mkdirSync(join(dataDir, 'engines/python/lib/python3.12/site-packages/torch-2.11.0.dist-info'), { recursive: true })
   const whisper = program(join(dataDir, 'programs'), 'whisper-server')
   const list = (...args: string[]) =>
-    infer(['engine', 'list', '--data-dir', dataDir, ...args], { env: { PATH: join(dataDir, 'programs') } })
+    inferProcess(['engine', 'list', '--data-dir', dataDir, ...args], { env: { PATH: join(dataDir, 'programs') } })
   const { environments, engines } = json(await list('--json')) as {
     environments: object[]
     engines: { engine: string; path: string | null }[]
