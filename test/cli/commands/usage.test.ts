@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { version } from '../../../core/assets.ts'
-import { entry, inferProcess as infer, json } from '../_infer.ts'
+import { entry, infer, inferProcess, json } from '../_infer.ts'
 import { chunk, fakeServer } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 test('--version prints the version and nothing else', async () => {
-  expect(await infer(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
+  expect(await inferProcess(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 test.each([[['--help']], [[]]])('%j lists every command', async args => {
@@ -130,7 +130,7 @@ const injected = (code: string) => ({ NODE_OPTIONS: `--import=data:text/javascri
 
 test('files it writes are private, and JSON cannot reach the prototype of objects', async () => {
   const code = `process.on('exit', () => process.stderr.write(process.umask().toString(8) + ' ' + ('__proto__' in {})))`
-  expect((await infer(['routes'], { env: injected(code) })).stderr).toBe('77 false')
+  expect((await inferProcess(['routes'], { env: injected(code) })).stderr).toBe('77 false')
 })
 
 test('an uncaught error exits with 70', async () => {
@@ -138,7 +138,7 @@ test('an uncaught error exits with 70', async () => {
   const code = `process.on('newListener', name => {
     if (name === 'uncaughtException') setImmediate(() => { throw new Error('injected') })
   })`
-  const ended = await infer(['chat', 'm'], {
+  const ended = await inferProcess(['chat', 'm'], {
     env: { ...injected(code), INFER_URL: url, INFER_TOKEN: 'x' },
     input: 'waits for ever',
   })
@@ -149,7 +149,7 @@ test('an uncaught error exits with 70', async () => {
 test.each<Record<string, string>>([{ FORCE_COLOR: '1' }, { CI: 'true', GITHUB_ACTIONS: 'true' }])(
   'a pipe gets no colours with %j',
   async env => {
-    const { stdout } = await infer(['routes'], { env })
+    const { stdout } = await inferProcess(['routes'], { env })
     expect(stdout).toContain('/livez')
     expect(stdout).not.toContain('\u001b')
   },
