@@ -4,7 +4,7 @@ import { H3, type H3Event, toNodeHandler } from 'h3'
 import { Pool } from 'undici'
 
 /**
- * The baseline of the gateway benchmark: a minimal h3 route that relays a chat request with undici. It checks no token and
+ * The baseline of the gateway benchmark: a minimal h3 route that relays a request with undici. It checks no token and
  * no limit, records nothing, and relays body and answer unchanged.
  * Usage: proxy.ts <engine port>. Prints its own port.
  */
@@ -12,7 +12,7 @@ const pool = new Pool(`http://127.0.0.1:${process.argv[2]}`, { connections: 1024
 const handled = Symbol.for('h3.handled')
 
 const app = new H3()
-app.on('POST', '/v1/chat/completions', (event: H3Event) => {
+app.on('POST', '/v1/**', (event: H3Event) => {
   const { req, res } = event.runtime!.node as { req: IncomingMessage; res: ServerResponse }
   return new Promise(resolve => {
     const chunks: Buffer[] = []
@@ -21,7 +21,7 @@ app.on('POST', '/v1/chat/completions', (event: H3Event) => {
       const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
       pool
         .stream(
-          { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body },
+          { method: 'POST', path: req.url!, headers: { 'content-type': 'application/json' }, body },
           ({ statusCode, headers }) => {
             res.writeHead(statusCode, {
               'content-type': String(headers['content-type']),

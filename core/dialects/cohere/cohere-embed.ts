@@ -17,6 +17,7 @@ import {
 } from '../../schemas/fields.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { base64Of, typedVector } from '../../schemas/typed-vector.ts'
+import { vectorText } from '../../schemas/vector-text.ts'
 import { dimensions, extras, inputType, vectorTypes, vectorTypeText } from '../../schemas/vectors.ts'
 import type { ChatForm } from '../chat-form.ts'
 import { noStream } from '../chat-terms.ts'
@@ -160,16 +161,17 @@ export function cohereAnswer(
   inputTokens: number,
   { types, texts, floats }: CohereFormat,
 ): string {
-  const listOf = (type: CohereFormat['types'][number]) =>
-    vectors.map(vector => (type === 'base64' ? base64Of(vector) : Array.from(typedVector(vector, type))))
-  return JSON.stringify({
-    id: `embed-${ulid()}`,
-    response_type: floats ? 'embeddings_floats' : 'embeddings_by_type',
-    embeddings: floats ? listOf('float') : Object.fromEntries(types.map(type => [type, listOf(type)])),
+  const shown = (vector: Float32Array, type: CohereFormat['types'][number]) =>
+    type === 'base64' ? `"${base64Of(vector)}"` : vectorText(typedVector(vector, type))
+  const listOf = (type: CohereFormat['types'][number]) => `[${vectors.map(vector => shown(vector, type)).join()}]`
+  const embeddings = floats ? listOf('float') : `{${types.map(type => `"${type}":${listOf(type)}`).join()}}`
+  const head = { id: `embed-${ulid()}`, response_type: floats ? 'embeddings_floats' : 'embeddings_by_type' }
+  const rest = {
     texts,
     images: [],
     meta: { api_version: { version: floats ? '1' : '2' }, billed_units: { input_tokens: inputTokens } },
-  })
+  }
+  return `${JSON.stringify(head).slice(0, -1)},"embeddings":${embeddings},${JSON.stringify(rest).slice(1)}`
 }
 
 type Request = z.output<typeof CohereEmbedRequest>
