@@ -9,9 +9,8 @@ import { openAffinity } from './affinity/affinity.ts'
 import { openBenchmarks } from './benchmarks.ts'
 import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
-import { openEngineEffects, savesConversations } from './engine-effects.ts'
+import { openEngineEffects } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
-import { plannedAdapters } from './estimate/adapters.ts'
 import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
 import { copySaved, copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
@@ -28,9 +27,10 @@ import { openForeignGrowth } from './placement/foreign-growth.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
 import { ownCards } from './placement/own-cards.ts'
-import { adviceWhilePaused } from './placement/pause-advice.ts'
+import { pauseAdvice } from './placement/pause-advice.ts'
 import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
+import { plannedFeatures } from './plan-features.ts'
 import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
@@ -299,14 +299,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
     return {
       ...planned,
-      advice: await adviceWhilePaused(planned.devices, ids => placements.layoutOn(model, ids)),
+      advice: await pauseAdvice(planned.devices, ids => placements.layoutOn(model, ids)),
       placement,
       threads: threads ?? null,
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
-      adapters: plannedAdapters(state.placement.plan),
-      saved: savesConversations(model) ? (options.caches?.of(model) ?? null) : null,
+      ...plannedFeatures(model, state, options.caches),
     }
   }
 

@@ -16,12 +16,12 @@ export function define(command: Command, terminal: Terminal): void {
   const plan = withCommon(command)
     .summary('explain where a model would be loaded now')
     .description(
-      'Explains what happens if a request for a model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Loads nothing.',
+      'Explains what happens if a request for a model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Names what the configuration gives the model: other names, fallbacks, adapters, guessed tokens, saved conversations, a schedule. Loads nothing.',
     )
-    .argument('<id>', 'the model')
-    .action(async (id, { dataDir, json }) => {
+    .argument('<name>', 'the id of the model, or another name of it')
+    .action(async (name, { dataDir, json }) => {
       const { api } = openClient(dataDir)
-      const answer = await dataOf(api.GET('/api/plan', { params: { query: { model: id } } }))
+      const answer = await dataOf(api.GET('/api/plan', { params: { query: { model: name } } }))
       terminal.result(json, answer, planLines(answer, terminal.paint).join('\n'))
     })
   withExamples(plan, [
@@ -34,7 +34,9 @@ export function define(command: Command, terminal: Terminal): void {
 function planLines(plan: Plan, paint: Paint): string[] {
   const { model_id, status, detail, advice, eta_seconds, evict, waits_for, figures } = plan
   const name = printable(model_id)
-  const lines = [`${paint.strong(name)}  ${lookOf(status, paint)(status)}`, storedSentence(detail)]
+  const lines = [`${paint.strong(name)}  ${lookOf(status, paint)(status)}`]
+  if (plan.requested_name) lines.push(storedSentence(plan.requested_name.detail))
+  lines.push(storedSentence(detail))
   if (advice) lines.push(storedSentence(advice))
   // The sentence of a load has its time; models that are loaded first come before it.
   const said = status === 'load' ? Math.ceil(figures.load_ms / 1_000) : 0
@@ -61,16 +63,45 @@ function planLines(plan: Plan, paint: Paint): string[] {
     const size = bytes === null ? '' : `, ${sizeText(bytes)}`
     return `adapter ${printable(model_id)}${fault === null ? size : `: ${storedSentence(fault)}`}`
   })
-  const saved = savedLines(plan.saved_conversations)
+  const saved = savedLines(plan)
   const upcoming = plan.upcoming ? [plan.upcoming] : []
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
-  const faint = [...figuresLines(figures), ...threads, ...adapters, ...upcoming, ...schedule, ...saved, ...measured]
+  const faint = [
+    ...figuresLines(figures),
+    ...threads,
+    ...namesLines(plan),
+    ...adapters,
+    ...featureLines(plan),
+    ...upcoming,
+    ...schedule,
+    ...saved,
+    ...measured,
+  ]
   return [...lines, '', ...faint.map(paint.faint)]
 }
 
-/** A line about saved conversations; none from an older server, and where nothing is saved. */
-const savedLines = (saved: Plan['saved_conversations'] | undefined): string[] =>
-  saved ? [`saved conversations ${saved.conversations}, ${sizeText(saved.bytes)} of main memory`] : []
+/** Lines about saved conversations, or why none are; none from an older server, and for a model without any. */
+function savedLines({ saved_conversations: saved, saved_detail }: Partial<Plan>): string[] {
+  const count = saved ? [`saved conversations ${saved.conversations}, ${sizeText(saved.bytes)} of main memory`] : []
+  return [...count, ...(saved_detail ? [storedSentence(saved_detail)] : [])]
+}
+
+/** The other names of the model; an older server has none. */
+function namesLines({ names = [], model_id }: Partial<Plan>): string[] {
+  const listed = (kind: 'alias' | 'profile') =>
+    names
+      .filter(one => one.kind === kind)
+      .map(({ name, of }) => (of === model_id ? printable(name) : `${printable(name)} (of ${printable(of)})`))
+  const [aliases, profiles] = [listed('alias'), listed('profile')]
+  return [
+    ...(aliases.length > 0 ? [`aliases ${aliases.join(', ')}`] : []),
+    ...(profiles.length > 0 ? [`profiles ${profiles.join(', ')}`] : []),
+  ]
+}
+
+/** What else the configuration gives the model, as sentences; an older server has none. */
+const featureLines = ({ fallbacks = [], affinity, guessed_tokens }: Partial<Plan>): string[] =>
+  [...fallbacks, affinity, guessed_tokens].flatMap(one => (one ? [storedSentence(one.detail)] : []))
 
 const lookOf = (status: Plan['status'], paint: Paint) =>
   ({ ready: paint.good, load: paint.good, loading: paint.warning, wait: paint.warning, refused: paint.bad })[status]

@@ -38,8 +38,25 @@ export interface ModelPlan {
   benchmark: ModelBenchmark | null
   /** The LoRA adapters of the model that are switched on. */
   adapters: readonly PlannedAdapter[]
-  /** Its conversations that are saved; null if its engine saves none. */
-  saved: SavedConversations | null
+  /** How prompts choose among its engines; null if it has one at most, or no prompts. */
+  affinity: { engines: number; detail: string } | null
+  /** What guesses tokens of its answers; null where nothing does. */
+  guesses: PlannedGuesses | null
+  /** Its conversations that are saved, and how much may be of all models; null if none are. */
+  saved: (SavedConversations & { limitBytes: number; ageMs: number; disk: boolean }) | null
+  /** Where they are saved, or why not, as a sentence; null for a model without conversations. */
+  savedDetail: string | null
+}
+
+export interface PlannedGuesses {
+  /** Tokens that are guessed at once, at most. */
+  tokens: number
+  /** A name on the hub or of a file; null where tokens are guessed from what the text repeats. */
+  draftModel: string | null
+  /** Bytes of its weights, which are part of the memory of the model; null where they are not known. */
+  draftBytes: number | null
+  /** The same as sentences. */
+  detail: string
 }
 
 /** A LoRA adapter of a model. */

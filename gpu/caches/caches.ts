@@ -281,6 +281,14 @@ export function openCaches(options: CachesOptions) {
       return counts.get(modelName(model)) ?? { conversations: 0, bytes: 0 }
     },
 
+    /** How much may be saved of all models and for how long; `fault`: why nothing can be. */
+    limits: () => ({
+      limitBytes: limitBytes(),
+      ageMs: settings.age,
+      disk: settings.disk,
+      fault: place?.reason ?? null,
+    }),
+
     /** What is saved in all, and how much may be. */
     total(): Omit<FleetSnapshot['saved'], 'models'> {
       const all = { conversations: 0, bytes: 0, limitBytes: limitBytes(), fault: place?.reason ?? null }

@@ -1,9 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
-import { type TransformersShape, transformersShape } from '../../core/models/recognition/transformers-shape.ts'
+import type { TransformersShape } from '../../core/models/recognition/transformers-shape.ts'
 import type { CardSplit } from '../engines/gguf/card-split.ts'
 import {
   type AvailableMemory,
@@ -18,6 +16,7 @@ import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { type AdaptersPlan, adapterBytes, planAdapters, reservedBytes } from './adapters.ts'
 import { withDraftModel, withPagedDraft } from './draft-model.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
+import { shapeOf, sizeOf, weightsOf } from './model-files.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
@@ -28,9 +27,6 @@ export const overheadOf = ({ kind, backend }: Pick<PlacementTarget, 'kind' | 'ba
 
 /** Weights use a fifth more memory than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
-
-/** A folder with more entries is not a model; then the files counted so far are used. */
-const maxEntries = 10_000
 
 export interface PlacementTarget {
   kind: 'gpu' | 'cpu'
@@ -77,6 +73,8 @@ export interface MemoryPlan {
   paged?: PagedPlan
   /** Its LoRA adapters; absent if it has none. */
   adapters?: AdaptersPlan
+  /** Bytes of the weights of its draft model; absent if it has none, or its files are not on this machine. */
+  draftBytes?: number
 }
 
 /** What is known of a model, which is all there is if its files are not on this machine. */
@@ -132,12 +130,12 @@ export async function planMemory(
       const adapters = await planAdapters(model, { header }, known.readHeader)
       const draft = await draftHeader(model, known.readHeader ?? readGgufHeader)
       const shape = draft ? withDraftModel(header, draft) : header
-      const beside = (await companionBytes(model)) + adapterBytes(adapters)
-      const made = ggufNeedOn(shape, model, target, beside, memory)
+      const companions = (await companionBytes(model)) + adapterBytes(adapters)
+      const made = ggufNeedOn(shape, model, target, companions, memory)
       const { bytes, sizing: layout, devices, split, longer } = made
       return {
         bytes: memory ?? bytes,
-        plan: { ...(layout && { layout }), ...(adapters && { adapters }) },
+        plan: { ...(layout && { layout }), ...beside(adapters, draft?.tensorBytes) },
         devices,
         ...(split && { split }),
         ...(longer && { longer }),
@@ -157,22 +155,25 @@ export async function planMemory(
       const whole = drafts && draftWeights ? withPagedDraft(own, pagedShape(drafts, draftWeights, model)) : own
       const loaded = adapters ? { ...whole, weights: whole.weights + reservedBytes(shape, adapters, model) } : whole
       const made = pagedPlanOn(loaded, model, target, kind === 'cpu' ? [] : cards)
-      const plan = { paged: made.plan, ...(adapters && { adapters }) }
+      const plan = { paged: made.plan, ...beside(adapters, drafts && draftWeights) }
       return { bytes: made.bytes, plan, devices: made.devices }
     }
   }
   const rest = await onlyAdapters(model)
   if (memory !== undefined) return { bytes: memory, ...rest }
-  const files = known.bytes ?? (await sizeOf(source, { left: maxEntries }))
+  const files = known.bytes ?? (await sizeOf(source))
   const all = files === null ? null : files + adapterBytes(rest.plan.adapters)
   return { bytes: all === null ? null : filesNeed(all, target.kind, target.backend), ...rest }
 }
 
 /** The plan of a model of which only its adapters are known. */
-async function onlyAdapters(model: EstimatedModel): Promise<{ plan: MemoryPlan }> {
-  const adapters = await planAdapters(model, {})
-  return { plan: adapters ? { adapters } : {} }
-}
+const onlyAdapters = async (model: EstimatedModel) => ({ plan: beside(await planAdapters(model, {})) })
+
+/** What is loaded besides the model. */
+const beside = (adapters?: AdaptersPlan, draftBytes?: number | null): MemoryPlan => ({
+  ...(adapters && { adapters }),
+  ...(draftBytes && { draftBytes }),
+})
 
 /** The header of the GGUF file that guesses tokens for the model; undefined for a file that the engine will refuse. */
 async function draftHeader({ speculative }: EstimatedModel, read: typeof readGgufHeader) {
@@ -185,27 +186,6 @@ const pagedShape = (shape: TransformersShape, weights: number, { args = [] }: Es
   ...shape,
   weights: shape.isWide && !args.some(arg => arg.startsWith('--dtype')) ? weights / 2 : weights,
 })
-
-/** Reads config.json of a local folder; null if there is none or it describes no transformer. */
-async function shapeOf(folder: string): Promise<TransformersShape | null> {
-  try {
-    return transformersShape(JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')))
-  } catch {
-    return null
-  }
-}
-
-/** Weights that engines load: the usual files, else all safetensors files beside config.json, else those of PyTorch. */
-const weightFiles = [/^(model|pytorch_model).*\.safetensors$/, /\.safetensors$/, /\.bin$/]
-
-/** Bytes of the weights in a local folder, of which some have two copies in different formats; null if it has none. */
-async function weightsOf(folder: string): Promise<number | null> {
-  const names = (await readdir(folder).catch(() => [])).slice(0, maxEntries)
-  const loaded = weightFiles.map(pattern => names.filter(name => pattern.test(name))).find(some => some.length > 0)
-  if (!loaded) return null
-  const sizes = await Promise.all(loaded.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
-  return sizes.reduce((sum, { size }) => sum + size, 0)
-}
 
 /** Estimates the bytes that a model needs on its devices, as `planMemory` does. */
 export const estimate = async (model: Sized, target: PlacementTarget): Promise<number | null> =>
@@ -229,8 +209,8 @@ export const projectorNeed = (fileBytes: number): number => fileBytes + imageBuf
 export async function companionBytes(model: EstimatedModel): Promise<number> {
   if (!isServed(model)) return 0
   const { projector, further } = llamaOptions(model)
-  const sizes = await Promise.all(further.map(path => sizeOf(path, { left: maxEntries })))
-  const image = projector === undefined ? null : await sizeOf(projector, { left: 1 })
+  const sizes = await Promise.all(further.map(path => sizeOf(path)))
+  const image = projector === undefined ? null : await sizeOf(projector)
   return sizes.reduce((sum: number, size) => sum + (size ?? 0), image === null ? 0 : projectorNeed(image))
 }
 
@@ -385,15 +365,4 @@ function serverSettings(
 
 /** Returns the least memory that a model can need, in bytes, without reading its files; 0 when nothing is known. */
 export const leastBytes = async ({ memory, source }: Pick<Model, 'memory' | 'source'>): Promise<number> =>
-  memory ?? (source === undefined ? null : await sizeOf(source, { left: maxEntries })) ?? 0
-
-/** Bytes of a file, or of all files below a folder. Links are followed, because hub caches consist of them. */
-async function sizeOf(path: string, budget: { left: number }): Promise<number | null> {
-  if (budget.left-- <= 0) return 0
-  const found = await stat(path).catch(() => null)
-  if (!found) return null
-  if (!found.isDirectory()) return found.size
-  let sum = 0
-  for (const name of await readdir(path).catch(() => [])) sum += (await sizeOf(join(path, name), budget)) ?? 0
-  return sum
-}
+  memory ?? (source === undefined ? null : await sizeOf(source)) ?? 0

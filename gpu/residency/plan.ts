@@ -37,7 +37,17 @@ import { onSharedMemory } from './shared-memory.ts'
 /** The plan without what concerns the engine alone. */
 export type Plan = Omit<
   ModelPlan,
-  'advice' | 'leftDevices' | 'placement' | 'threads' | 'schedule' | 'benchmark' | 'adapters' | 'saved'
+  | 'advice'
+  | 'leftDevices'
+  | 'placement'
+  | 'threads'
+  | 'schedule'
+  | 'benchmark'
+  | 'adapters'
+  | 'affinity'
+  | 'guesses'
+  | 'saved'
+  | 'savedDetail'
 > & {
   /** The layout with which it would be loaded. */
   layout: Pick<Resident, 'placement' | 'longer'>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ModelBenchmark } from '../../core/models/benchmark.ts'
 import { plannedFallback } from '../../core/models/fallbacks.ts'
-import type { Model } from '../../core/models/model.ts'
+import type { ModelName } from '../../core/models/model-names.ts'
 import type { ModelPlan as Plan } from '../../core/models/model-plan.ts'
 import { scheduledActions } from '../../core/models/model-schedule.ts'
 import { fallbackReasons } from '../../core/schemas/fallback-reason.ts'
@@ -20,6 +20,7 @@ import {
 } from '../../core/schemas/fields.ts'
 import { LeftDevice } from './device-status.ts'
 import { EnginePlacement, placementView } from './engine-placement.ts'
+import { planNames, planNamesView } from './plan-names.ts'
 import { seconds } from './view-of.ts'
 
 const modelId = nullableString('Id of its model; null if the token may not use that model.')
@@ -28,6 +29,7 @@ const engineId = nullableString('Id of the engine; null for memory that is reser
 export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for a model comes now.', {
   object: z.literal('model.plan'),
   model_id: string('Id of the model.'),
+  ...planNames,
   status: oneOf(
     '`ready`: it gets a slot of a loaded engine. `loading`: the model is being loaded. `load`: it loads the model. `wait`: it waits until the model can be loaded. `refused`: it is refused.',
     ['ready', 'loading', 'load', 'wait', 'refused'],
@@ -130,24 +132,55 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     z.object({
       conversations: integer('How many are saved.'),
       bytes: integer('Bytes of main memory that they use.'),
+      limit_bytes: integer('Bytes that those of all models may use.'),
+      age_seconds: integer('Seconds after its last use at which a conversation is deleted.'),
+      disk: boolean('Whether encrypted copies are on disk, so that they outlive a restart of the machine.'),
     }),
-    'Conversations whose memory is saved: their next request computes only what is new. Null if its engine saves none.',
+    'Conversations whose memory is saved: their next request computes only what is new. Null if none are.',
+  ),
+  saved_detail: nullableString(
+    'Where conversations are saved, or why none are, as a sentence; null for models without conversations.',
+  ),
+  affinity: nullable(
+    z.object({
+      engines: integer('How many engines it has at most.'),
+      detail: string('How a prompt chooses among them, as a sentence.'),
+    }),
+    'Null for a model with one engine at most, or without prompts.',
+  ),
+  guessed_tokens: nullable(
+    z.object({
+      tokens: integer('Tokens that are guessed at once, at most.'),
+      draft_model: nullableString(
+        'The model that guesses them; null where they are guessed from what the text repeats.',
+      ),
+      draft_bytes: nullableInteger(
+        'Bytes of its weights, part of `figures.memory_bytes`; null where they are not known, and without such a model.',
+      ),
+      detail: string('The same as sentences.'),
+    }),
+    'By `speculative` of the model; null where no tokens are guessed.',
   ),
 })
 
-/** Returns the plan for callers. `allowed`: whether they may know of the model. */
+/**
+ * Returns the plan of a request under this name for callers. `names`: those that they may use; `allowed`: whether they may know
+ * of a model.
+ */
 export function modelPlanView(
   plan: Plan,
-  model: Pick<Model, 'id' | 'fallbacks'>,
+  requested: ModelName,
+  names: readonly ModelName[],
   allowed: (modelId: string) => boolean,
 ): z.input<typeof ModelPlan> {
   const known = (id: string) => (allowed(id) ? id : null)
-  const { figures } = plan
-  const { fallbacks } = model
-  const fallback = plannedFallback({ ...model, fallbacks: fallbacks?.filter(one => allowed(one.model)) }, plan)
+  const { figures, guesses, saved } = plan
+  const { id, fallbacks } = requested.model
+  const fallback = plannedFallback({ id, fallbacks: fallbacks?.filter(one => allowed(one.model)) }, plan)
   return {
     object: 'model.plan',
     model_id: plan.modelId,
+    ...planNamesView(requested, names, allowed),
     status: plan.status,
     detail: plan.detail,
     advice: plan.advice,
@@ -202,6 +235,20 @@ export function modelPlanView(
       until: seconds(one.until),
     })),
     benchmark: plan.benchmark,
-    saved_conversations: plan.saved,
+    saved_conversations: saved && {
+      conversations: saved.conversations,
+      bytes: saved.bytes,
+      limit_bytes: saved.limitBytes,
+      age_seconds: Math.round(saved.ageMs / 1000),
+      disk: saved.disk,
+    },
+    saved_detail: plan.savedDetail,
+    affinity: plan.affinity,
+    guessed_tokens: guesses && {
+      tokens: guesses.tokens,
+      draft_model: guesses.draftModel,
+      draft_bytes: guesses.draftBytes,
+      detail: guesses.detail,
+    },
   }
 }

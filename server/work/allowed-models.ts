@@ -31,7 +31,7 @@ export const modelsFor = (task: Task, exchange: ClientExchange, { registry }: Ow
     .map(({ id }) => id)
 
 /** The names by which the token may use models, disabled ones included. */
-const allowedNames = ({ caller }: ClientExchange, { registry }: Owners<'registry'>): ModelName[] =>
+export const allowedNames = ({ caller }: ClientExchange, { registry }: Owners<'registry'>): ModelName[] =>
   [...registry.names()].filter(({ listed }) => nameAllowed(caller.token.models, listed))
 
 /** The models that the token may use under any name, disabled ones included. */

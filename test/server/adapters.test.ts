@@ -33,7 +33,13 @@ const price = { input_per_million_tokens: 5_000 }
 const common = { memory: '16MiB', stop_grace: '500ms', tasks: ['std/chat-completion'] }
 const models = () => [
   { id: 'llama', engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', ...common, ...fakeNeeds },
-  { id: 'support', adapter: { of: 'llama', source: ggufOf('support') }, description: 'Answers customers', price },
+  {
+    id: 'support',
+    adapter: { of: 'llama', source: ggufOf('support') },
+    description: 'Answers customers',
+    price,
+    fallbacks: [{ model: 'vllm', when: ['failed'], wait: '90s' }],
+  },
   {
     id: 'poet',
     adapter: { of: 'llama', source: ggufOf('poet'), scale: 0.5 },
@@ -180,6 +186,34 @@ describe('an adapter', () => {
     ])
     const { secret } = await makeOrganization(app, { models: ['llama', 'poet'] })
     expect(await adaptersFor(secret)).toEqual([{ model_id: 'poet', bytes, fault: null }])
+  })
+  test('the plan for one of its names says whose name it is, and what the token may use besides', async () => {
+    const planFor = async (name: string, token?: string) =>
+      json(await app.fetch(`/api/plan?model=${name}`, token ? { token } : {}))
+    expect(await planFor('llama')).toMatchObject({
+      requested_name: null,
+      names: [
+        { name: 'bard', kind: 'alias', of: 'poet' },
+        { name: 'terse', kind: 'profile', of: 'poet' },
+      ],
+      fallbacks: [],
+    })
+    expect(await planFor('support')).toMatchObject({
+      model_id: 'llama',
+      requested_name: { name: 'support', kind: 'adapter', of: 'llama' },
+      fallbacks: [{ model_id: 'vllm', when: ['failed'], wait_seconds: 90 }],
+    })
+    const { secret } = await makeOrganization(app, { models: ['support', 'bard'] })
+    expect(await planFor('support', secret)).toMatchObject({ names: [{ name: 'bard' }], fallbacks: [] })
+    expect(await planFor('terse', secret)).toMatchObject({ error: { code: 'model_not_found' } })
+    const env = { INFER_URL: app.url, INFER_TOKEN: app.secret }
+    const text = async (name: string) => (await runInProcess(['model', 'plan', name], env)).stdout.toString()
+    const terse = await text('terse')
+    expect(terse).toMatch(/^llama  .*\n'terse' is a profile of 'poet', a LoRA adapter of 'llama'/)
+    expect(terse).toContain('\naliases bard (of poet)\nprofiles terse (of poet)\nadapter support')
+    expect(await text('support')).toContain(
+      "\n'vllm' answers when 'support' fails or when a request would wait longer than 90s.\n",
+    )
   })
   test('must be allowed by its own name, and its alias with it', async () => {
     const token = async (names: string[]) => (await makeOrganization(app, { models: names })).secret

@@ -24,7 +24,7 @@ import { EngineStatus, engineOf } from '../../views/engine-status.ts'
 import { ModelPlan, modelPlanView } from '../../views/model-plan.ts'
 import { ModelStatus, modelStatusView } from '../../views/model-status.ts'
 import { seconds, viewOf } from '../../views/view-of.ts'
-import { allowedModel, allowedModels, listedModels } from '../../work/allowed-models.ts'
+import { allowedModel, allowedNames, listedModels } from '../../work/allowed-models.ts'
 import { Wait, waitFor } from '../../work/wait-seconds.ts'
 
 const route = routeOf({ tag: 'Models' })
@@ -70,16 +70,16 @@ export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
   route('GET /api/plan', 'user:read', {
     summary: 'Get placement plan',
     description:
-      'Returns what happens if a request for the model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures. Starts nothing. The first question about a model reads the headers of its files.',
+      'Returns what happens if a request for the model comes now: which engines are unloaded, where it is loaded, how long that takes, why, and from which figures; and what the configuration gives the model: other names, fallbacks, adapters, guessed tokens, saved conversations, a schedule. Starts nothing. The first question about a model reads the headers of its files.',
     errorCodes: ['model_not_found'],
     query: Asked,
     response: ModelPlan,
     handle: async ({ query }, exchange) => {
-      const { listed } = allowedModel(query.model, exchange, owners, '/api/model-status')
-      const known = [...allowedModels(exchange, owners), ...listedModels(exchange, owners)]
-      const ids = new Set(known.map(({ id }) => id))
-      const model = owners.registry.find(listed.modelId)!
-      return modelPlanView(await owners.fleet.plan(model), model, id => ids.has(id))
+      const requested = allowedModel(query.model, exchange, owners, '/api/model-status')
+      const names = allowedNames(exchange, owners)
+      const ids = new Set(names.flatMap(({ model, kind, name }) => (kind === 'alias' ? [model.id] : [model.id, name])))
+      const plan = await owners.fleet.plan(owners.registry.find(requested.listed.modelId)!)
+      return modelPlanView(plan, requested, names, id => ids.has(id))
     },
   }),
 ]

@@ -104,6 +104,11 @@ test('a draft model is counted with its weights, and its cache in every slot', a
     const more = (await size(context, draft))! - (await size(context, undefined))!
     expect(more).toBe(16 * MiB + 2 * context * perToken)
   }
+  const { plan } = await planMemory(model(path, { engine: 'llama-server', speculative: draft }), {
+    ...nvidia,
+    slots: 2,
+  })
+  expect(plan.draftBytes).toBe(16 * MiB)
   expect(await size(4096, { tokens: 8 })).toBe(await size(4096, undefined))
   expect(await size(4096, { draft_model: '/no/such.gguf', tokens: 8 })).toBe(await size(4096, undefined))
 })

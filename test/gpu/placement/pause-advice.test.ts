@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { Sizing } from '../../../gpu/engines/gguf/sizing.ts'
 import { pauseAdvice } from '../../../gpu/placement/pause-advice.ts'
 import { GiB } from '../_models.ts'
 
@@ -12,7 +11,7 @@ const device = (id: string, of: object = {}) => ({
   ...of,
 })
 const awaited = (id: string) => device(id, { paused: `${id} is paused.`, neededBytes: GiB })
-const smaller = { context: 8192, parallel: 2 } as Sizing
+const smaller = { context: 8192, parallel: 2 }
 const resume = 'To load it now, use gpu0 again with: infer gpu resume --device gpu0.'
 
 test.each([
@@ -43,4 +42,6 @@ test.each([
     null,
     `${resume} It does not fit on gpu1 and gpu2, with 16.0 GiB for models: a smaller model or quantization would.`,
   ],
-] as const)('%s', (_, devices, layout, expected) => expect(pauseAdvice(devices, layout)).toBe(expected))
+] as const)('%s', async (_, devices, layout, expected) => {
+  expect(await pauseAdvice(devices, () => Promise.resolve(layout))).toBe(expected)
+})
