@@ -234,7 +234,7 @@ export function engineEvents(
       for (const resident of residents.all()) {
         if (!resident.devices.includes(id) || resident.state === 'stopping') continue
         if (!isFatal && resident.leases > 0) resident.draining = 'unload'
-        else residents.stop(resident, `${id} is not used any more: ${reason}`, isFatal)
+        else residents.stopForDevice(resident, `${id} is not used any more: ${reason}`, isFatal)
         reconciler.addIfNeeded(resident.serves)
       }
       reconciler.run()

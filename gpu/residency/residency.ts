@@ -185,7 +185,7 @@ export function openResidency(
         if (!isPaused) continue
         // One that is to be unloaded leaves in any case.
         if (resident.draining !== 'unload') resident.draining = 'pause'
-        if (resident.leases === 0 || atOnce) residents.stop(resident, devicePaused, atOnce)
+        if (resident.leases === 0 || atOnce) residents.stopForDevice(resident, devicePaused, atOnce)
       }
       reconciler.beginAnew()
       for (const state of all.values()) reconciler.addIfNeeded(state)

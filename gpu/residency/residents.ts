@@ -52,6 +52,12 @@ export function openResidents(
     resident.state = 'stopping'
   }
 
+  function stop(resident: Resident | undefined, reason: string, kill = false): void {
+    if (!resident || (resident.state === 'stopping' && !kill)) return
+    leave(resident)
+    effects.stop(resident, reason, kill)
+  }
+
   return {
     /** `ahead`: no request waits for it. */
     start(state: ModelState, where: Chosen, now: number, ahead = false): void {
@@ -66,10 +72,11 @@ export function openResidents(
       const resident = residents.get(engineId)
       if (resident?.state === 'starting' && resident.phase === 'settling') begin(resident)
     },
-    stop(resident: Resident | undefined, reason: string, kill = false): void {
-      if (!resident || (resident.state === 'stopping' && !kill)) return
-      leave(resident)
-      effects.stop(resident, reason, kill)
+    stop,
+    /** Ends an engine whose device may not be used now. Its load ahead was not in vain: it may be repeated. */
+    stopForDevice(resident: Resident, reason: string, kill: boolean): void {
+      if (resident.ahead) resident.serves.wasLoadedAhead = false
+      stop(resident, reason, kill)
     },
     /** Forgets an engine whose process has ended; starting ones may have waited for its memory. */
     remove(resident: Resident): void {

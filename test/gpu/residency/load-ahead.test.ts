@@ -103,8 +103,9 @@ describe('in a fleet', () => {
   const loadMs = 20_000
   function open(gigabytes: number, ids: readonly string[], more: object = {}) {
     const loads: string[] = []
+    const capacities = [gpu('a', gigabytes)]
     const fleet = openVirtualFleet({
-      capacities: [gpu('a', gigabytes)],
+      capacities,
       orderBound: defaultRules.orderBound,
       loadMs,
       started: ({ serves }) => loads.push(`${fleet.now()} ${serves.model.id}`),
@@ -120,6 +121,11 @@ describe('in a fleet', () => {
       loads,
       states,
       live,
+      capacities,
+      pause(isPaused: boolean) {
+        capacities[0] = gpu('a', gigabytes, isPaused ? paused : {})
+        fleet.residency.pausesChanged({ atOnce: false })
+      },
       next: (runs: Record<string, number>) => fleet.residency.upcoming(new Map(Object.entries(runs))),
     }
   }
@@ -151,6 +157,36 @@ describe('in a fleet', () => {
     next({ x: 1 })
     fleet.ask(states[2]!, { serviceMs: 1_000 })
     expect(live()).toEqual(['x ready', 'y stopping', 'z starting'])
+  })
+
+  test.each([
+    ['while it starts', 10_000, 'x starting'],
+    ['when it is ready', 30_000, 'x ready'],
+  ])('one that leaves for a pause %s is loaded ahead again for the same run', (_, at, before) => {
+    const { fleet, loads, live, next, pause } = open(24, ['x'])
+    next({ x: 1 })
+    fleet.at(at, () => {
+      expect(live()).toEqual([before])
+      pause(true)
+    })
+    fleet.at(60_000, () => {
+      expect(live()).toEqual([])
+      pause(false)
+    })
+    fleet.run(100_000)
+    expect(live()).toEqual(['x ready'])
+    expect(loads).toEqual(['0 x', '60000 x'])
+  })
+
+  test('one whose device has a fault is loaded ahead again elsewhere', () => {
+    const { fleet, loads, live, next, capacities } = open(24, ['x'])
+    next({ x: 1 })
+    fleet.run(30_000)
+    capacities.splice(0, 1, gpu('a', 24, { fault: 'It is lost.' }), gpu('b', 24))
+    fleet.residency.deviceFailed('a', 'It is lost.', false)
+    fleet.run(60_000)
+    expect(live()).toEqual(['x ready'])
+    expect(loads).toHaveLength(2)
   })
 
   test('an engine that a run needs next outlives its idle_ttl, until no run needs it', () => {
