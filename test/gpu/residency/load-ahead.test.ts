@@ -122,7 +122,7 @@ describe('in a fleet', () => {
       states,
       live,
       capacities,
-      pause(isPaused: boolean) {
+      pause: (isPaused: boolean): void => {
         capacities[0] = gpu('a', gigabytes, isPaused ? paused : {})
         fleet.residency.pausesChanged({ atOnce: false })
       },
