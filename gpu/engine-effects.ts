@@ -17,7 +17,7 @@ import { splitBytes } from './engines/gguf/card-split.ts'
 import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
-import type { ParkingChoice } from './placement/parking-choice.ts'
+import { type ParkingChoice, parkingText } from './placement/parking-choice.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
@@ -25,7 +25,7 @@ import { type Backend, generates } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { EngineConnections } from './requests/connections.ts'
-import type { Resident } from './residency/model-state.ts'
+import type { ModelState, Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 import { devicePaused } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
@@ -125,7 +125,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       const threads = options.threadsOf(serves.model, resident.devices, engineId)
       const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
       const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
-      const chosen = presetOf(serves.model).parking ? await parking.choose(resident) : noParking
+      const chosen = presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
       if (resident.state === 'stopping') throw new Error('It was stopped before it began.')
       const engine = newEngine(resident, { threads, writes, parking: chosen })
       const placement = options.placementOf(serves.model, resident, resident.devices)
@@ -220,6 +220,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
   const placement = (resident: Resident): EnginePlacement =>
     running.get(resident.engineId)?.placement ?? options.placementOf(resident.serves.model, resident, resident.devices)
 
+  /** What happens to an engine that makes room, in sentences; null before it starts, and if its kind cannot be parked. */
+  function parkingOf({ engineId, serves }: Resident): string | null {
+    const { parking: choice } = running.get(engineId) ?? {}
+    return choice && presetOf(serves.model).parking ? parkingText(choice, serves) : null
+  }
+
   return {
     effects: {
       start: resident => void start(resident),
@@ -245,6 +251,13 @@ export function openEngineEffects(options: EngineEffectOptions) {
     placement,
     /** The threads of an engine that runs; undefined before. */
     threads: (engineId: string) => running.get(engineId)?.threads,
+    parking: parkingOf,
+    /** The same of the engine of a model, or of one that would be started with these bytes; null without `devices` for it. */
+    async plannedParking(state: ModelState, devices: readonly string[], bytes: number): Promise<string | null> {
+      const known = state.residents.map(parkingOf).find(text => text !== null)
+      if (known !== undefined || devices.length === 0 || !presetOf(state.model).parking) return known ?? null
+      return parkingText(await parking.choose(state.model, { devices, bytes }), state)
+    },
     exited,
     /** A request of the engine has ended. */
     used: (resident: Resident) => saves.used(resident.engineId, () => resident.leases === 0),

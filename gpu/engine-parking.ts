@@ -20,11 +20,10 @@ export function openEngineParking(options: {
 }) {
   const { memory, log, events } = options
   return {
-    /** Decides whether an engine that starts is to be parked later, by the size of its files. */
-    async choose(resident: Resident): Promise<ParkingChoice> {
-      const { model } = resident.serves
-      const weights = Math.min(resident.bytes, (await leastBytes({ ...model, memory: undefined })) || resident.bytes)
-      const cards = memory.cardsOf(resident)
+    /** Decides whether an engine of the model with these bytes on these devices can be parked, by the size of its files. */
+    async choose(model: Model, booked: Pick<Resident, 'devices' | 'bytes'>): Promise<ParkingChoice> {
+      const weights = Math.min(booked.bytes, (await leastBytes({ ...model, memory: undefined })) || booked.bytes)
+      const cards = memory.cardsOf(booked)
       const choice = parkingChoice({ model, preset: presetOf(model), cards, weights, budget: options.parkingBudget })
       const cardBytes = options.keptByParked(model)
       return choice.level === null || cardBytes === undefined

@@ -35,7 +35,7 @@ export function copyState(
     runsNext,
   }: {
     memory: Pick<Memory, 'snapshot' | 'left'>
-    engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement'>
+    engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement' | 'parking'>
     pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
     runsNext: RunsNext
@@ -65,6 +65,7 @@ export function copyState(
       leases: resident.leases,
       startedAt: epoch(resident.startedAt),
       lastUsedAt: epoch(resident.lastUsedAt),
+      parking: engines.parking(resident),
       upcoming: upcomingText(runsNext(resident.serves.model.id), resident),
     })),
   }

@@ -296,12 +296,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
     const isNowhere = planned.status === 'refused' || (needed.length === 0 && state.placement.kind !== 'none')
     const placement = live ? engines.placement(live) : isNowhere ? null : placementOf(model, layout, needed)
-    const threads = live ? engines.threads(live.engineId) : threadsOf(model, needed)
     return {
       ...planned,
       advice: await pauseAdvice(planned.devices, ids => placements.layoutOn(model, ids)),
       placement,
-      threads: threads ?? null,
+      threads: (live ? engines.threads(live.engineId) : threadsOf(model, needed)) ?? null,
+      parking: await engines.plannedParking(state, needed, planned.figures.bytes),
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),

@@ -14,6 +14,7 @@ import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder, searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { findCards } from '../../gpu/engines/gguf/find-cards.ts'
+import { parkingBudgetOf } from '../../gpu/fleet-options.ts'
 import { ownCards } from '../../gpu/placement/own-cards.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { missingSandboxPaths, wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
@@ -59,6 +60,7 @@ import {
   remoteServerFacts,
 } from './measure.ts'
 import { checkEngines, checkModelEngines, modelEngines } from './model-engines.ts'
+import { checkParking } from './parking.ts'
 
 export interface DoctorOptions {
   dataDir: string
@@ -103,6 +105,16 @@ export async function* runChecks({
     ['images', async () => checkImageSupport(await imageFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(ownCards((await finding).found, { environment, devices: config.devices }))],
+    [
+      'parking',
+      async () =>
+        checkParking({
+          cards: ownCards((await finding).found, { environment, devices: config.devices }).devices,
+          engines: findEngines(enginePaths),
+          models: config.models,
+          budget: parkingBudgetOf(config.limits, cpuDevice().totalBytes),
+        }),
+    ],
     [
       'GPU use',
       async () => {

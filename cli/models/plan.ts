@@ -66,9 +66,12 @@ function planLines(plan: Plan, paint: Paint): string[] {
   const saved = savedLines(plan)
   const upcoming = plan.upcoming ? [plan.upcoming] : []
   const measured = plan.benchmark === null ? [] : benchmarkLines(plan.benchmark, Date.now() / 1_000)
+  // An older server has none.
+  const parking = plan.parking ? [storedSentence(plan.parking)] : []
   const faint = [
     ...figuresLines(figures),
     ...threads,
+    ...parking,
     ...namesLines(plan),
     ...adapters,
     ...featureLines(plan),

@@ -69,6 +69,8 @@ function modelLines({ id, settings, status, engines }: ModelDetail, paint: Paint
       `${paint.name(engine.id)}  ${engine.state}${where}, ${sizeText(engine.memory_bytes)}, ${engine.busy} of ${engine.slots} slots busy, for ${age}${engine.pid === null ? '' : `, process ${engine.pid}`}`,
     )
     lines.push(`  runs ${printable(engine.placement.detail)}`)
+    // An older server has none.
+    if (engine.parking) lines.push(`  ${storedSentence(engine.parking)}`)
     lines.push(...longerContextLines(engine.placement).map(line => `  ${line}`))
     if (engine.command.length > 0) lines.push(paint.faint(`  ${printable(engine.command.map(shellWord).join(' '))}`))
   }

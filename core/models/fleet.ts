@@ -345,6 +345,8 @@ export interface ResidentSnapshot {
   leases: number
   startedAt: number
   lastUsedAt: number
+  /** What happens to it when another model needs its memory, in sentences; null before it starts, and if its kind cannot be parked. */
+  parking: string | null
   /** What running executions that need its model next mean for it, as a sentence; null if none does. */
   upcoming: string | null
 }

@@ -32,6 +32,11 @@ export interface ModelPlan {
   figures: PlanFigures
   /** Threads of its engine; null if it computes on GPUs alone, or with as many threads as it chooses. */
   threads: ProcessorThreads | null
+  /**
+   * What happens to its engine when another model needs the memory, and why, in sentences; null if it is refused, or its engine
+   * cannot be parked at all.
+   */
+  parking: string | null
   /** What its schedule does now and next. */
   schedule: readonly ScheduledState[]
   /** The newest of the model with its current settings; null before any. */

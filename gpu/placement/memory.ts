@@ -189,7 +189,8 @@ export async function openMemory(options: {
     }))
   }
 
-  const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
+  const cardsOf = (resident: Pick<Resident, 'devices'>): Device[] =>
+    cards.filter(card => resident.devices.includes(card.id))
 
   let changing: Promise<void> | undefined
   await measure()

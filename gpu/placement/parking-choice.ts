@@ -1,9 +1,11 @@
+import { about } from '../../core/jobs/job-progress.ts'
 import { enabledAdapters } from '../../core/models/adapter.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { ParkingLevel, Preset } from '../presets/preset.ts'
-import type { ParkedMemory } from '../residency/model-state.ts'
+import type { ModelState, ParkedMemory } from '../residency/model-state.ts'
+import { pays } from '../residency/parking.ts'
 
 /** Bytes of a card that a parked engine keeps before that was measured: its CUDA context and libraries. */
 const keptBytes = 1.5 * 2 ** 30
@@ -52,4 +54,18 @@ export function parkingChoice({
       `It would use ${formatBytes(hostBytes)} of the main memory; parked engines may use ${formatBytes(budget)} together (limits.parking_memory).`,
     )
   return { level, memory: { hostBytes, cardBytes: keptBytes } }
+}
+
+/** What happens to an idle engine of the model that makes room for another, and why, in sentences. Pure. */
+export function parkingText(choice: ParkingChoice, state: Pick<ModelState, 'durations' | 'parkingFault'>): string {
+  const ends = 'When another model needs its memory, its engine ends.'
+  if (choice.level === null) return `${ends} ${choice.reason}`
+  if (state.parkingFault !== null) return `${ends} ${state.parkingFault}`
+  const { parkMs, wakeMs, loadMs } = state.durations
+  const start = loadMs === null ? '' : `, a start ${about(loadMs)}`
+  const took =
+    parkMs === null || wakeMs === null ? '' : ` Parking took ${about(parkMs)}, waking ${about(wakeMs)}${start}.`
+  if (!pays(state)) return `${ends}${took}`
+  const { hostBytes, cardBytes } = choice.memory
+  return `When another model needs its memory, its engine is parked and keeps ${formatBytes(hostBytes)} of the main memory and ${formatBytes(cardBytes)} of each GPU.${took}`
 }

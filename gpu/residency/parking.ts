@@ -14,7 +14,7 @@ export function parkedBooking({ devices, parking }: Resident): Booking {
 }
 
 /** Whether parking and waking an engine takes less time than a cold start, by what was measured; true before that. */
-export const pays = ({ parkingFault, durations }: ModelState): boolean =>
+export const pays = ({ parkingFault, durations }: Pick<ModelState, 'parkingFault' | 'durations'>): boolean =>
   parkingFault === null &&
   (durations.wakeMs === null ||
     durations.loadMs === null ||

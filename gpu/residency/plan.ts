@@ -41,6 +41,7 @@ export type Plan = Omit<
   | 'leftDevices'
   | 'placement'
   | 'threads'
+  | 'parking'
   | 'schedule'
   | 'benchmark'
   | 'adapters'

@@ -33,6 +33,9 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   busy: integer('How many requests it serves now.'),
   started_at: integer('Unix seconds.'),
   last_used_at: integer('Unix seconds of the last request.'),
+  parking: nullableString(
+    'What happens to it when another model needs the memory, and why, in sentences. Null before it starts, and for kinds of engines that cannot be parked.',
+  ),
   upcoming: nullableString(
     'What running executions of workflows that need its model next mean for it, as a sentence: it is loaded ahead, or kept. Null if none does.',
   ),

@@ -100,6 +100,9 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
     }),
     'Null if it is refused, computes on GPUs alone, or chooses its threads itself.',
   ),
+  parking: nullableString(
+    'What happens to its engine when another model needs the memory, and why, in sentences. Null if it is refused, or its engine cannot be parked at all.',
+  ),
   upcoming: nullableString(
     'What running executions of workflows that need it next mean for it, as a sentence: it is loaded ahead, or kept. Null if none does.',
   ),
@@ -215,6 +218,7 @@ export function modelPlanView(
     adapters: plan.adapters
       .filter(({ id }) => allowed(id))
       .map(({ id, bytes, fault: why }) => ({ model_id: id, bytes, fault: why })),
+    parking: plan.parking,
     upcoming: plan.upcoming,
     fallback: fallback ? { model_id: fallback.modelId, reason: fallback.reason, detail: fallback.detail } : null,
     placement: plan.placement && placementView(plan.placement),

@@ -67,6 +67,10 @@ test.each(['auto', 2] as const)(
     expect((await chat(fleet, a)).failure).toBeUndefined()
     const { pid, command } = engine('a')!
     expect(command.join(' ')).toMatch(/--uds \{?\S+ --enable-sleep-mode/)
+    const says = /its engine is parked and keeps .* of the main memory and 1\.5 GiB of each GPU/
+    expect(engine('a')!.parking).toMatch(says)
+    // Of one that was not started yet.
+    expect((await fleet.plan(b)).parking).toMatch(says)
     expect((await chat(fleet, b)).failure).toBeUndefined()
     expect(engine('a')).toMatchObject({ state: 'parked', pid, devices: ['gpu0', 'cpu'], leases: 0 })
     const answer = await chat(fleet, a)
@@ -83,6 +87,7 @@ test('with parking: off it ends, and listens on a port without the routes that p
   const { fleet, a, b, engine } = await twoModels({ parking: 'off' })
   await chat(fleet, a)
   expect(engine('a')!.command.join(' ')).not.toMatch(/uds|sleep/)
+  expect((await fleet.plan(a)).parking).toMatch(/its engine ends\. It is parked only with 'parking: auto'/)
   await chat(fleet, b)
   expect(engine('a')).toBeUndefined()
 }, 60_000)
@@ -92,6 +97,7 @@ test('an engine that refuses to be parked ends, is started anew, and is not park
   for (const model of [a, b, a, b]) expect((await chat(fleet, model)).failure).toBeUndefined()
   await until(() => engine('a') === undefined)
   // Once for each model.
+  expect((await fleet.plan(a)).parking).toMatch(/its engine ends\. It could not be parked: .*404 at .sleep/)
   expect(log.lines.filter(line => /could not be parked or woken.*404 at .sleep.level=1/.test(line))).toHaveLength(2)
 }, 60_000)
 

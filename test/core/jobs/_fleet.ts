@@ -118,6 +118,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           leases: one.held,
           startedAt: 0,
           lastUsedAt: 0,
+          parking: null,
           upcoming: null,
         })),
         models: Object.fromEntries([...models.keys()].map(modelId => [modelId, warm])),

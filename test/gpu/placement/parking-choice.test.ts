@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
-import { parkingChoice } from '../../../gpu/placement/parking-choice.ts'
+import { parkingChoice, parkingText } from '../../../gpu/placement/parking-choice.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import { noDurations } from '../../../gpu/residency/model-state.ts'
 
 const GiB = 2 ** 30
 const nvidia = { cudaId: '0' }
@@ -45,4 +46,37 @@ test('an engine with adapters is not parked, because it loses them', () => {
   }
   const facts = { model, preset: presetOf(model), cards: [nvidia], weights: GiB, budget: 32 * GiB }
   expect(parkingChoice(facts)).toMatchObject({ level: null, reason: expect.stringMatching(/It has adapters/) })
+})
+
+const parked = { level: 1 as const, memory: { hostBytes: 12 * GiB, cardBytes: 1.5 * GiB } }
+const measured = { loadMs: 20_000, runMs: null, parkMs: 500, wakeMs: 2_000 }
+
+test.each<[name: string, choice: Parameters<typeof parkingText>[0], of: object, says: RegExp]>([
+  [
+    'what it keeps',
+    parked,
+    {},
+    /its engine is parked and keeps 12\.0 GiB of the main memory and 1\.5 GiB of each GPU\.$/,
+  ],
+  [
+    'what was measured',
+    parked,
+    { durations: measured },
+    /Parking took about a second, waking about 2 s, a start about 20 s\.$/,
+  ],
+  [
+    'that a start is faster',
+    parked,
+    { durations: { ...measured, loadMs: 2_400 } },
+    /^When .* its engine ends\. Parking took about a second, waking about 2 s, a start about 2 s\.$/,
+  ],
+  [
+    'that it has failed',
+    parked,
+    { parkingFault: 'It could not be woken.' },
+    /its engine ends\. It could not be woken\.$/,
+  ],
+  ['why it is not parked', { level: null, reason: 'It has adapters.' }, {}, /its engine ends\. It has adapters\.$/],
+])('the text says %s', (_name, choice, of, says) => {
+  expect(parkingText(choice, { durations: noDurations, parkingFault: null, ...of })).toMatch(says)
 })
