@@ -7,7 +7,8 @@ import { type openEngineEffects, savesConversations } from './engine-effects.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
-import type { Resident, RunsNext } from './residency/model-state.ts'
+import type { Booking, Resident, RunsNext } from './residency/model-state.ts'
+import { bookingNow } from './residency/parking.ts'
 
 /** What is known of a model that was not requested yet. */
 export const noActivity: ModelActivity = {
@@ -49,16 +50,14 @@ export function copyState(
     }),
     leftDevices: memory.left(),
     residents: residents.map(resident => ({
+      ...copyBooking(bookingNow(resident)),
       engineId: resident.engineId,
       modelId: resident.serves.model.id,
       adapters: enabledAdapters(resident.serves.model).map(({ id }) => id),
       state: resident.state,
       pid: engines.pid(resident.engineId),
       command: engines.command(resident.engineId),
-      devices: [...resident.devices],
       placement: engines.placement(resident),
-      bytes: resident.bytes,
-      shares: [...resident.shares],
       bookedBytes: resident.bookedBytes,
       usedBytes: resident.usedBytes,
       slots: resident.slots,
@@ -70,6 +69,8 @@ export function copyState(
     })),
   }
 }
+
+const copyBooking = ({ devices, bytes, shares }: Booking) => ({ devices: [...devices], bytes, shares: [...shares] })
 
 /** What the snapshot says where no conversations are saved. */
 const nothingSaved = { conversations: 0, bytes: 0, limitBytes: 0, fault: null }

@@ -7,6 +7,7 @@ import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
 import type { Resident } from '../residency/model-state.ts'
 import { shareOn } from '../residency/occupancy.ts'
+import { bookingNow } from '../residency/parking.ts'
 import type { DeviceCapacity, PlacementRequest } from '../residency/place.ts'
 import { withSharing } from '../residency/shared-memory.ts'
 import { type CardFault, openCardHealth } from './card-health.ts'
@@ -83,7 +84,7 @@ export async function openMemory(options: {
   let closed = false
 
   const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
-  const bookedOn = (id: string) => residentsOn(id).reduce((sum, resident) => sum + shareOn(resident, id), 0)
+  const bookedOn = (id: string) => residents().reduce((sum, resident) => sum + shareOn(bookingNow(resident), id), 0)
   const { foreignOn } = use
 
   async function readCards(): Promise<Discovery> {

@@ -15,7 +15,7 @@ import {
   shortage,
   slotsOf,
 } from './model-state.ts'
-import { pays, placeWaking } from './parking.ts'
+import { bookingNow, pays, placeWaking } from './parking.ts'
 import {
   type DeviceCapacity,
   type Occupant,
@@ -93,7 +93,7 @@ export function nextStep(
   if (served && missing === 0 && !needsReplica(state, demand)) return { do: 'continue' }
 
   // It gives its memory back at this moment, and can be woken then.
-  if (parkedResident(state)?.phase === 'parking') return { do: 'continue' }
+  if ((parkedResident(state)?.phase ?? 'parked') !== 'parked') return { do: 'continue' }
 
   const startCircuit = circuitState(state.failures, now, rules.backoff)
   if (startCircuit !== 'closed')
@@ -244,6 +244,7 @@ export function occupantsOf(
     .map(resident => {
       const { engineId, serves, readyAt, owed, keptUntil } = resident
       const parked = resident.state === 'parked'
+      const booked = bookingNow(resident)
       const reloadMs =
         resident.parking && pays(serves) ? (serves.durations.wakeMs ?? expectedLoadMs(serves)) : expectedLoadMs(serves)
       const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
@@ -252,9 +253,10 @@ export function occupantsOf(
       return {
         engineId,
         modelId: serves.model.id + (serves.retired ? ' (before its change)' : parked ? ' (parked)' : ''),
-        devices: resident.devices,
-        bytes: resident.bytes,
-        shares: resident.shares,
+        devices: booked.devices,
+        bytes: booked.bytes,
+        shares: booked.shares,
+        parkedBytes: resident.parkedBytes,
         busy:
           (resident.state === 'starting' && !isAhead(resident, waits)) ||
           resident.leases > 0 ||

@@ -37,13 +37,15 @@ export interface Resident {
   state: ResidentState
   /**
    * While starting, it waits for evicted engines to end, the card to show free memory, or its own process; while parked, it
-   * is giving its memory back (`parking`) or has done so.
+   * waits for other engines to leave the main memory (`clearing`), is giving its memory back (`parking`), or has done so.
    */
   phase: 'clearing' | 'settling' | 'launching' | 'parking' | 'parked'
   /** What it uses while it is parked; null if it was not started so that it can be. */
   parking: ParkedMemory | null
   /** What is booked while it is not parked, kept while it is. */
   awake: Booking | null
+  /** Bytes of the main memory that it has got by being parked, and keeps until it ends; 0 before. */
+  parkedBytes: number
   /** Its start only wakes it. */
   wakes: boolean
   leases: number
@@ -210,6 +212,7 @@ export function newResident(
     phase: 'launching',
     parking: null,
     awake: null,
+    parkedBytes: 0,
     wakes: false,
     leases: 0,
     alone: false,

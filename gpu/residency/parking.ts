@@ -4,7 +4,16 @@ import { freeOn, shareOn } from './occupancy.ts'
 import type { DeviceCapacity, Occupant, PlacementRequest } from './place.ts'
 
 /** The device whose memory parked engines use. */
-const host = 'cpu'
+export const host = 'cpu'
+
+/**
+ * What is booked for an engine. One that was woken has the main memory of its weights until it ends: vLLM's cache of pinned
+ * memory and SGLang's memory saver give none of it back.
+ */
+export function bookingNow({ devices, bytes, shares, parkedBytes }: Booking & Pick<Resident, 'parkedBytes'>): Booking {
+  if (parkedBytes === 0 || devices.includes(host)) return { devices, bytes, shares }
+  return { devices: [...devices, host], bytes: bytes + parkedBytes, shares: [...shares, parkedBytes] }
+}
 
 /** What is booked for an engine while it is parked: what it keeps of each card, and its weights in the main memory. */
 export function parkedBooking({ devices, parking }: Resident): Booking {
@@ -38,8 +47,8 @@ export const isParkable = (resident: Resident): boolean => {
 
 /**
  * The parked engines that end so that another can be parked, the least recently used first; undefined where there is no room
- * for it. `occupants`: all other engines, in the state after the parking. No card may lack what is booked there, and parked
- * engines use no more than `budget` bytes of the main memory together.
+ * for it. `occupants`: all other engines, in the state after the parking. No card may lack what is booked there, and engines that
+ * are or were parked use no more than `budget` bytes of the main memory together.
  */
 export function parkedInstead(
   resident: Resident,
@@ -56,7 +65,7 @@ export function parkedInstead(
     .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt)
   const ended: string[] = []
   for (let rest = occupants; ; ) {
-    const inUse = rest.reduce((sum, one) => sum + (one.parked ? shareOn(one, host) : 0), 0)
+    const inUse = rest.reduce((sum, { parkedBytes = 0 }) => sum + parkedBytes, 0)
     const fits = used.every(device => freeOn(device, rest) >= shareOn(booked, device.id))
     if (fits && inUse + shareOn(booked, host) <= budget) return ended
     const next = older.shift()

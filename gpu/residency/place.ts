@@ -41,6 +41,8 @@ export interface Occupant {
   pinned: boolean
   /** It serves nobody, and has only the memory that is left to it. */
   parked?: boolean
+  /** Bytes of the main memory that it has got by being parked. */
+  parkedBytes?: number
   /** The other engines of its model have slots for all requests that run: it makes room at once for another model. */
   surplus?: boolean
   /** When its turn began: it was ready. Null while it loads or is reserved. */

@@ -7,7 +7,7 @@ import { loadAhead, waitsForMemory } from './load-ahead.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
-import { isParkable, parkedBooking, parkedInstead } from './parking.ts'
+import { bookingNow, isParkable, parkedBooking, parkedInstead } from './parking.ts'
 import {
   type DeviceCapacity,
   freeBytes,
@@ -128,7 +128,8 @@ export function openReconciler(
     const { evict, wakes } = step
     const reason = `to make room for '${state.model.id}'`
     const woken = wakes === undefined ? undefined : residents.get(wakes)
-    const booked = woken?.awake ?? states.bookingOf(state, step)
+    const awake = woken && { ...woken.awake!, parkedBytes: woken.parkedBytes }
+    const booked = awake ? { ...awake, ...bookingNow(awake) } : states.bookingOf(state, step)
     const leaving = evict.flatMap(id => residents.get(id) ?? []).toSorted((a, b) => b.lastUsedAt - a.lastUsedAt)
     for (const resident of leaving) {
       // Not those that are still to leave.

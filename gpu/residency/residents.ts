@@ -1,5 +1,6 @@
 import { movingAverage } from '../../core/moving-average.ts'
 import { type Booking, type ModelState, newResident, type Resident } from './model-state.ts'
+import { bookingNow, host } from './parking.ts'
 import type { Chosen, DeviceCapacity } from './place.ts'
 import { isOnSameMemory } from './shared-memory.ts'
 
@@ -24,7 +25,7 @@ export function openResidents(
   /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
-      other => leavesMemory(other) && isOnSameMemory(other.devices, resident.devices, capacities()),
+      other => leavesMemory(other) && isOnSameMemory(bookingNow(other).devices, resident.devices, capacities()),
     )
     if (stopping) {
       resident.phase = 'clearing'
@@ -41,10 +42,21 @@ export function openResidents(
     else effects.start(resident)
   }
 
+  /** Parks the engine once those have ended that leave the main memory: together they could use more than there is. */
+  function beginParking(resident: Resident): void {
+    for (const other of residents.values())
+      if (other.state === 'stopping' && bookingNow(other).devices.includes(host)) return
+    resident.phase = 'parking'
+    effects.park?.(resident)
+  }
+
   /** Memory of these devices is free now: engines that have waited for it go on. */
   function released(devices: readonly string[]): void {
     for (const id of devices) endedAt.set(id, effects.now())
-    for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
+    for (const other of residents.values())
+      if (other.phase === 'clearing')
+        if (other.state === 'starting') begin(other)
+        else if (other.state === 'parked') beginParking(other)
   }
 
   /** From here on the engine serves no further request. */
@@ -92,12 +104,13 @@ export function openResidents(
       Object.assign(resident, booked)
       resident.awake = { devices, bytes, shares }
       resident.state = 'parked'
-      resident.phase = 'parking'
+      resident.phase = 'clearing'
+      resident.parkedBytes = resident.parking?.hostBytes ?? 0
       resident.readyAt = null
       resident.owed = 0
       resident.draining = null
       resident.keptUntil = Number.NEGATIVE_INFINITY
-      effects.park?.(resident)
+      beginParking(resident)
     },
     /** A parked engine has given its memory back. */
     parked(resident: Resident): void {
@@ -125,7 +138,7 @@ export function openResidents(
 
 /** Whether memory that is not booked for it any more may still be in use. */
 const leavesMemory = ({ state, phase }: Resident): boolean =>
-  state === 'stopping' || (state === 'parked' && phase === 'parking')
+  state === 'stopping' || (state === 'parked' && phase !== 'parked')
 
 export type Residents = ReturnType<typeof openResidents>
 

@@ -76,7 +76,12 @@ test.each(['auto', 2] as const)(
     const answer = await chat(fleet, a)
     expect(answer.failure).toBeUndefined()
     expect(answer.text).toContain('"content"')
-    expect(engine('a')).toMatchObject({ state: 'ready', pid, devices: ['gpu0'], bytes: 14 * GiB })
+    expect(engine('a')).toMatchObject({
+      state: 'ready',
+      pid,
+      devices: ['gpu0', 'cpu'],
+      shares: [14 * GiB, expect.any(Number)],
+    })
     expect(engine('b')!.state).toBe('parked')
     expect(log.lines.filter(line => /Engine (parked|woken)/.test(line))).toHaveLength(3)
   },

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ModelState } from '../../../gpu/residency/model-state.ts'
 import { bytesOn } from '../../../gpu/residency/occupancy.ts'
+import { bookingNow } from '../../../gpu/residency/parking.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { GiB, modelOf, wantedOf } from '../_models.ts'
 import { openVirtualFleet } from './_virtual-fleet.ts'
@@ -144,7 +145,8 @@ test('with engines that are parked nobody waits for ever, and no memory is booke
           },
           started(resident) {
             if (resident.wakes) woken++
-            const booked = fleet.residency.residents().filter(({ state }) => state !== 'stopping')
+            const there = fleet.residency.residents().filter(({ state }) => state !== 'stopping')
+            const booked = there.map(bookingNow)
             for (const device of free) expect(bytesOn(device, booked as never)).toBeLessThanOrEqual(device.capacity)
             expect(bytesOn(host, booked as never)).toBeLessThanOrEqual(budget)
           },

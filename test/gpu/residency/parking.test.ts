@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
+import { bookingNow } from '../../../gpu/residency/parking.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
@@ -197,8 +198,42 @@ test('of several parked engines the least recently used one ends when their memo
   budget = 19 * GiB
   const { b } = parkedForAnother()
   ask(stateOf('c'))
-  expect(since()).toEqual(['stop e1: the memory for parked engines is needed for another', 'park e2'])
-  expect(b.residents[0]!.state).toBe('parked')
+  // Together they would use more than they may, so the older one ends first.
+  expect(since()).toEqual(['stop e1: the memory for parked engines is needed for another'])
+  expect(b.residents[0]).toMatchObject({ state: 'parked', phase: 'clearing' })
+  residency.exited('e1', '')
+  expect(since()).toEqual(['park e2'])
+  residency.parked('e2', 500, null)
+  expect(since()).toEqual(['start e3 c'])
+})
+
+test('an engine that was woken keeps the main memory until it ends, so another is not parked for lack of it', () => {
+  budget = 19 * GiB
+  const { a, b } = parkedForAnother()
+  const asked = ask(a)
+  expect(since()).toEqual(["stop e2: to make room for 'a'"])
+  residency.exited('e2', '')
+  expect(since()).toEqual(['wake e1'])
+  residency.ready('e1')
+  residency.release(asked.resident!, 10)
+  expect(bookingNow(a.residents[0]!)).toEqual({
+    devices: ['gpu0', 'cpu'],
+    shares: [20 * GiB, 10 * GiB],
+    bytes: 30 * GiB,
+  })
+  // The memory that it has is that of its next parking.
+  ask(b)
+  expect(since()).toEqual(['park e1'])
+})
+
+test('an engine that is unloaded while it waits to be parked is not parked', () => {
+  budget = 19 * GiB
+  const { b } = parkedForAnother()
+  ask(stateOf('c'))
+  residency.unload('b')
+  residency.exited('e1', '')
+  expect(since()).toEqual(['stop e1: the memory for parked engines is needed for another', 'stop e2: unloaded'])
+  expect(b.residents[0]!.state).toBe('stopping')
 })
 
 test('an engine that does not wake is killed, and the model is started anew for those who wait', () => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, ParkedMemory, Resident } from '../../../gpu/residency/model-state.ts'
 import { shareOn } from '../../../gpu/residency/occupancy.ts'
+import { bookingNow } from '../../../gpu/residency/parking.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
@@ -59,6 +60,8 @@ test('in any order of events: memory is never overbooked, no request is interrup
       const served = new Set<Resident>()
       /** Engines that were seen when their memory was booked. */
       const booked = new Set<Resident>()
+      /** Bytes of the main memory of engines that were parked: they keep them until they have ended. */
+      const mainMemory = new Map<Resident, number>()
       /** The devices without what other programs use at the moment. */
       let free = capacities
       const callers = openCallers(() => now)
@@ -69,6 +72,9 @@ test('in any order of events: memory is never overbooked, no request is interrup
           settle: resident => void pending.push({ kind: 'settle', resident }),
           park(resident) {
             expect([gone.has(resident), resident.leases]).toEqual([false, 0])
+            mainMemory.set(resident, resident.parking!.hostBytes)
+            const used = [...mainMemory.values()].reduce((sum, bytes) => sum + bytes, 0)
+            expect(used).toBeLessThanOrEqual(budget)
             pending.push({ kind: 'park', resident })
           },
           unpark: resident => void pending.push({ kind: 'unpark', resident }),
@@ -133,6 +139,7 @@ test('in any order of events: memory is never overbooked, no request is interrup
       }
       const end = (resident: Resident): void => {
         gone.add(resident)
+        mainMemory.delete(resident)
         residency.exited(resident.engineId, 'gone')
       }
       const answer = (which: number, well: number): void => {
@@ -158,12 +165,12 @@ test('in any order of events: memory is never overbooked, no request is interrup
         // Other programs may take memory that is booked already, but no booking is made for what they use.
         const isNew = (id: string): boolean => live.some(one => !booked.has(one) && one.devices.includes(id))
         for (const place of free.filter(({ id }) => isNew(id))) {
-          const on = live.filter(one => one.devices.includes(place.id))
-          expect(on.reduce((sum, one) => sum + shareOn(one, place.id), 0)).toBeLessThanOrEqual(place.capacity)
+          const used = live.reduce((sum, one) => sum + shareOn(bookingNow(one), place.id), 0)
+          expect(used).toBeLessThanOrEqual(place.capacity)
         }
         for (const one of live) booked.add(one)
         const parked = live.filter(({ state }) => state === 'parked')
-        expect(parked.reduce((sum, one) => sum + shareOn(one, 'cpu'), 0)).toBeLessThanOrEqual(budget)
+        expect(live.reduce((sum, one) => sum + shareOn(bookingNow(one), 'cpu'), 0)).toBeLessThanOrEqual(budget)
         for (const { leases, serves } of parked) expect([leases, serves.retired]).toEqual([0, false])
         for (const resident of residency.residents()) {
           expect(resident.leases).toBeGreaterThanOrEqual(0)
