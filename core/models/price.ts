@@ -97,7 +97,7 @@ export type Price = z.output<ReturnType<typeof priceSchema>>
 
 /** Millionths of the currency unit for a million of each measure, as whole numbers. */
 interface Rates {
-  perMillion: readonly (readonly [Measure, number])[]
+  perMillion: readonly { measure: Measure; rate: number }[]
   /** Of input tokens that were in the cache. */
   cached: number
   /** For a million images, the most special first. */
@@ -125,7 +125,7 @@ function ratesOf(price: Price): Rates {
   const special = ({ size, quality }: { size?: unknown; quality?: unknown }) =>
     (size === undefined ? 0 : 2) + (quality === undefined ? 0 : 1)
   rates = {
-    perMillion: all.filter(([, each]) => each > 0),
+    perMillion: all.filter(([, each]) => each > 0).map(([measure, rate]) => ({ measure, rate })),
     cached:
       price.cached_input_per_million_tokens === undefined ? input : rate(price.cached_input_per_million_tokens, 1e6),
     images: [...(price.image_prices ?? []), { price: price.per_image ?? 0 }]
@@ -147,24 +147,34 @@ function imageRate({ images }: Rates, { size, quality }: Partial<PricedImage>): 
   return found?.rate ?? 0
 }
 
+const anyImage: Partial<PricedImage> = {}
+
+/** Calls back with each whole number of what was used, and its rate. */
+function eachAmount(
+  rates: Rates,
+  usage: Usage,
+  image: Partial<PricedImage>,
+  add: (count: number, rate: number) => void,
+): void {
+  const cachedTokens = Math.min(usage.cachedTokens ?? 0, usage.inputTokens)
+  for (const { measure, rate } of rates.perMillion)
+    add(Math.ceil(measure === 'inputTokens' ? usage.inputTokens - cachedTokens : (usage[measure] ?? 0)), rate)
+  if (cachedTokens > 0) add(Math.ceil(cachedTokens), rates.cached)
+  if (usage.images) add(Math.ceil(usage.images), imageRate(rates, image))
+}
+
 /**
  * Returns the cost of a usage in millionths of the currency unit. Computed in whole numbers and rounded up once, so that
  * single tokens do not round to nothing and large sums are exact.
  */
-export function costOf(price: Price, usage: Usage, image: Partial<PricedImage> = {}): number {
+export function costOf(price: Price, usage: Usage, image: Partial<PricedImage> = anyImage): number {
   const rates = ratesOf(price)
-  const cachedTokens = Math.min(usage.cachedTokens ?? 0, usage.inputTokens)
-  const amounts: [count: number, rate: number][] = rates.perMillion.map(([measure, each]) => [
-    measure === 'inputTokens' ? usage.inputTokens - cachedTokens : (usage[measure] ?? 0),
-    each,
-  ])
-  if (cachedTokens > 0) amounts.push([cachedTokens, rates.cached])
-  if (usage.images) amounts.push([usage.images, imageRate(rates, image)])
   let sum = 0
-  for (const [count, each] of amounts) sum += Math.ceil(count) * each
+  // Without a list of the amounts: every request is priced twice.
+  eachAmount(rates, usage, image, (count, rate) => (sum += count * rate))
   if (sum === 0) return 0
   if (sum <= Number.MAX_SAFE_INTEGER) return (sum - (sum % 1e6)) / 1e6 + (sum % 1e6 > 0 ? 1 : 0)
   let exact = 0n
-  for (const [count, each] of amounts) exact += BigInt(Math.ceil(count)) * BigInt(each)
+  eachAmount(rates, usage, image, (count, rate) => (exact += BigInt(count) * BigInt(rate)))
   return Math.min(Number((exact + 999_999n) / 1_000_000n), Number.MAX_SAFE_INTEGER)
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { Failure, type FailureCode, type FailureDetail, type ValidationDetail } from '../failure.ts'
 import { nearest } from '../nearest.ts'
+import { schemaForPresent } from './present-members.ts'
 import { membersAt } from './schema-walk.ts'
 
 type Issue = z.core.$ZodIssue
@@ -36,7 +37,7 @@ const nullRounds = 4
 export function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   let read = value
   for (let round = 1; ; round++) {
-    const { data, error } = schema.safeParse(read)
+    const { data, error } = schemaForPresent(schema, read).safeParse(read)
     if (!error) return data!
     const present = round <= nullRounds ? withoutNulls(read, error.issues) : read
     if (present === read) throw failureOfIssues(error, read, schema)

@@ -18,23 +18,23 @@ export function modelFor({ id: task, title }: TaskName, id: string, catalog: Mod
   throw invalid('model', `The model '${id}' does not exist here.${meant} ${instead}`, 'model_not_found')
 }
 
-/** Whether a request uses a feature, and the field by which it does: that of the same name by default. */
-export type FeatureUse = readonly [isUsed: unknown, feature: Feature, param?: string]
+/**
+ * Throws Failure `unsupported_parameter` if a feature is used that the engine lacks. `param`: the field by which the
+ * request uses it.
+ */
+export type RequireFeature = (isUsed: unknown, feature: Feature, param?: string) => void
 
-/** Throws Failure `unsupported_parameter` for the first feature that is used and that the engine lacks. */
-export function checkFeatures(
-  uses: readonly FeatureUse[],
-  entry: Pick<ModelSetEntry, 'id' | 'engine' | 'traits'>,
-): void {
-  const lacking = uses.find(([isUsed, feature]) => isUsed && !entry.traits.features.has(feature))
-  if (!lacking) return
-  const [, feature, param = feature] = lacking
-  throw invalid(
-    param,
-    `The engine of '${entry.id}' (${entry.engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,
-    'unsupported_parameter',
-  )
-}
+/** Returns the check of the features that a request uses. */
+export const featureCheck =
+  ({ id, engine, traits: { features } }: Pick<ModelSetEntry, 'id' | 'engine' | 'traits'>): RequireFeature =>
+  (isUsed, feature, param = feature) => {
+    if (!isUsed || features.has(feature)) return
+    throw invalid(
+      param,
+      `The engine of '${id}' (${engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,
+      'unsupported_parameter',
+    )
+  }
 
 /** Returns the fields of the raw body that the model's `extra_params` allow in addition to the known fields. */
 export function extraFields(raw: unknown, entry: Pick<ModelSetEntry, 'extraParams'>): Record<string, unknown> {

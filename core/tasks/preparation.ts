@@ -54,15 +54,14 @@ export const prepare = (
   const record = taskRecord(task)
   const prepared = record.prepare(raw, catalog)
   const { contextLength = null, profile } = catalog.get(prepared.modelId) ?? {}
-  const estimated = estimatedInputs(raw as Record<string, unknown>, body.length, profile)
-  const estimate = record.metering.estimate({ ...estimated, contextLength })
-  return {
-    ...prepared,
-    estimate,
-    form: formed && { name: form, request: formed.request, schemas: formed.notes.schemas },
-    ignored: formed?.notes.ignored,
-    bodyHash,
+  const { inputs, length } = estimatedInputs(raw as Record<string, unknown>, body.length, profile)
+  prepared.estimate = record.metering.estimate({ inputs, length, contextLength })
+  prepared.bodyHash = bodyHash
+  if (formed) {
+    prepared.form = { name: form, request: formed.request, schemas: formed.notes.schemas }
+    prepared.ignored = formed.notes.ignored
   }
+  return prepared
 }
 
 /** The same for inputs that are parsed already, such as those of a durable job. */

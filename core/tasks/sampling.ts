@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { invalid } from '../failure.ts'
 import type { Feature } from '../models/model.ts'
 import type { sampling } from '../schemas/sampling.ts'
-import type { FeatureUse } from './catalog.ts'
+import type { RequireFeature } from './catalog.ts'
 
 /** Optional features of engines that choose tokens. */
 export const samplingFeatures: readonly Feature[] = [
@@ -20,16 +20,16 @@ type SampledRequest = { [Name in keyof typeof sampling]?: z.output<(typeof sampl
   n?: number | null | undefined
 }
 
-/** Returns the features that these fields use. */
-export const samplingUses = (request: SampledRequest): FeatureUse[] => [
-  [(request.n ?? 1) > 1, 'n'],
-  [request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias'],
-  [request.presence_penalty, 'penalties', 'presence_penalty'],
-  [request.frequency_penalty, 'penalties', 'frequency_penalty'],
-  [request.top_k != null, 'top_k'],
-  [request.min_p, 'min_p'],
-  [request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty'],
-]
+/** Checks the features that these fields use. */
+export function checkSampling(request: SampledRequest, requireFeature: RequireFeature): void {
+  requireFeature((request.n ?? 1) > 1, 'n')
+  requireFeature(request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias')
+  requireFeature(request.presence_penalty, 'penalties', 'presence_penalty')
+  requireFeature(request.frequency_penalty, 'penalties', 'frequency_penalty')
+  requireFeature(request.top_k != null, 'top_k')
+  requireFeature(request.min_p, 'min_p')
+  requireFeature(request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty')
+}
 
 /** Throws Failure `invalid_value` for options of a stream where none is requested. */
 export function checkStreamOptions({ stream, stream_options }: SampledRequest): void {
@@ -40,7 +40,11 @@ export function checkStreamOptions({ stream, stream_options }: SampledRequest): 
 /** Returns the fields of a request that are set, but for those in `left`, as the body for an engine. */
 export function engineBody(model: string, request: object, left: ReadonlySet<string>): Record<string, unknown> {
   const body: Record<string, unknown> = { model }
-  for (const [name, value] of Object.entries(request)) if (value !== null && !left.has(name)) body[name] = value
+  const fields = request as Record<string, unknown>
+  for (const name of Object.keys(fields)) {
+    const value = fields[name]
+    if (value !== null && value !== undefined && !left.has(name)) body[name] = value
+  }
   return body
 }
 

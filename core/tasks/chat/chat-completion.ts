@@ -5,7 +5,7 @@ import { presentMembers } from '../../members.ts'
 import type { EngineTraits, ModelSet } from '../../models/engine-traits.ts'
 import { ChatRequest, ChatResponse, type ToolSelection, toolSelection } from '../../schemas/chat.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
+import { extraFields, featureCheck, modelFor, type RequireFeature } from '../catalog.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { textMetering } from '../metering.ts'
 import { firstOf, type TaskPrediction } from '../prediction.ts'
@@ -24,7 +24,7 @@ import {
 } from '../protocols/answer.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
-import { checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures, samplingUses } from '../sampling.ts'
+import { checkSampling, checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TaskName, TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
 import { textTask } from '../text-task.ts'
@@ -64,13 +64,15 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
   const parsedRequest = parsed(ChatRequest, raw)
   const entry = modelFor(chatCompletion, parsedRequest.model, catalog)
   const sent = withProfile(parsedRequest, entry.profile)
+  const { tools, tool_choice } = toolSelection(sent)
   const request: PlainRequest = {
     ...sent,
-    ...toolSelection(sent),
+    tools,
+    tool_choice,
     messages: inlineTextFiles(sent.messages, entry.traits.features.has('files')),
   }
   checkTogether(request)
-  checkFeatures(featureUses(request), entry)
+  requireFeatures(request, featureCheck(entry))
   const stream = request.stream === true
   const { messages, images } = markImages(request.messages)
   const body = engineBody(entry.traits.upstreamId, request, kept)
@@ -98,7 +100,7 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
   // Members are added to the body, and none may be there twice.
   else delete body.stream
   if (entry.traits.savesConversations && (raw as { store?: unknown }).store === false) body.store = false
-  Object.assign(body, extraFields(raw, entry))
+  if (entry.extraParams.length > 0) Object.assign(body, extraFields(raw, entry))
   const asStream = stream || !isPlain(request) ? undefined : streamedMembers(entry.traits.streamUsage)
   const cut = request.truncation === 'auto' ? droppableBody({ ...body, messages }, limit ?? null) : undefined
   return {
@@ -161,29 +163,30 @@ function checkTogether(request: PlainRequest): void {
     )
 }
 
-/** Everything that the request may use beyond plain text messages. */
-const featureUses = (request: ChatRequest): FeatureUse[] => [
-  [request.tools?.length, 'tools'],
-  [request.functions?.length, 'tools', 'functions'],
-  [request.response_format?.type === 'json_object', 'json_object', 'response_format'],
-  [request.response_format?.type === 'json_schema', 'json_schema', 'response_format'],
-  [request.logprobs, 'logprobs'],
-  ...samplingUses(request),
-  [request.chat_template_kwargs && Object.keys(request.chat_template_kwargs).length, 'chat_template_kwargs'],
-  ...request.messages.flatMap((message, at) =>
-    Array.isArray(message.content) ? message.content.flatMap((part, place) => partUse(part, at, place)) : [],
-  ),
-]
+/** Checks everything that the request may use beyond plain text messages. */
+function requireFeatures(request: ChatRequest, requireFeature: RequireFeature): void {
+  requireFeature(request.tools?.length, 'tools')
+  requireFeature(request.functions?.length, 'tools', 'functions')
+  requireFeature(request.response_format?.type === 'json_object', 'json_object', 'response_format')
+  requireFeature(request.response_format?.type === 'json_schema', 'json_schema', 'response_format')
+  requireFeature(request.logprobs, 'logprobs')
+  checkSampling(request, requireFeature)
+  const variables = request.chat_template_kwargs
+  requireFeature(variables && Object.keys(variables).length, 'chat_template_kwargs')
+  for (const [at, { content }] of request.messages.entries())
+    if (Array.isArray(content))
+      for (const [place, part] of content.entries())
+        requirePart(part, `messages[${at}].content[${place}]`, requireFeature)
+}
 
 type Part = Extract<NonNullable<ChatRequest['messages'][number]['content']>, unknown[]>[number]
 const partFeatures = { image_url: 'images', input_audio: 'audio', file: 'files' } as const
 
-function partUse(part: Part, at: number, place: number): FeatureUse[] {
+function requirePart(part: Part, param: string, requireFeature: RequireFeature): void {
   // The text of a stored file replaces it.
   const isStored = part.type === 'file' && part.file.file_id !== undefined
-  return part.type in partFeatures && !isStored
-    ? [[true, partFeatures[part.type as keyof typeof partFeatures], `messages[${at}].content[${place}]`]]
-    : []
+  if (part.type in partFeatures && !isStored)
+    requireFeature(true, partFeatures[part.type as keyof typeof partFeatures], param)
 }
 
 /** `$schema` only names the dialect; grammar builders stumble over it. */

@@ -26,6 +26,7 @@ export function markImages(messages: ChatRequest['messages']): {
   images: ImageReference[]
 } {
   const images: ImageReference[] = []
+  if (!messages.some(({ content }) => Array.isArray(content))) return { messages, images }
   let fetched = 0
   function mark(param: string, value: ImageReference['value'], kind?: 'text'): string {
     // Random, so that no text of the caller can contain it.

@@ -2,7 +2,7 @@ import { invalid } from '../../failure.ts'
 import type { ModelSet } from '../../models/engine-traits.ts'
 import { CompletionRequest, CompletionResponse } from '../../schemas/completion.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
+import { extraFields, featureCheck, modelFor, type RequireFeature } from '../catalog.ts'
 import type { ChoiceState, ChunkPiece } from '../chat/chat-chunk.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { textMetering } from '../metering.ts'
@@ -19,7 +19,7 @@ import {
 } from '../protocols/answer.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
-import { checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures, samplingUses } from '../sampling.ts'
+import { checkSampling, checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures } from '../sampling.ts'
 import type { TaskName, TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
 import { textTask } from '../text-task.ts'
@@ -47,7 +47,7 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
   const entry = modelFor(completion, sent.model, catalog)
   const request = entry.profile ? withDefaults(sent, entry.profile, ['reasoning_effort']) : sent
   checkTogether(request)
-  checkFeatures(featureUses(request), entry)
+  requireFeatures(request, featureCheck(entry))
   const { promptLists, upstreamId } = entry.traits
   const stream = request.stream === true
   const prompts = promptsOf(request.prompt)
@@ -109,14 +109,14 @@ function checkTogether(request: CompletionRequest): void {
     throw invalid('best_of', "'best_of' cannot be streamed: which is best is known at the end.")
 }
 
-/** Everything that the request may use beyond continuing a text. */
-const featureUses = (request: CompletionRequest): FeatureUse[] => [
-  [request.echo, 'echo'],
-  [request.suffix, 'suffix'],
-  [(request.best_of ?? 1) > (request.n ?? 1), 'best_of'],
-  [request.logprobs != null, 'logprobs'],
-  ...samplingUses(request),
-]
+/** Checks everything that the request may use beyond continuing a text. */
+function requireFeatures(request: CompletionRequest, requireFeature: RequireFeature): void {
+  requireFeature(request.echo, 'echo')
+  requireFeature(request.suffix, 'suffix')
+  requireFeature((request.best_of ?? 1) > (request.n ?? 1), 'best_of')
+  requireFeature(request.logprobs != null, 'logprobs')
+  checkSampling(request, requireFeature)
+}
 
 /** Shapes the engine's answers, one for each request to it, for the caller. */
 export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): CallerAnswer {

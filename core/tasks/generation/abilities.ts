@@ -1,6 +1,6 @@
 import { invalid } from '../../failure.ts'
 import type { ModelSetEntry } from '../../models/engine-traits.ts'
-import { checkFeatures } from '../catalog.ts'
+import { featureCheck } from '../catalog.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 
 /** The parts of a request that only some engines can do. */
@@ -26,11 +26,7 @@ export function checkAbilities(
       'array_above_max_length',
     )
   const isVariation = images > 0 && prompt === ''
-  checkFeatures(
-    [
-      [background === 'transparent', 'transparent_background', 'background'],
-      [isVariation, 'variations', 'prompt'],
-    ],
-    entry,
-  )
+  const requireFeature = featureCheck(entry)
+  requireFeature(background === 'transparent', 'transparent_background', 'background')
+  requireFeature(isVariation, 'variations', 'prompt')
 }

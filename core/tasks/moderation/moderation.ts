@@ -5,7 +5,7 @@ import type { ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { type ModerationPart, ModerationRequest, ModerationResponse } from '../../schemas/moderation.ts'
 import { isFor } from '../../schemas/task.ts'
-import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { extraFields, featureCheck, modelFor } from '../catalog.ts'
 import { prepareChat } from '../chat/chat-completion.ts'
 import type { CallerAnswer, PreparedRequest } from '../engine-request.ts'
 import { expectedGpuMs, type Metering, textMetering } from '../metering.ts'
@@ -72,7 +72,7 @@ type Asked = Omit<PreparedRequest, 'stream' | 'answerFormat'>
 function askChat(inputs: ModerationPart[][], entry: ModelSetEntry): Asked {
   const [first] = inputs
   const image = first!.findIndex(({ type }) => type === 'image_url')
-  checkFeatures([[image >= 0, 'images', `input[${image}]`]], entry)
+  featureCheck(entry)(image >= 0, 'images', `input[${image}]`)
   const own: ModelSet = new Map([[entry.id, entry]])
   const asked = inputs.map(parts => prepareChat(judgementRequest(parts, entry), own))
   const places = first!.flatMap((part, at) => (part.type === 'image_url' ? [`input[${at}].image_url.url`] : []))

@@ -6,7 +6,7 @@ import { nearest } from '../../nearest.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { defaultSpeechInput, longestSpeechInput, pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import type { Usage } from '../../store/store.ts'
-import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { extraFields, featureCheck, modelFor } from '../catalog.ts'
 import { speechMetering } from '../metering.ts'
 import { firstOf } from '../prediction.ts'
 import { isRepeatableSample } from '../sampling.ts'
@@ -54,7 +54,7 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
   const format = response_format ?? 'mp3'
   if (sample_rate != null && format !== 'pcm')
     throw invalid('sample_rate', "'sample_rate' is for 'response_format': pcm.", 'unsupported_parameter')
-  checkFeatures([[reference_audio != null, 'voice_cloning', 'reference_audio']], entry)
+  featureCheck(entry)(reference_audio != null, 'voice_cloning', 'reference_audio')
   if (reference_audio == null && reference_text != null)
     throw invalid(
       'reference_text',

@@ -3,7 +3,7 @@ import type { Media, MediaInput, MediaSender } from '../../media/media.ts'
 import type { EngineRoute, ModelSet, ModelSetEntry } from '../../models/engine-traits.ts'
 import { parsed } from '../../schemas/issues.ts'
 import { operationOf, type TranscriptionTask } from '../../schemas/task.ts'
-import { checkFeatures, extraFields, type FeatureUse, modelFor } from '../catalog.ts'
+import { extraFields, featureCheck, modelFor } from '../catalog.ts'
 import type { TranscriptionTaskRecord } from '../task.ts'
 import { shortAudioUrl } from '../wav.ts'
 import { requestedLanguage } from './languages.ts'
@@ -115,14 +115,12 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   if (logprobs && format !== 'json')
     throw invalid('include', `'include' works with the response_format json only, not with ${format}.`)
   const speakers = format === 'diarized_json' || request.diarize === true
-  const uses: FeatureUse[] = [
-    [speakers, 'speakers', request.diarize ? 'diarize' : 'response_format'],
-    [request.known_speaker_references?.length, 'speakers', 'known_speaker_references'],
-    [format === 'srt' || format === 'vtt', 'segments', 'response_format'],
-    [words, 'words', 'timestamp_granularities'],
-    [logprobs, 'logprobs', 'include'],
-  ]
-  checkFeatures(uses, entry)
+  const requireFeature = featureCheck(entry)
+  requireFeature(speakers, 'speakers', request.diarize ? 'diarize' : 'response_format')
+  requireFeature(request.known_speaker_references?.length, 'speakers', 'known_speaker_references')
+  requireFeature(format === 'srt' || format === 'vtt', 'segments', 'response_format')
+  requireFeature(words, 'words', 'timestamp_granularities')
+  requireFeature(logprobs, 'logprobs', 'include')
   const language = requestedLanguage(request.language) ?? null
   const stream = request.stream === true && streamedFormats.has(format)
   const engineStreams = stream && entry.traits.features.has('transcription_stream')
