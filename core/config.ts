@@ -112,7 +112,8 @@ export const Limits = section(
       example: 5,
     }),
     parking_memory: Bytes.optional().meta({
-      description: 'Main memory that engines may use together which are or were parked: see `parking` of a model. 0 parks none.',
+      description:
+        'Main memory that engines may use together which are or were parked: see `parking` of a model. 0 parks none.',
       example: '64GiB',
       absent: 'a quarter of the main memory that is free when the server starts',
     }),

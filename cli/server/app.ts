@@ -237,7 +237,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     instructions: config.prompt_rewriting?.instructions,
     used,
   })
-  const expansion = openPromptExpansion({ jobs, admission, rewriting, model: config.prompt_rewriting?.model, log })
+  const { model } = config.prompt_rewriting ?? {}
+  const expansion = openPromptExpansion({ jobs, admission, registry, requesterOf, rewriting, model, log })
   await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet, log })
   const batches = openBatches({

@@ -163,12 +163,12 @@ export function openAdmission(options: {
 
     /**
      * Checks whether one more call may wait for the model. Call it before media are fetched, and after an idempotency
-     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`, and
-     * `quota_exceeded` like `requireBudget`.
+     * key was looked up: a stored reply is returned again however full the queue is. A call with fallbacks need not wait
+     * for the model. Throws Failure `queue_full`, and `quota_exceeded` like `requireBudget`.
      */
-    requireQueueRoom(admitted: Admitted): void {
+    requireQueueRoom(admitted: Admitted, hasFallbacks = false): void {
       requireBudget(admitted)
-      room.queue(admitted.model)
+      if (!hasFallbacks) room.queue(admitted.model)
     },
 
     /**

@@ -1,14 +1,19 @@
 import { AbortSource } from '../abort-source.ts'
-import type { Admission } from '../admission/admission.ts'
+import type { Admission, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import type { NamedWork } from '../models/model-names.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Region } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
 import { deferredUntil, type JobRecord, jobErrorOf, type RowKey } from '../store/store.ts'
 import type { GenerationInputs } from '../tasks/protocols/generation-call.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import { defaultRewriteLength, rewriteEstimate } from '../tasks/rewriting/rewrite-request.ts'
+import type { CallAttempt } from './call.ts'
+import { callFallbacks } from './call-fallbacks.ts'
 import type { Jobs } from './jobs.ts'
-import type { PromptRewriting } from './prompt-rewriting.ts'
+import type { PreparedRewrite, PromptRewriting } from './prompt-rewriting.ts'
 import { decideRetry, pauseMs } from './retry.ts'
 
 /** How many prompts are rewritten at once. */
@@ -22,15 +27,18 @@ const maxGroups = 1_000
  * turns. A prompt that cannot be rewritten fails its job.
  */
 export function openPromptExpansion(dependencies: {
-  jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume'>
-  admission: Pick<Admission, 'admitForJob'>
+  jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume' | 'queueForecast'>
+  admission: Pick<Admission, 'admitForJob' | 'allowed'>
+  registry: Pick<Registry, 'catalog'>
+  /** The token that submitted a job, for the fallbacks of the chat model; undefined if it no longer exists. */
+  requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
   rewriting: PromptRewriting
   /** The chat model that rewrites prompts; undefined if none is configured. */
   model: string | undefined
   log: Log
   now?: () => number
 }) {
-  const { jobs, admission, rewriting, model, log, now = Date.now } = dependencies
+  const { jobs, admission, registry, requesterOf, rewriting, model, log, now = Date.now } = dependencies
   /** By organization, the oldest first. The organization that was served longest ago is the first of the map. */
   const waiting = new Map<string, string[]>()
   const running = new Set<Promise<void>>()
@@ -110,25 +118,42 @@ export function openPromptExpansion(dependencies: {
       )
     const maxLength = Math.max(defaultRewriteLength, prompt.length)
     const estimate = () => rewriteEstimate({ prompt, count: 1, maxLength })
-    const admitted = await admission.admitForJob(job, { task: conversationTask, modelId: model, estimate })
+    const admit = (modelId: string) => admission.admitForJob(job, { task: conversationTask, modelId, estimate })
+    const admitted = await admit(model)
     const { organizationId, id } = job
     const caller = new AbortSource()
     const stop = () => caller.abort(closing.reason)
     closing.addEventListener('abort', stop)
     try {
-      const prepared = await rewriting.prepare({
-        modelId: admitted.requestedModel ?? admitted.model.id,
-        sender: { organizationId, origin: '', jobId: id },
-        caller,
-        prompt,
-        task: taskRecord(job.task),
-        count: 1,
-        maxLength,
-        seed,
+      const prepare = (work?: NamedWork) =>
+        rewriting.prepare({
+          modelId: admitted.requestedModel ?? admitted.model.id,
+          work,
+          sender: { organizationId, origin: '', jobId: id },
+          caller,
+          prompt,
+          task: taskRecord(job.task),
+          count: 1,
+          maxLength,
+          seed,
+        })
+      let last = await prepare()
+      const attemptWith =
+        (one: PreparedRewrite): CallAttempt =>
+        (lease, call) => {
+          last = one
+          return one.attempt(lease, call)
+        }
+      const requester =
+        admitted.model.fallbacks && (await requesterOf(organizationId, job.tokenId, job.region ?? undefined))
+      const substitute = async (work: NamedWork) => ({
+        admitted: await admit(work.modelId),
+        attempt: attemptWith(await prepare(work)),
       })
-      const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, caller }
-      await jobs.calls.run(options, prepared.attempt)
-      return prepared.prompts[0]!
+      const fallbacks = requester && callFallbacks(requester, admitted, substitute, { admission, jobs, registry })
+      const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, caller, fallbacks }
+      await jobs.calls.run(options, attemptWith(last))
+      return last.prompts[0]!
     } finally {
       closing.removeEventListener('abort', stop)
     }

@@ -2,6 +2,7 @@ import type { AbortSource } from '../abort-source.ts'
 import type { Limits } from '../config.ts'
 import { Failure, invalid } from '../failure.ts'
 import type { Media, MediaSender } from '../media/media.ts'
+import { catalogOfWork, type NamedWork } from '../models/model-names.ts'
 import type { Registry } from '../models/registry.ts'
 import { conversationTask } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
@@ -15,7 +16,10 @@ import type { CallAttempt, CallEnd } from './call.ts'
 
 /** A prompt to rewrite, and the chat model that does it. */
 export interface Rewriting extends Omit<RewriteOptions, 'instructions'> {
+  /** The name by which the model was chosen. */
   modelId: string
+  /** Set if another model does it. */
+  work?: NamedWork | undefined
   /** Who sent the prompt: for its image. */
   sender: MediaSender
   caller: AbortSource
@@ -50,8 +54,8 @@ export function openPromptRewriting(dependencies: {
      * Prepares a rewrite and fetches its image. Rejects with Failure: `model_not_found`, `unsupported_task`,
      * `unsupported_parameter` for an image that the model cannot see, or that of the image.
      */
-    async prepare({ modelId, sender, caller, ...options }: Rewriting): Promise<PreparedRewrite> {
-      const catalog = registry.catalog()
+    async prepare({ modelId, work, sender, caller, ...options }: Rewriting): Promise<PreparedRewrite> {
+      const catalog = work ? catalogOfWork(registry.catalog(), work) : registry.catalog()
       const entry = catalog.get(modelId)
       if (options.imageUrl !== undefined && entry && !entry.traits.features.has('images'))
         throw invalid(
@@ -83,10 +87,10 @@ export function openPromptRewriting(dependencies: {
           }
           const shaped = await cpu.shape([answer], answerFormat)
           const { usage } = shaped
-          used(modelId, usage)
+          used(lease.modelId, usage)
           caller.throwIfAborted()
           try {
-            rewrite.prompts = readRewrite(contentOf(shaped.body), { modelId, count, maxLength })
+            rewrite.prompts = readRewrite(contentOf(shaped.body), { modelId: checked.modelId, count, maxLength })
           } catch (thrown) {
             // Another sample may have a prompt.
             return { how: 'retry', failure: Failure.from(thrown) }

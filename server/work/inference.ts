@@ -5,6 +5,7 @@ import { type ChatFormName, formedStream } from '../../core/dialects/chat-forms.
 import { Failure } from '../../core/failure.ts'
 import { ignoredHeader, ignoredText } from '../../core/ignored.ts'
 import type { CallAttempt, CallEnd, RunningCall } from '../../core/jobs/call.ts'
+import { callFallbacks, type OtherModel } from '../../core/jobs/call-fallbacks.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import { catalogOfWork } from '../../core/models/model-names.ts'
 import { conversationTask, type TextTask } from '../../core/schemas/task.ts'
@@ -26,7 +27,6 @@ import { answeredBefore, idempotencyKeyOf, keepAnswer } from '../http/request/id
 import type { Owners } from '../http/request/owners.ts'
 import { preferenceOf } from '../http/request/prefer.ts'
 import type { routeOf } from '../http/request/route.ts'
-import { callFallbacks, type OtherModel } from './call-fallbacks.ts'
 import { StreamRelay } from './relay.ts'
 import { type CallWork, runCall } from './run-call.ts'
 import { answerLater, submitJob } from './submit.ts'
@@ -128,7 +128,7 @@ export async function infer(
   if (before && (await before)) return
   if (admitted.model.fallbacks) {
     const other = otherModel(exchange, admittedCall, { task, body: kept, prepareOptions }, owners)
-    admittedCall.fallbacks = callFallbacks(exchange, admitted, other, owners)
+    admittedCall.fallbacks = callFallbacks(exchange.caller, admitted, other, owners)
   }
   await answer(exchange, checked, admittedCall, owners)
 }
@@ -166,7 +166,7 @@ interface AdmittedCall extends Omit<CallWork, 'stream'> {
 
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
-  if (checked.images) owners.admission.requireQueueRoom(call.admitted)
+  if (checked.images) owners.admission.requireQueueRoom(call.admitted, call.fallbacks !== undefined)
   // Before the call takes a slot that others could use.
   const prepared = checked.images ? await complete(exchange, checked, owners) : checked
   const { stream, form } = prepared

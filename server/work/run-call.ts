@@ -2,6 +2,7 @@ import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CallAttempt, CallEnd, CallFallbacks, RunningCall } from '../../core/jobs/call.ts'
 import type { Lease } from '../../core/models/fleet.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import { noUsage } from '../../core/usage.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
@@ -60,14 +61,13 @@ export async function runCall(
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
     named?.(running.id)
-    const { modelId, requestedModel, fallbackReason } = running
+    const { modelId } = running
     timings.record('queue', modelId, running.queuedMs)
     exchange
       .setHeader('x-job-id', running.id)
       .setHeader('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       .setHeader('x-queue-ms', String(Math.round(running.queuedMs)))
-    if (requestedModel !== null) exchange.setHeader('x-infer-model', modelId)
-    if (fallbackReason !== null) exchange.setHeader('x-infer-fallback', `${requestedModel}; ${fallbackReason}`)
+    nameModel(exchange, running)
     if (running.queuedMs > 0) {
       timings.waited(modelId, running.queuedMs, running.referenceQueuedMs)
       exchange.setHeader('x-reference-queue-ms', String(Math.round(running.referenceQueuedMs)))
@@ -85,6 +85,15 @@ export async function runCall(
     await keepFailure(exchange, failure, jobId)
     throw failure
   }
+}
+
+/** Sets the headers that name the model that answers, where it is not the requested one. */
+export function nameModel(
+  exchange: ClientExchange,
+  { modelId, requestedModel, fallbackReason }: Pick<JobRecord, 'modelId' | 'requestedModel' | 'fallbackReason'>,
+): void {
+  if (requestedModel !== null) exchange.setHeader('x-infer-model', modelId)
+  if (fallbackReason !== null) exchange.setHeader('x-infer-fallback', `${requestedModel}; ${fallbackReason}`)
 }
 
 /** Returns how an attempt ends whose engine has answered nothing. Only a failed engine is replaced by another one. */

@@ -14,7 +14,7 @@ import { audioProtocol } from '../protocols/protocols.ts'
 import { type RunJob, type RunTask, type TaskResult, workOfJob } from '../run-job.ts'
 import { engineWavSamples } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
-import { speechBody, speechUsage } from './speech.ts'
+import { speechBody, speechRecording, speechUsage } from './speech.ts'
 import type { SpeechResult } from './speech-request.ts'
 
 interface SpeechRunnerOptions {
@@ -37,7 +37,7 @@ export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, l
     const prepared = record.prepare(request, catalog)
     const { route, engineFormat, format, characters } = prepared
     await conversion.check(engineFormat, format)
-    const body = await speechBody(prepared, media, sender)
+    const body = speechBody(prepared, await speechRecording(prepared, media, sender))
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
     const spoken = await audioProtocol(route).synthesize(

@@ -89,19 +89,27 @@ export function prepareSpeech(raw: unknown, catalog: ModelSet): PreparedSpeech {
   }
 }
 
-/** Returns the body for the engine, with the recording as a data: URL. Rejects with Failure for unusable audio. */
-export async function speechBody(
-  { body, reference }: Pick<PreparedSpeech, 'body' | 'reference'>,
+/**
+ * Returns the recording of the voice to clone as a data: URL, the same for every engine; undefined without one. Rejects
+ * with Failure for unusable audio.
+ */
+export async function speechRecording(
+  { reference }: Pick<PreparedSpeech, 'reference'>,
   media: Pick<Media, 'samples'>,
   sender: MediaSender,
   inline?: ReadonlyMap<string, MediaInput>,
-): Promise<string> {
-  if (!reference) return body
-  const { value, field } = reference
+): Promise<string | undefined> {
+  if (!reference) return undefined
+  const { value } = reference
   const audio = { field: 'reference_audio', value: inline?.get(value) ?? value, maxSeconds: longestReference }
-  const url = await shortAudioUrl(media, sender, audio)
-  return JSON.stringify({ ...(JSON.parse(body) as object), [field]: url })
+  return await shortAudioUrl(media, sender, audio)
 }
+
+/** Returns the body for the engine, with the recording if there is one. */
+export const speechBody = (
+  { body, reference }: Pick<PreparedSpeech, 'body' | 'reference'>,
+  recording: string | undefined,
+): string => (reference ? JSON.stringify({ ...(JSON.parse(body) as object), [reference.field]: recording }) : body)
 
 /**
  * Returns the inputs to store for a job, from a validated request: its known fields and the extra fields that the

@@ -5,7 +5,7 @@ import type { Registry } from '../../models/registry.ts'
 import type { Preparation } from '../preparation.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { answeredResult, type RunTask, workOfJob } from '../run-job.ts'
-import { jobRequest, transcriptionFields } from './transcription.ts'
+import { jobRequest, speakerFields } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
 /** Runs transcription jobs. Their audio is a stored file of the organization, and the result has the whole transcription. */
@@ -28,9 +28,10 @@ export function openTranscriptionRunner({
     const { seconds } = sound
     if (prepared.ignored.length > 0 && !sound.silent)
       report.log('WARN', ignoredLine(model.id, ignoredText(prepared.ignored)))
+    const fields = [...prepared.fields, ...(await speakerFields(prepared, media, sender))]
     const answer = await audioProtocol(prepared.route).transcribe(
       lease,
-      { path: prepared.route.path, fields: await transcriptionFields(prepared, media, sender) },
+      { path: prepared.route.path, fields },
       sound,
       limits.engine_answer,
       signal,

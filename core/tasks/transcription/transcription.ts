@@ -67,7 +67,7 @@ export interface PreparedTranscription {
   task: TranscriptionTask
   modelId: string
   route: EngineRoute
-  /** Form fields for the engine, without the file. */
+  /** Form fields for the engine, without files. */
   fields: [name: string, value: string][]
   /** The field that names the audio, and its value. The value is not used if the audio is a file of a form. */
   sound: { field: (typeof audioFields)[number]; value: string }
@@ -201,19 +201,19 @@ export function jobRequest(inputs: TranscriptionRequest): TranscriptionRequest {
 /** The field of the recording of a known speaker. */
 export const speakerField = (at: number): string => `known_speaker_references[${at}]`
 
-/** Returns the fields of the form for the engine, with the recordings of known speakers as data: URLs. */
-export async function transcriptionFields(
-  { fields, speakers }: Pick<PreparedTranscription, 'fields' | 'speakers'>,
+/** Returns the recordings of known speakers as fields of the form, the same for every engine: data: URLs. */
+export async function speakerFields(
+  { speakers }: Pick<PreparedTranscription, 'speakers'>,
   media: Pick<Media, 'samples'>,
   sender: MediaSender,
   inline?: ReadonlyMap<string, MediaInput>,
 ): Promise<PreparedTranscription['fields']> {
-  const all = [...fields]
+  const fields: PreparedTranscription['fields'] = []
   for (const [at, value] of speakers.entries()) {
     const audio = { field: speakerField(at), value: inline?.get(value) ?? value, maxSeconds: longestSpeaker }
-    all.push(['known_speaker_references[]', await shortAudioUrl(media, sender, audio)])
+    fields.push(['known_speaker_references[]', await shortAudioUrl(media, sender, audio)])
   }
-  return all
+  return fields
 }
 
 /** Lists become repeated fields, and objects JSON. Absent values are omitted. */

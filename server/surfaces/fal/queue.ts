@@ -12,6 +12,7 @@ import { sendJson } from '../../http/run-route.ts'
 import { findRequest, requestUrls } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
+import { nameModel } from '../../work/run-call.ts'
 import { streamStatus, wantsLogs } from '../../work/stream-status.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { waitForEnd } from '../../work/wait.ts'
@@ -67,6 +68,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
       const waitMs = config.limits.sync_wait
       const startMs = terms.startTimeoutMs ?? slotWaitMs(model)
       const now = hasEnded(job) ? job : await waitForEnd(exchange, job, { waitMs, startMs }, owners)
+      nameModel(exchange, now)
       return hasEnded(now) ? falResult(now, exchange, owners) : unfinished(now, exchange)
     },
   }),

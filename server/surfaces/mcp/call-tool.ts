@@ -1,9 +1,12 @@
+import { isSmallBody } from '../../../core/cpu/small-body.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
-import type { CallEnd } from '../../../core/jobs/call.ts'
-import type { Lease } from '../../../core/models/fleet.ts'
+import type { CallAttempt } from '../../../core/jobs/call.ts'
+import { callFallbacks } from '../../../core/jobs/call-fallbacks.ts'
+import { catalogOfWork } from '../../../core/models/model-names.ts'
 import type { Task, TextTask } from '../../../core/schemas/task.ts'
 import { answerBound } from '../../../core/tasks/answer-bound.ts'
 import { fetchFrom, withImages } from '../../../core/tasks/chat/images.ts'
+import type { PreparedRequest } from '../../../core/tasks/engine-request.ts'
 import { ask } from '../../../core/tasks/protocols/ask.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { scopeRefusal } from '../../http/access/auth.ts'
@@ -14,7 +17,7 @@ import { findWorkflow } from '../../views/workflow-record.ts'
 import { modelsFor } from '../../work/allowed-models.ts'
 import { executionOptionsOf } from '../../work/execution-request.ts'
 import type { InferenceOwners } from '../../work/inference.ts'
-import { endOfFailure } from '../../work/run-call.ts'
+import { endOfFailure, nameModel } from '../../work/run-call.ts'
 import { type SubmitterOwners, submitters } from '../../work/submitters.ts'
 import { failedResult, jobResult, maxAnswerBytes, type ToolResult, valueResult } from './content.ts'
 import { followExecution, followJob } from './follow-work.ts'
@@ -34,35 +37,52 @@ async function runTextCall(
   admission.requireRoom()
   const createdAt = Date.now()
   const body = Buffer.from(JSON.stringify(request))
+  // A large body is transferred to a thread, and a fallback needs it again.
+  const kept = registry.hasFallbacks && !isSmallBody(body) ? Buffer.from(body) : body
   const checked = await cpu.prepare(task, body, registry.catalog(), config.limits, { strict: true })
   const { modelId } = checked
   const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId, estimate: () => checked.estimate! })
-  if (checked.images) admission.requireQueueRoom(admitted)
+  const complete = (one: PreparedRequest) => withImages(one, fetchFrom(media, exchange.sender), cpu)
+  // The caller receives nothing before the whole answer is there.
+  const fallbacks = callFallbacks(
+    exchange.caller,
+    admitted,
+    async work => {
+      const catalog = catalogOfWork(registry.catalog(), work)
+      const other = await cpu.prepare(task, Buffer.from(kept), catalog, config.limits, { strict: true })
+      const estimate = () => other.estimate!
+      const taken = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
+      return { admitted: taken, attempt: attemptWith(await complete(other)) }
+    },
+    { admission, jobs, registry },
+  )
+  if (checked.images) admission.requireQueueRoom(admitted, fallbacks !== undefined)
   // Fetched before the call takes a slot that others could use.
-  const prepared = await withImages(checked, fetchFrom(media, exchange.sender), cpu)
-  exchange.releaseBody()
+  const prepared = await complete(checked)
+  if (!fallbacks) exchange.releaseBody()
   let answer: string | Uint8Array = ''
 
-  async function attempt(lease: Lease): Promise<CallEnd> {
-    const answers: Buffer[] = []
-    try {
-      const maxBytes = answerBound(prepared.answerFormat, config.limits)
-      for (const one of prepared.bodies)
-        answers.push(await ask(lease, prepared.path, one, maxBytes, exchange.abortSource))
-    } catch (thrown) {
-      return endOfFailure(thrown)
+  function attemptWith({ path, bodies, answerFormat }: PreparedRequest): CallAttempt {
+    return async (lease, call) => {
+      const answers: Buffer[] = []
+      try {
+        const maxBytes = answerBound(answerFormat, config.limits)
+        for (const one of bodies) answers.push(await ask(lease, path, one, maxBytes, exchange.abortSource))
+      } catch (thrown) {
+        return endOfFailure(thrown)
+      }
+      const shaped = await cpu.shape(answers, answerFormat)
+      throughput.used(lease.modelId, shaped.usage)
+      exchange.abortSource.throwIfAborted()
+      answer = shaped.body
+      nameModel(exchange, call)
+      return { how: 'completed', usage: shaped.usage }
     }
-    const shaped = await cpu.shape(answers, prepared.answerFormat)
-    throughput.used(lease.modelId, shaped.usage)
-    exchange.abortSource.throwIfAborted()
-    answer = shaped.body
-    return { how: 'completed', usage: shaped.usage }
   }
 
-  const { end } = await jobs.calls.run(
-    { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: exchange.abortSource },
-    attempt,
-  )
+  const call = { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: exchange.abortSource, fallbacks }
+  const { end } = await jobs.calls.run(call, attemptWith(prepared))
+  exchange.releaseBody()
   if (end.how === 'cancelled') throw new Failure('cancelled', 'The request was cancelled.')
   if (answer.length > maxAnswerBytes)
     throw new Failure(

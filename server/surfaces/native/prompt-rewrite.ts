@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../../core/canonical.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
+import type { CallAttempt } from '../../../core/jobs/call.ts'
+import { callFallbacks } from '../../../core/jobs/call-fallbacks.ts'
+import type { PreparedRewrite } from '../../../core/jobs/prompt-rewriting.ts'
+import type { NamedWork } from '../../../core/models/model-names.ts'
 import {
   array,
   integer,
@@ -109,9 +113,15 @@ function rewriterOf({ rewriter_model }: RewriteRequest, { config }: Owners<'conf
   return { modelId, param: rewriter_model === undefined ? null : 'rewriter_model' }
 }
 
-/** Admits the call of the chat model. A refusal names the field that named the model. */
-function admit(exchange: ClientExchange, body: RewriteRequest, owners: Owners<'admission' | 'config'>) {
-  const { modelId, param } = rewriterOf(body, owners)
+/** Admits the call of the chat model, or that of its fallback. A refusal names the field that named the model. */
+function admit(
+  exchange: ClientExchange,
+  body: RewriteRequest,
+  owners: Owners<'admission' | 'config'>,
+  work?: NamedWork,
+) {
+  const { modelId: named, param } = rewriterOf(body, owners)
+  const modelId = work?.modelId ?? named
   try {
     const { prompt, n: count, max_length: maxLength } = body
     const estimate = () => rewriteEstimate({ prompt, count, maxLength })
@@ -127,34 +137,44 @@ async function rewrite(exchange: ClientExchange, body: RewriteRequest, createdAt
   const { prompt, n, style, language, max_length, image_url } = body
   const task = taskOf(exchange, body, owners)
   const admitted = admit(exchange, body, owners)
-  const { id: modelId } = admitted.model
-  if (image_url !== undefined) owners.admission.requireQueueRoom(admitted)
-  const prepared = await owners.rewriting.prepare({
-    modelId,
-    sender: exchange.sender,
-    caller: exchange.abortSource,
-    prompt,
-    task,
-    count: n,
-    maxLength: max_length,
-    style,
-    language,
-    imageUrl: image_url,
-  })
-  const { waitMs } = preferenceOf(exchange.req.headers.prefer)
-  const work = { admitted, createdAt, waitMs, stream: false }
-  let jobId = ''
-  await runCall(
-    exchange,
-    work,
+  const prepare = (work?: NamedWork) =>
+    owners.rewriting.prepare({
+      modelId: admitted.requestedModel ?? admitted.model.id,
+      work,
+      sender: exchange.sender,
+      caller: exchange.abortSource,
+      prompt,
+      task,
+      count: n,
+      maxLength: max_length,
+      style,
+      language,
+      imageUrl: image_url,
+    })
+  let answered: { by: PreparedRewrite; modelId: string; jobId: string } | undefined
+  const attemptWith =
+    (by: PreparedRewrite): CallAttempt =>
     (lease, running) => {
-      jobId = running.id
-      return prepared.attempt(lease, running)
+      answered = { by, modelId: running.modelId, jobId: running.id }
+      return by.attempt(lease, running)
+    }
+  // The caller receives nothing before the prompts are there.
+  const fallbacks = callFallbacks(
+    exchange.caller,
+    admitted,
+    async work => {
+      const taken = admit(exchange, body, owners, work)
+      return { admitted: taken, attempt: attemptWith(await prepare(work)) }
     },
     owners,
   )
-  const [first, ...alternatives] = prepared.prompts
-  const { inputTokens, outputTokens } = prepared.usage
+  if (image_url !== undefined) owners.admission.requireQueueRoom(admitted, fallbacks !== undefined)
+  const prepared = await prepare()
+  const { waitMs } = preferenceOf(exchange.req.headers.prefer)
+  await runCall(exchange, { admitted, createdAt, waitMs, stream: false, fallbacks }, attemptWith(prepared), owners)
+  const { by, modelId, jobId } = answered!
+  const [first, ...alternatives] = by.prompts
+  const { inputTokens, outputTokens } = by.usage
   const answer: z.input<typeof RewrittenPrompt> = {
     original_prompt: prompt,
     rewritten_prompt: first!,

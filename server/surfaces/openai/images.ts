@@ -26,6 +26,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { preferenceOf } from '../../http/request/prefer.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { hasEnded, respondAsync } from '../../views/job-record.ts'
+import { nameModel } from '../../work/run-call.ts'
 import { answerLater } from '../../work/submit.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { failureOf, waitForEnd } from '../../work/wait.ts'
@@ -103,7 +104,11 @@ async function answerImages(to: ImageRoute, exchange: ClientExchange, owners: Im
   if (prefer.later) return answerLater(exchange, job)
   const completed = completedJob(job, model, exchange, prefer.waitMs, owners)
   if (request.stream) await sendImageEvents(exchange, { task: to.task, job, request, completed }, owners)
-  else await sendImages(exchange, await completed, request, owners)
+  else {
+    const ended = await completed
+    nameModel(exchange, ended)
+    await sendImages(exchange, ended, request, owners)
+  }
 }
 
 /** Submits the job. The files of the form are removed once they are stored as files of the job. */

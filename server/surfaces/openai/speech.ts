@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import type { CallEnd } from '../../../core/jobs/call.ts'
+import type { CallAttempt, CallEnd } from '../../../core/jobs/call.ts'
+import { callFallbacks } from '../../../core/jobs/call-fallbacks.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
-import type { Model } from '../../../core/models/model.ts'
+import { catalogOfWork } from '../../../core/models/model-names.ts'
 import { array, namedObject, optionalStringUpTo, string } from '../../../core/schemas/fields.ts'
 import { contentTypeOf, speechForms } from '../../../core/schemas/speech-format.ts'
 import type { Usage } from '../../../core/store/store.ts'
@@ -15,6 +16,7 @@ import {
   prepareSpeech,
   speechBody,
   speech as speechName,
+  speechRecording,
   speechUsage,
 } from '../../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../../core/tasks/speech/speech-request.ts'
@@ -107,14 +109,37 @@ async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners) {
   const admitted = admission.admit(exchange.caller, { kind: 'call', task, modelId, estimate })
   await conversion.check(prepared.engineFormat, prepared.format)
 
-  if (prepared.reference) admission.requireQueueRoom(admitted)
+  const answer: AnswerProgress = { begun: false }
+  let recording: string | undefined
+  const attemptWith =
+    (one: PreparedSpeech): CallAttempt =>
+    lease =>
+      synthesize(exchange, { ...one, body: speechBody(one, recording) }, { lease, answer }, owners)
+  const fallbacks = callFallbacks(
+    exchange.caller,
+    admitted,
+    async work => {
+      if (answer.begun) return undefined
+      const other = prepareSpeech(value, catalogOfWork(registry.catalog(), work))
+      const taken = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
+      await conversion.check(other.engineFormat, other.format)
+      return { admitted: taken, attempt: attemptWith(other) }
+    },
+    owners,
+  )
+  if (prepared.reference) admission.requireQueueRoom(admitted, fallbacks !== undefined)
   // A recording is fetched before the call takes a slot that others could use.
-  const body = await speechBody(prepared, media, exchange.sender, exchange.inline)
-  exchange.releaseBody()
-  const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
-  const attempt = (lease: Lease) => synthesize(exchange, { ...prepared, body }, admitted.model, lease, owners)
+  recording = await speechRecording(prepared, media, exchange.sender, exchange.inline)
+  // A fallback needs the request again.
+  if (!fallbacks) exchange.releaseBody()
   if (await answeredBefore(exchange, owners)) return
-  await runCall(exchange, work, attempt, owners)
+  const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true, fallbacks }
+  await runCall(exchange, work, attemptWith(prepared), owners)
+}
+
+/** The answer to one request. Once the caller has received a byte of it, no other model is asked. */
+interface AnswerProgress {
+  begun: boolean
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
@@ -126,12 +151,10 @@ async function respondLater(exchange: ClientExchange, body: unknown, owners: Spe
 async function synthesize(
   exchange: ClientExchange,
   prepared: PreparedSpeech,
-  model: Model,
-  lease: Lease,
+  { lease, answer }: { lease: Lease; answer: AnswerProgress },
   { config, conversion, throughput }: Owners<'config' | 'conversion' | 'throughput'>,
 ): Promise<CallEnd> {
   const { route, body, format, events, characters } = prepared
-  let begun = false
   let seconds: () => number | undefined = () => undefined
   const usageSoFar = () => speechUsage(characters, seconds())
   try {
@@ -144,7 +167,8 @@ async function synthesize(
     seconds = () => converted.seconds()
     const pieces = await withFirstPiece<Buffer>(converted.audio, () => void converted.audio.destroy())
     exchange.abortSource.throwIfAborted()
-    begun = true
+    answer.begun = true
+    exchange.releaseBody()
     if (events) {
       exchange.head(200, ...eventsHead)
       const outcome: { failure?: Failure } = {}
@@ -162,13 +186,13 @@ async function synthesize(
     // A client that disconnected before the end, or read too slowly, cancels the call: this is not an error.
     if (exchange.abortSource.aborted) throw exchange.abortSource.reason
     const usage = usageSoFar()
-    throughput.used(model.id, usage)
+    throughput.used(lease.modelId, usage)
     return { how: 'completed', usage }
   } catch (thrown) {
     const failure = audioFailure(thrown, exchange.abortSource)
-    const used = begun ? usageSoFar() : noUsage
+    const used = answer.begun ? usageSoFar() : noUsage
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
-    if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
+    if (!answer.begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }
   }
 }

@@ -1,9 +1,11 @@
 import { buffer } from 'node:stream/consumers'
 import { Failure } from '../../../core/failure.ts'
 import { ignoredHeader, ignoredText } from '../../../core/ignored.ts'
-import type { CallEnd } from '../../../core/jobs/call.ts'
+import type { CallAttempt, CallEnd } from '../../../core/jobs/call.ts'
+import { callFallbacks } from '../../../core/jobs/call-fallbacks.ts'
 import type { DecodedAudio } from '../../../core/media/audio-decoder.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
+import { catalogOfWork } from '../../../core/models/model-names.ts'
 import type { TranscriptionTask } from '../../../core/schemas/task.ts'
 import type { Usage } from '../../../core/store/store.ts'
 import { expectedGpuMs } from '../../../core/tasks/metering.ts'
@@ -14,7 +16,7 @@ import { estimateOf } from '../../../core/tasks/registry.ts'
 import {
   type PreparedTranscription,
   prepareTranscription,
-  transcriptionFields,
+  speakerFields,
 } from '../../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
@@ -46,25 +48,27 @@ const eventText = (event: object) => `data: ${JSON.stringify(event)}\n\n`
 const isEventStream = ({ contentType }: EngineStream) => /^text\/event-stream\b/i.test(contentType)
 
 /** What a relayed stream has reported so far. */
-interface Heard {
+interface RelayedText {
   text: string
   usage: Usage
   failure?: Failure
 }
 
 /**
- * Relays the stream of an engine in OpenAI's form, as the engine sends it. Rejects with Failure for what fails before
- * the first event; a later failure is the last event.
+ * Relays the stream of an engine in OpenAI's form, as the engine sends it. Calls `begin` before the first event. Rejects
+ * with Failure for what fails before that; a later failure is the last event.
  */
 async function relayTranscription(
   exchange: ClientExchange,
   stream: EngineStream,
   seconds: number,
+  begin: () => void,
 ): Promise<CallEnd & { how: 'completed' | 'failed' | 'cancelled' }> {
   const audioMs = Math.round(seconds * 1000)
-  const heard: Heard = { text: '', usage: { inputTokens: 0, outputTokens: 0, audioMs } }
+  const heard: RelayedText = { text: '', usage: { inputTokens: 0, outputTokens: 0, audioMs } }
   const pieces = await withFirstPiece(eventsOf(exchange, stream, seconds, heard), () => void stream.bytes.destroy())
   exchange.abortSource.throwIfAborted()
+  begin()
   exchange.head(200, ...eventsHead)
   try {
     await sendPieces(exchange, pieces)
@@ -78,7 +82,7 @@ async function relayTranscription(
   return failure ? { how: 'failed', failure, usage } : { how: 'completed', usage }
 }
 
-async function* eventsOf(exchange: ClientExchange, { bytes }: EngineStream, seconds: number, heard: Heard) {
+async function* eventsOf(exchange: ClientExchange, { bytes }: EngineStream, seconds: number, heard: RelayedText) {
   let begun = false
   let segments = 0
   let whole: { text?: string; logprobs?: object[] } = {}
@@ -171,38 +175,52 @@ async function answerTranscription(task: TranscriptionTask, exchange: ClientExch
   const type = transcriptionType(prepared.answerFormat.format)
   if (await answeredBefore(exchange, owners, type)) return
   const { field, value } = prepared.sound
-  admission.requireQueueRoom(admitted)
+  const hasFallbacks = admitted.model.fallbacks !== undefined
+  admission.requireQueueRoom(admitted, hasFallbacks)
   // Fetched before the call takes a slot that others could use.
   const sound = await media.decodeAudio(exchange.sender, field, body.file ?? exchange.inline.get(value) ?? value)
-  const fields = await fieldsFor(exchange, prepared, sound, owners)
-  exchange.releaseBody()
-  if (prepared.ignored.length > 0 && !sound.silent) exchange.header(ignoredHeader, ignoredText(prepared.ignored))
-  const measured = admission.estimated(admitted, () => ({
+  const recordings = await recordingsOf(exchange, prepared, sound, owners)
+  if (!hasFallbacks) exchange.releaseBody()
+  const estimate = () => ({
     usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
-  }))
+  })
+  const measured = admission.estimated(admitted, estimate)
+  const heard: Heard = { sound, begun: false }
+  const attemptWith = (one: PreparedTranscription): CallAttempt => {
+    const complete = { ...one, fields: [...one.fields, ...recordings] }
+    return (lease, { id }) => attempt(exchange, complete, heard, { lease, id }, owners)
+  }
+  // The decoded audio is the same for every model.
+  const fallbacks = callFallbacks(
+    exchange.caller,
+    admitted,
+    async work => {
+      if (heard.begun) return undefined
+      const other = prepareTranscription(task, body.value, catalogOfWork(registry.catalog(), work))
+      const taken = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
+      return { admitted: taken, attempt: attemptWith(other) }
+    },
+    owners,
+  )
   try {
     const { stream } = prepared
-    await runCall(
-      exchange,
-      { admitted: measured, createdAt, waitMs: prefer.waitMs, stream, withoutEngine: sound.silent },
-      (lease, { id }) => attempt(exchange, { ...prepared, fields }, sound, { lease, id }, owners),
-      owners,
-    )
+    const work = { admitted: measured, createdAt, waitMs: prefer.waitMs, stream, withoutEngine: sound.silent }
+    await runCall(exchange, { ...work, fallbacks }, attemptWith(prepared), owners)
   } finally {
     // Not awaited: nobody needs to wait until the decoded audio is deleted.
     void sound[Symbol.asyncDispose]()
   }
 }
 
-/** Resolves with the fields for the engine. If that fails, the decoded audio is removed. */
-async function fieldsFor(
+/** Resolves with the recordings of known speakers, as fields. If that fails, the decoded audio is removed. */
+async function recordingsOf(
   exchange: ClientExchange,
   prepared: PreparedTranscription,
   sound: DecodedAudio,
   { media }: Owners<'media'>,
 ): Promise<PreparedTranscription['fields']> {
   try {
-    return await transcriptionFields(prepared, media, exchange.sender, exchange.inline)
+    return await speakerFields(prepared, media, exchange.sender, exchange.inline)
   } catch (thrown) {
     await sound[Symbol.asyncDispose]()
     throw thrown
@@ -221,14 +239,26 @@ async function respondLater(
   answerLater(exchange, job)
 }
 
+/** The decoded audio of a request. Once the caller has received a byte of the answer, no other model is asked. */
+interface Heard {
+  sound: DecodedAudio
+  begun: boolean
+}
+
 async function attempt(
   exchange: ClientExchange,
   prepared: PreparedTranscription,
-  sound: DecodedAudio,
+  heard: Heard,
   { lease, id }: { lease: Lease; id: string },
   { config, cpu, throughput }: Owners<'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   let answer: Buffer
+  const { sound } = heard
+  const begin = () => {
+    heard.begun = true
+    exchange.releaseBody()
+    if (prepared.ignored.length > 0 && !sound.silent) exchange.header(ignoredHeader, ignoredText(prepared.ignored))
+  }
   const protocol = audioProtocol(prepared.route)
   const request = { path: prepared.route.path, fields: prepared.fields }
   const sending = [lease, request, sound, config.limits.engine_answer, exchange.abortSource] as const
@@ -236,7 +266,7 @@ async function attempt(
     if (prepared.engineStreams && !sound.silent) {
       const stream = await protocol.transcribeStream(...sending)
       if (isEventStream(stream)) {
-        const end = await relayTranscription(exchange, stream, sound.seconds)
+        const end = await relayTranscription(exchange, stream, sound.seconds, begin)
         if (end.how === 'completed') throughput.used(lease.modelId, end.usage)
         return end
       }
@@ -252,6 +282,7 @@ async function attempt(
   throughput.used(lease.modelId, usage)
   // A call that was cancelled while its answer was reshaped has been answered.
   exchange.abortSource.throwIfAborted()
+  begin()
   if (prepared.stream) sendWhole(exchange, JSON.parse(textOf(body)) as Parameters<typeof sendWhole>[1])
   else {
     await keepAnswer(exchange, body, id)

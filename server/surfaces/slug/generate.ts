@@ -14,6 +14,7 @@ import { preferenceOf } from '../../http/request/prefer.ts'
 import { errorType, generationErrorBody, requestUrls } from '../../views/generation-request.ts'
 import { hasEnded } from '../../views/job-record.ts'
 import { jobTermsOf } from '../../work/job-terms.ts'
+import { nameModel } from '../../work/run-call.ts'
 import { submitAspectRatios } from '../../work/submit-aspect-ratios.ts'
 import { type SubmitOwners, submitGeneration } from '../../work/submit-generation.ts'
 import { failureOf, waitForEnd } from '../../work/wait.ts'
@@ -33,6 +34,7 @@ async function answerInSync(
     ? job
     : await waitForEnd(exchange, job, { waitMs: Math.min(waitMs, maxWaitMs), startMs: slotWaitMs(model) }, owners)
   const request_id = queueIdOf(ended.id)
+  nameModel(exchange, ended)
   if (ended.status === 'completed') return requestAnswer(ended, exchange, owners, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished

@@ -1,10 +1,10 @@
-import type { Admitted } from '../../core/admission/admission.ts'
-import { Failure } from '../../core/failure.ts'
-import type { CallAttempt, CallFallbacks } from '../../core/jobs/call.ts'
-import { fallbackReason, isFor } from '../../core/models/fallbacks.ts'
-import type { NamedWork } from '../../core/models/model-names.ts'
-import type { ClientExchange } from '../http/request/exchange.ts'
-import type { Owners } from '../http/request/owners.ts'
+import type { Admission, Admitted, Requester } from '../admission/admission.ts'
+import { Failure } from '../failure.ts'
+import { fallbackReason, isFor } from '../models/fallbacks.ts'
+import type { NamedWork } from '../models/model-names.ts'
+import type { Registry } from '../models/registry.ts'
+import type { CallAttempt, CallFallbacks } from './call.ts'
+import type { QueueForecast } from './job-facts.ts'
 
 /**
  * Prepares and admits a call for another model. Undefined once the answer has begun. Rejects with
@@ -13,17 +13,25 @@ import type { Owners } from '../http/request/owners.ts'
 export type OtherModel = (work: NamedWork) => Promise<{ admitted: Admitted; attempt: CallAttempt } | undefined>
 
 /**
- * Returns the fallbacks of an admitted call that its caller may use; undefined without any. A fallback that cannot do the
+ * Returns the fallbacks of an admitted call that its requester may use; undefined without any. A fallback that cannot do the
  * work, such as one without a feature that the request uses, is passed over.
  */
 export function callFallbacks(
-  { caller }: ClientExchange,
+  requester: Requester,
   { model, requestedModel }: Admitted,
   prepare: OtherModel,
-  { admission, jobs, registry }: Owners<'admission' | 'jobs' | 'registry'>,
+  {
+    admission,
+    jobs,
+    registry,
+  }: {
+    admission: Pick<Admission, 'allowed'>
+    jobs: { queueForecast: (modelId: string) => QueueForecast }
+    registry: Pick<Registry, 'catalog'>
+  },
 ): CallFallbacks | undefined {
   let left = (model.fallbacks ?? []).filter(
-    one => admission.allowed(caller, one.model) && registry.catalog().has(one.model),
+    one => admission.allowed(requester, one.model) && registry.catalog().has(one.model),
   )
   if (left.length === 0) return undefined
   return {
