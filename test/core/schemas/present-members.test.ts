@@ -54,7 +54,7 @@ test('a bounded number of sets of members is remembered', () => {
   const made = Array.from({ length: 200 }, (_, at) =>
     schemaForPresent(
       schema,
-      Object.fromEntries([...at.toString(2)].map((bit, place) => [`member${place}${bit === '1' ? '' : '-'}`, 1])),
+      Object.fromEntries(Array.from(at.toString(2), (bit, place) => [`member${place}${bit === '1' ? '' : '-'}`, 1])),
     ),
   )
   const reduced = new Set(made.filter(one => one !== schema))
