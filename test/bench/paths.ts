@@ -10,11 +10,15 @@ import { closeBench, cpuOf, folder, limitedToken, median, openBench, rssOf, star
 /**
  * Measures large requests and many idle streams through infer and through the minimal proxy of `gateway.ts`, in
  * alternation: processor time of a request, and how long `/livez` waits meanwhile. Prints one line for each path. Run:
- * `npx node test/bench/paths.ts [rounds] [streams]` after `npm run build`.
+ * `npx node test/bench/paths.ts [rounds] [streams]` after `npm run build`;
+ * with 0 rounds only the streams. A stream needs two open files of infer: see `ulimit -n`.
  */
-const [rounds = 7, streams = 10_000] = process.argv.slice(2).map(Number)
+const [rounds = 7, streams = 9_500] = process.argv.slice(2).map(Number)
 const perRound = 40
 const atOnce = 4
+/** Streams of one model, and as many models as the streams need. */
+const perModel = 4_096
+const models = Array.from({ length: Math.ceil(streams / perModel) }, (_, at) => (at === 0 ? 'bench' : `bench-${at}`))
 
 const chat = (content: unknown, more: object = {}) =>
   JSON.stringify({ model: 'bench', messages: [{ role: 'user', content }], max_tokens: 64, ...more })
@@ -101,11 +105,13 @@ async function longestWait(server: Server, path: string, body: string): Promise<
 
 /** Opens streams that say one token and then nothing. Resolves when each has its token. */
 async function openStreams({ port, prefix, token }: Server, count: number): Promise<Socket[]> {
-  const body = chat('stay silent', { stream: true })
-  const head = `POST ${prefix}/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  const headOf = (body: string) =>
+    `POST ${prefix}/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
   const sockets: Socket[] = []
   const one = () =>
     new Promise<void>((resolve, reject) => {
+      const model = models[sockets.length % models.length]
+      const head = headOf(chat('stay silent', { stream: true, model }))
       const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(head))
       sockets.push(socket)
       let text = ''
@@ -124,34 +130,19 @@ try {
   const config = join(folder, 'paths.yaml')
   writeFileSync(
     config,
-    `models: [{id: bench, engine: remote, url: 'http://127.0.0.1:${enginePort}/v1', concurrency: ${streams + 64}, tasks: [std/chat-completion, std/embeddings]}]\n`,
+    `models:\n${models.map(id => `  - {id: ${id}, engine: remote, url: 'http://127.0.0.1:${enginePort}/v1', concurrency: ${perModel}, tasks: [std/chat-completion, std/embeddings]}\n`).join('')}`,
   )
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
   const before = ['--max-semi-space-size=8', 'dist/main.cjs']
-  const { pid, match } = await start(
-    '/bin/sh',
-    [
-      '-c',
-      'ulimit -n 65536; exec "$@"',
-      'infer',
-      process.execPath,
-      ...before,
-      'serve',
-      '--config',
-      config,
-      '--listen',
-      '127.0.0.1:0',
-    ],
-    /(http:\/\/127\.0\.0\.1:\d+)/,
-    env,
-  )
+  const args = [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0']
+  const { pid, match } = await start(process.execPath, args, /(http:\/\/127\.0\.0\.1:\d+)/, env)
   const port = Number(new URL(match[1]!).port)
   const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
   const token = await limitedToken(port, root, process.execPath, before, env)
   const infer: Server = { pid, port, prefix: '/std/v1', token }
   const bare: Server = { pid: proxy.pid, port: Number(proxy.match[1]), prefix: '/v1', token: '-' }
 
-  for (const [name, [path, body]] of Object.entries(paths)) {
+  for (const [name, [path, body]] of rounds > 0 ? Object.entries(paths) : []) {
     const found: { infer: number; bare: number; longest: number }[] = []
     for (let at = -2; at < rounds; at++) {
       const [own, other] = [await costOf(infer, `/${path}`, body), await costOf(bare, `/${path}`, body)]
