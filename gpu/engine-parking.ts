@@ -42,7 +42,7 @@ export function openEngineParking(options: {
       try {
         const { engine, parking } = running!
         const { sendParking } = await import('./requests/parking.ts')
-        const calls = presetOf(serves.model).parking![parking.level!][direction]
+        const calls = presetOf(serves.model).parking![parking.level!]![direction]
         await sendParking(engine.endpoint()!, engine.options.headers, calls)
         const ms = Math.round(performance.now() - startedAt)
         memory.ended(resident)

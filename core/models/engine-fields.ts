@@ -81,7 +81,7 @@ export const residencyFields = {
     .optional()
     .meta({
       description:
-        'Whether an idle engine of vllm keeps its weights in the main memory when another model needs its GPU, and is woken instead of started anew. 2 drops the weights too, and reads them again. `auto` is 1 on GPUs of NVIDIA, where the main memory has room.',
+        'Whether an idle engine of vllm or sglang keeps its weights in the main memory when another model needs its GPU, and is woken instead of started anew. 2 (vllm only) drops the weights too, and reads them again. `auto` is 1 on GPUs of NVIDIA, where the main memory has room.',
       example: 'auto',
       with: { id: 'qwen3-8b', engine: 'vllm', source: '/models/qwen3-8b' },
       absent: 'off',

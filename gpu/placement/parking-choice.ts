@@ -3,7 +3,8 @@ import { enabledAdapters } from '../../core/models/adapter.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
-import type { ParkingLevel, Preset } from '../presets/preset.ts'
+import type { ParkingLevel } from '../presets/parking-way.ts'
+import type { Preset } from '../presets/preset.ts'
 import type { ModelState, ParkedMemory } from '../residency/model-state.ts'
 import { pays } from '../residency/parking.ts'
 
@@ -11,8 +12,6 @@ import { pays } from '../residency/parking.ts'
 const keptBytes = 1.5 * 2 ** 30
 /** Bytes of the main memory for what an engine keeps without its weights. */
 const bufferBytes = 2 ** 29
-/** Blocks of pinned memory are rounded up to powers of two, a third on average. */
-const pinnedFactor = 4 / 3
 
 /** `level` null: it is not parked, for this reason, a sentence. */
 export type ParkingChoice = { level: ParkingLevel; memory: ParkedMemory } | { level: null; reason: string }
@@ -48,7 +47,10 @@ export function parkingChoice({
     return no("By itself only on GPUs of NVIDIA. Set 'parking: 1' to try it on others.")
   if (parking === 'auto' && replicas.min > 0) return no('It is kept loaded (replicas.min).')
   const level = parking === 'auto' ? 1 : parking
-  const hostBytes = Math.round(level === 1 ? weights * pinnedFactor : bufferBytes)
+  const way = preset.parking[level]
+  if (!way) return no(`The engine '${preset.name}' cannot be parked with 'parking: ${level}'.`)
+  const { hostFactor } = way
+  const hostBytes = hostFactor === undefined ? bufferBytes : Math.round(weights * hostFactor)
   if (hostBytes > budget)
     return no(
       `It would use ${formatBytes(hostBytes)} of the main memory; parked engines may use ${formatBytes(budget)} together (limits.parking_memory).`,

@@ -9,6 +9,7 @@ import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
 import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
+import type { ParkingLevel, ParkingWay } from './parking-way.ts'
 
 export interface LaunchFacts {
   slots: number
@@ -31,15 +32,6 @@ export interface LaunchFacts {
   conversations?: string | undefined
   /** How it is to be parked; absent if it is not. */
   parking?: ParkingLevel | undefined
-}
-
-/** What a parked engine does with its weights: 1 keeps them in the main memory, 2 reads them again when it is woken. */
-export type ParkingLevel = 1 | 2
-
-/** A request that parks or wakes an engine. */
-export interface ParkingCall {
-  path: string
-  body?: object
 }
 
 export interface Backend {
@@ -137,8 +129,8 @@ export interface Preset {
   slots: number
   /** `facts`: of a launch, if it depends on that. */
   channel(model: Model, facts?: LaunchFacts): 'port' | 'socket'
-  /** The requests that park a running engine and wake it, in their order; absent if it cannot be parked. */
-  parking?: Readonly<Record<ParkingLevel, { park: readonly ParkingCall[]; wake: readonly ParkingCall[] }>>
+  /** How it is parked, by what it does with its weights; absent if it cannot be. */
+  parking?: Readonly<Partial<Record<ParkingLevel, ParkingWay>>>
   /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
     /** Default level. */

@@ -26,6 +26,11 @@ function staticShare({ bytes, gpus, memoryShare, freeShare, plan }: LaunchFacts)
   return memoryOption(share * (bytes > runtime ? 1 - runtime / bytes : 1), gpus, 0.9)
 }
 
+/** What its memory saver gives back. Not the CUDA graphs: with several cards their replay may hang after that. */
+const savedTags = ['kv_cache', 'weights']
+/** Seconds for which parking waits for a request that was aborted and still runs. */
+const idleSeconds = 20
+
 /** A colon in its name would divide it from that of an adapter. */
 const servedName = (model: Model): string => upstreamId(model).replaceAll(':', '-')
 
@@ -42,20 +47,34 @@ function adapterOptions(model: Model, plan: MemoryPlan | undefined): string[] {
 }
 
 /**
- * SGLang. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
+ * SGLang. It is parked by its memory saver, whose routes need an idle engine: a request that still runs ends the process, so
+ * the cache is emptied first, which waits for it; so does waking what is not parked. `/health` answers 503 until it has warmed up; `/v1/models` answers too early. Rerankers answer logits. It takes
  * its key only as an argument, so it has none and listens on this machine only. Tried with 0.5.23 on the processor: chat
- * and completion; embeddings, reranking and transcription by its sources.
+ * and completion; embeddings, reranking, transcription and parking by its sources.
  */
 export const sglang = definePreset({
   name: 'sglang',
   runsOn: 'gpu',
   leastShare,
   installation: { program: 'sglang', advice: 'Install it with: infer engine setup sglang' },
-  configurationFault: model =>
-    generates(model) && pools(model)
-      ? 'one process does either chat and completion, or embeddings and reranking. Write two models.'
-      : undefined,
+  configurationFault(model) {
+    if (generates(model) && pools(model))
+      return 'one process does either chat and completion, or embeddings and reranking. Write two models.'
+    // Read into the running engine, quantized weights may be packed a second time.
+    return model.parking === 2 ? "it keeps its weights while it is parked. Write 'parking: 1'." : undefined
+  },
+  settings: ['parking'],
   slots: 128,
+  parking: {
+    1: {
+      park: [
+        { path: `/flush_cache?timeout=${idleSeconds}` },
+        { path: '/release_memory_occupation', body: { tags: savedTags } },
+      ],
+      wake: [{ path: '/resume_memory_occupation', body: { tags: savedTags } }],
+      hostFactor: 9 / 8,
+    },
+  },
   command: (model, facts) => [
     ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
     [
@@ -66,6 +85,7 @@ export const sglang = definePreset({
     ],
     pipelineOption('--pp-size', facts.plan),
     facts.gpus > 0 ? [] : ['--device', 'cpu'],
+    facts.parking ? ['--enable-memory-saver', '--enable-weights-cpu-backup'] : [],
     unlessGiven(model, '--mem-fraction-static', staticShare(facts)),
     ['--max-running-requests', String(facts.slots)],
     unlessGiven(model, '--context-length', model.context_length ?? facts.plan?.paged?.maxLength),

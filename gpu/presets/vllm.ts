@@ -26,7 +26,8 @@ export const vllm = definePreset({
   // The routes that park it need no key and can do more, so no other program may reach them.
   channel: (_model, facts) => (facts?.parking ? 'socket' : 'port'),
   parking: {
-    1: { park: [{ path: '/sleep?level=1' }], wake: [{ path: '/wake_up' }] },
+    // Blocks of pinned memory are rounded up to powers of two, a third on average.
+    1: { park: [{ path: '/sleep?level=1' }], wake: [{ path: '/wake_up' }], hostFactor: 4 / 3 },
     2: {
       park: [{ path: '/sleep?level=2' }],
       wake: [

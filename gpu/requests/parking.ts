@@ -1,6 +1,6 @@
 import { Client } from 'undici'
 import type { Endpoint } from '../launcher/launcher.ts'
-import type { ParkingCall } from '../presets/preset.ts'
+import type { ParkingCall } from '../presets/parking-way.ts'
 
 /** Milliseconds that one request may take: 140 GB are copied in this time at 2.5 GB a second. */
 const patienceMs = 60_000

@@ -30,11 +30,11 @@ const card: DeviceSource = {
   cpu,
 }
 
-/** Two models of vLLM, of which one fits on the card beside what the other keeps. The program is the fake engine. */
-async function twoModels(of: object = {}) {
+/** Two models, of which one fits on the card beside what the other keeps. The program of their engine is the fake one. */
+async function twoModels({ name = 'vllm', ...of }: { name?: string; [field: string]: unknown } = {}) {
   const folder = temporary()
-  const program = join(folder, 'vllm')
-  writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${fakeEngine} --as vllm "$@"\n`)
+  const program = join(folder, name)
+  writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${fakeEngine} --as ${name} "$@"\n`)
   chmodSync(program, 0o755)
   const source = join(folder, 'model')
   mkdirSync(source)
@@ -42,7 +42,7 @@ async function twoModels(of: object = {}) {
   const models = ['a', 'b'].map(id =>
     Model.parse({
       id,
-      engine: 'vllm',
+      engine: name,
       source,
       memory: '14GiB',
       concurrency: 2,
@@ -60,13 +60,17 @@ async function twoModels(of: object = {}) {
   return { ...opened, a: models[0]!, b: models[1]!, engine }
 }
 
-test.each(['auto', 2] as const)(
-  'a vLLM engine that makes room is parked and woken (parking: %s)',
-  async parking => {
-    const { fleet, a, b, engine, log } = await twoModels({ parking })
+test.each([
+  ['vllm', 'auto', /--uds \{?\S+ --enable-sleep-mode/],
+  ['vllm', 2, /--uds \{?\S+ --enable-sleep-mode/],
+  ['sglang', 'auto', /--host 127\.0\.0\.1 .*--enable-memory-saver --enable-weights-cpu-backup/],
+] as const)(
+  'an engine of %s that makes room is parked and woken (parking: %s)',
+  async (name, parking, options) => {
+    const { fleet, a, b, engine, log } = await twoModels({ name, parking })
     expect((await chat(fleet, a)).failure).toBeUndefined()
     const { pid, command } = engine('a')!
-    expect(command.join(' ')).toMatch(/--uds \{?\S+ --enable-sleep-mode/)
+    expect(command.join(' ')).toMatch(options)
     const says = /its engine is parked and keeps .* of the main memory and 1\.5 GiB of each GPU/
     expect(engine('a')!.parking).toMatch(says)
     // Of one that was not started yet.

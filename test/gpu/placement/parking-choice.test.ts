@@ -11,6 +11,7 @@ test.each<[name: string, model: object, of: object, expected: number | RegExp]>(
   ['vLLM on an NVIDIA GPU keeps its weights', {}, {}, 1],
   ['not without a setting', { parking: undefined }, {}, /only with 'parking: auto'/],
   ['level 2 by its setting, with little main memory', { parking: 2 }, { budget: GiB }, 2],
+  ['SGLang keeps its weights too', { engine: 'sglang' }, { budget: 11 * GiB }, 1],
   ['another engine cannot', { engine: 'tei', parking: undefined }, {}, /'tei' cannot be parked/],
   ['its setting forbids it', { parking: 'off' }, {}, /only with 'parking: auto'/],
   ['not on the processor', {}, { cards: [] }, /Only engines on GPUs/],

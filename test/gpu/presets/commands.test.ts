@@ -247,6 +247,13 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     ['--is-embedding', '--device'],
   ],
   [
+    'SGLang that can be parked keeps its weights meanwhile',
+    { engine: 'sglang' },
+    { parking: 1 },
+    ['--tp-size 1 --enable-memory-saver --enable-weights-cpu-backup --mem-fraction-static'],
+    [],
+  ],
+  [
     'SGLang on the processor gets the booked share of the main memory, however small',
     { engine: 'sglang', devices: 'cpu' },
     { gpus: 0, memoryShare: 0.00426 },

@@ -60,6 +60,7 @@ const cases: [of: object, message: RegExp][] = [
     /'speculative' guesses tokens of answers, and the model writes none/,
   ],
   [{ engine: 'vllm', tasks: ['std/rerank'], speculative: {} }, /the model writes none. Remove it/],
+  [{ engine: 'sglang', parking: 2 }, /it keeps its weights while it is parked. Write 'parking: 1'/],
   [{ parking: 'auto' }, /the engine 'gguf' cannot be parked. Remove 'parking'/],
   [{ engine: 'llama-server', gpu_layers: 3 }, /the engine 'llama-server' has no setting 'gpu_layers'/],
 ]
