@@ -72,9 +72,10 @@ export async function openNeededPrograms(
       if (fault === null) continue
       const name = program.name.split('/').at(-1)!
       const advice =
-        program.install === undefined
+        program.advice ??
+        (program.install === undefined
           ? `Install it (Debian, Ubuntu: sudo apt install ${name}) and try again.`
-          : `Install it with: ${program.install}`
+          : `Install it with: ${program.install}`)
       return `'${model.id}' cannot do '${task}' here: its engine needs the program '${program.name}', which ${fault}. ${advice}`
     }
     return null

@@ -1,17 +1,18 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
-import { optionalNames, optionalText } from '../../core/optional-file.ts'
+import { optionalText } from '../../core/optional-file.ts'
 import { engineEnvironment } from '../../gpu/launcher/environment.ts'
 import { comfyui, comfyuiFolder, comfyuiProgram } from '../../gpu/presets/comfyui.ts'
+import type { SandboxSupport } from '../../gpu/sandbox/level.ts'
 import type { ProgramRun } from '../../gpu/sandbox/program.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { SourceRelease } from './environment-kinds.ts'
 import { fetchCommit } from './git-commit.ts'
 import { writeProgram } from './install-environment.ts'
 import { runInstaller } from './run-installer.ts'
+import { openTrialConfinement, withSignal } from './trial-confinement.ts'
 import { askTrialServer, lastLine } from './trial-server.ts'
 
 interface ComfyuiOptions {
@@ -23,6 +24,8 @@ interface ComfyuiOptions {
   /** Whether the libraries are not those for the release. */
   hasOwnRequirements: boolean
   environment: Readonly<Record<string, string | undefined>>
+  /** How engines are confined on this machine. */
+  sandbox: SandboxSupport
   signal: AbortSignal
   onStep: (text: string) => void
   onLine: (line: string) => void
@@ -45,15 +48,13 @@ const versionIn = (source: string): string | undefined =>
   /^__version__\s*=\s*["']([\w.+-]+)["']/m.exec(optionalText(join(source, 'comfyui_version.py')) ?? '')?.[1]
 
 /**
- * ComfyUI as the program of an environment: `fetch` downloads its commit, `place` starts it on the processor, without the
- * custom nodes of the user, and makes it the one that engines start. A failed trial leaves the program as it was. `warnings` is then what a
- * trial has shown.
+ * ComfyUI as the program of an environment: `fetch` downloads its commit, `place` puts it there, and `try` starts it on the
+ * processor, without the custom nodes of the user. `warnings` is then what a trial has shown.
  */
 export function openComfyuiProgram(options: ComfyuiOptions) {
   const { dataDir, source, from = source.repository, commit = source.commit, onStep, signal } = options
   const { environment, onLine } = options
   const staged = join(dataDir, '.comfyui-source')
-  const files = comfyuiFolder(dataDir)
   const warnings: string[] = []
   let version: string | undefined
 
@@ -64,46 +65,42 @@ export function openComfyuiProgram(options: ComfyuiOptions) {
     throw new Failure('invalid_value', `The commit ${commit} has no main.py, so it is not ${source.title}.`)
   }
 
-  async function place(folder: string, before: string | undefined): Promise<void> {
-    version = versionIn(staged)
-    const python = join(folder, 'bin', 'python')
+  async function place(folder: string): Promise<void> {
     // In a sandbox no engine can write what it has compiled.
     onStep(`Compiling ${source.title}`)
-    await runInstaller([python, '-m', 'compileall', '-q', staged], { environment, signal, onLine }).catch(
+    rmSync(join(staged, '.git'), { recursive: true, force: true })
+    const target = commitFolder(folder, commit)
+    // So that messages of its code name the file that stays.
+    const compile = ['-m', 'compileall', '-q', '-s', staged, '-p', target, staged]
+    await runInstaller([join(folder, 'bin', 'python'), ...compile], { environment, signal, onLine }).catch(
       (thrown: unknown) => {
         // A file that cannot be compiled may never be used: the trial decides.
         if (!(thrown instanceof Failure)) throw thrown
       },
     )
-    rmSync(join(staged, '.git'), { recursive: true, force: true })
-    makeFolders(staged, files)
-    onStep(`Starting ${source.title} for a trial`)
-    warnings.push(...(await tryComfyui(python, { ...options, staged, name: nameOf(source, version) })))
-    const target = commitFolder(folder, commit)
     mkdirSync(join(folder, 'libexec'), { recursive: true })
-    const replaced = `${target}.replaced`
-    rmSync(replaced, { recursive: true, force: true })
-    if (existsSync(target)) renameSync(target, replaced)
-    renameSync(staged, target)
     const main = JSON.stringify(join(target, 'main.py'))
     writeProgram(
       folder,
       comfyuiProgram,
       `import os\nimport sys\n\nos.execv(sys.executable, [sys.executable, ${main}, *sys.argv[1:]])\n`,
     )
-    rmSync(replaced, { recursive: true, force: true })
-    // Running engines load parts of the version before later.
-    const kept = [target, ...(before === undefined ? [] : [commitFolder(folder, before)])]
-    for (const name of optionalNames(join(folder, 'libexec')))
-      if (name.startsWith('ComfyUI-') && !kept.includes(join(folder, 'libexec', name)))
-        rmSync(join(folder, 'libexec', name), { recursive: true, force: true })
+    renameSync(staged, target)
   }
 
   return {
     commit,
     isChosen: commit !== source.commit || options.hasOwnRequirements,
+    isIn: (folder: string) => existsSync(commitFolder(folder, commit)),
     fetch,
     place,
+    async try(folder: string): Promise<void> {
+      version = installedVersion(folder, commit)
+      makeFolders(commitFolder(folder, commit), comfyuiFolder(dataDir))
+      onStep(`Starting ${source.title} for a trial`)
+      const trial = { ...options, folder, program: commitFolder(folder, commit), name: nameOf(source, version) }
+      warnings.push(...(await tryComfyui(trial)))
+    },
     warnings,
     version: () => version,
     /** Deletes what was downloaded and not put into use. */
@@ -121,17 +118,22 @@ function makeFolders(source: string, files: string): void {
     if (entry.isDirectory()) mkdirSync(join(files, 'models', entry.name), { recursive: true, mode: 0o700 })
 }
 
-/** Starts ComfyUI with the options of its preset, and resolves with sentences about what it could not load. */
-async function tryComfyui(python: string, trial: ComfyuiOptions & { staged: string; name: string }): Promise<string[]> {
-  const { staged, name, environment, signal, trialMs = defaultTrialMs } = trial
-  const home = mkdtempSync(join(tmpdir(), 'infer-comfyui-'))
-  // Without the custom nodes of the user: here they would run with all rights of the user.
+/**
+ * Starts ComfyUI with the options of its preset, in the sandbox of engines where there is one, and resolves with sentences
+ * about what it could not load.
+ */
+async function tryComfyui(
+  trial: ComfyuiOptions & { folder: string; program: string; name: string },
+): Promise<string[]> {
+  const { dataDir, folder, program, name, environment, sandbox, signal, trialMs = defaultTrialMs } = trial
+  const home = realpathSync(mkdtempSync(join(folder, '..', '.trial-')))
+  // Without the custom nodes of the user: without a sandbox they would run with all rights of the user.
   const base = join(home, 'base')
-  makeFolders(staged, base)
+  makeFolders(program, base)
   const model = Model.parse({
     id: 'trial',
     engine: comfyui.name,
-    command: [python, join(staged, 'main.py'), '--base-directory', base],
+    command: [join(folder, 'bin', 'python'), join(program, 'main.py'), '--base-directory', base],
     tasks: ['slug/text-to-image'],
   })
   const facts = { slots: 1, threads: 1, gpus: 0, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
@@ -143,11 +145,14 @@ async function tryComfyui(python: string, trial: ComfyuiOptions & { staged: stri
     visibleDevices: {},
     more: { CUDA_VISIBLE_DEVICES: '' },
   })
+  const argv = comfyui
+    .command(model, facts)
+    .map(part => part.replaceAll('{home}', () => home).replaceAll('{outputs}', () => home))
   try {
+    const confine = openTrialConfinement({ dataDir, sandbox, host: environment, env, home, devices: [] })
+    const { file, args, wrapper } = confine(argv)
     return await askTrialServer({
-      command: comfyui
-        .command(model, facts)
-        .map(part => part.replaceAll('{home}', () => home).replaceAll('{outputs}', () => home)),
+      command: [file, ...args],
       env,
       home,
       healthPath: comfyui.healthPath(model)!,
@@ -159,9 +164,8 @@ async function tryComfyui(python: string, trial: ComfyuiOptions & { staged: stri
         if (typeof system !== 'object') throw new Error('it has no system statistics')
         return lackingIn(name, output())
       },
-      faultOf: startFault,
-      unusable: why =>
-        new Failure('worker_error', `${name} does not work in the environment: ${why}. It was not put into use.`),
+      faultOf: run => startFault(withSignal(run, wrapper)),
+      unusable: why => new Failure('worker_error', `${name} does not work in the environment: ${why}.`),
       signal,
     })
   } finally {

@@ -9,6 +9,12 @@ export interface EnvironmentKind {
   pythonMinor: number
   /** Bytes on the disk once it is complete, with what the installation needs meanwhile. */
   bytes: number
+  /** The package by whose version those of the environment are named, if it has no source. */
+  library: string
+  /** The program that its engine starts. */
+  program: string
+  /** The engines of models that may use it. */
+  engines: readonly string[]
   /** Modules that must load before it counts as complete. */
   modules: readonly string[]
   /** Whether its engine is the worker of infer, and not a program of the libraries. */
@@ -39,6 +45,9 @@ const comfyuiRelease: SourceRelease = {
 export const environmentKinds = {
   python: {
     name: 'python',
+    library: 'diffusers',
+    program: 'infer-worker',
+    engines: ['python'],
     requirements: 'lock-diffusion.txt',
     pythonMinor: 11,
     bytes: 9e9,
@@ -47,6 +56,9 @@ export const environmentKinds = {
   },
   speech: {
     name: 'speech',
+    library: 'faster-whisper',
+    program: 'infer-worker',
+    engines: ['python', 'piper'],
     requirements: 'lock-speech.txt',
     pythonMinor: 10,
     bytes: 1e9,
@@ -55,6 +67,9 @@ export const environmentKinds = {
   },
   vllm: {
     name: 'vllm',
+    library: 'vllm',
+    program: 'vllm',
+    engines: ['vllm'],
     requirements: 'lock-vllm.txt',
     pythonMinor: 11,
     bytes: 10e9,
@@ -63,6 +78,9 @@ export const environmentKinds = {
   },
   sglang: {
     name: 'sglang',
+    library: 'sglang',
+    program: 'sglang',
+    engines: ['sglang'],
     requirements: 'lock-sglang.txt',
     pythonMinor: 11,
     bytes: 12e9,
@@ -71,6 +89,9 @@ export const environmentKinds = {
   },
   comfyui: {
     name: 'comfyui',
+    library: '',
+    program: 'infer-comfyui',
+    engines: ['comfyui'],
     requirements: 'lock-comfyui.txt',
     pythonMinor: 11,
     bytes: 9e9,

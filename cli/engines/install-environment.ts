@@ -1,13 +1,32 @@
-import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { readdir, stat, statfs } from 'node:fs/promises'
+import { statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { withLock } from '../../core/models/hub/lock.ts'
-import { optionalJson } from '../../core/optional-file.ts'
-import { environmentsFolder } from '../../gpu/launcher/environment.ts'
+import { optionalNames, optionalText } from '../../core/optional-file.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { divideRequirements, type EnvironmentKind, type TorchBuild, workerFiles } from './environment-kinds.ts'
+import { folderBytes } from './folder-size.ts'
+import {
+  adoptFirst,
+  deleteVersion,
+  folderFor,
+  installedEnvironments,
+  isAdopted,
+  linkProgram,
+  type Marker,
+  makeCurrent,
+  markerOf,
+  markerText,
+  type Pruned,
+  pinnedVersions,
+  pruneEnvironments,
+  requirementsFile,
+  sha256,
+  versionOf,
+  versionsFolder,
+} from './installed-environments.ts'
+import { addedByUser, packagesIn, packagesOf } from './installed-packages.ts'
 import { configuredIndex, findPythonTools } from './python-tools.ts'
 import { runInstaller } from './run-installer.ts'
 
@@ -25,6 +44,14 @@ interface InstallOptions {
   /** Bytes that the complete environment takes, if not those of its kind. */
   bytes?: number | undefined
   indexUrl?: string | undefined
+  /** An installed version to make the current one again, instead of installing one. */
+  release?: string | undefined
+  /** Keep the current version for models that name none. */
+  beside?: boolean | undefined
+  /** The file whose models may name versions, besides infer.yaml of the data directory. */
+  config: string
+  /** The versions that models of the running server name; null where it does not tell, and then no version is deleted. */
+  served: ReadonlySet<string> | null
   environment: Environment
   signal: AbortSignal
   /** Called at the begin of each step. */
@@ -38,59 +65,54 @@ interface ProgramOfEnvironment {
   commit: string
   /** Whether the user chose the commit or the requirements. */
   isChosen: boolean
+  /** Whether an environment has it. */
+  isIn(folder: string): boolean
   /** Gets it, before the libraries are installed. */
   fetch(): Promise<void>
-  /** Tries it in the complete environment, and puts it there. `before`: the commit that is there. */
-  place(folder: string, before: string | undefined): Promise<void>
+  /** Puts it into the environment. */
+  place(folder: string): Promise<void>
+  /** Starts it there as its engine would, and rejects with Failure if it does not answer. */
+  try(folder: string): Promise<void>
   /** Deletes what was fetched and not put there. */
   clean(): void
 }
 
-/** What a complete environment was made of. Written last, so that it is missing in an interrupted one. */
-interface Marker {
-  /** SHA-256 of the list of requirements. */
-  requirements: string
-  torch: string
-  /** Those of its program, where it has one. */
-  commit?: string
-  isChosen?: boolean
+export interface InstalledNow extends Pruned {
+  version: string
+  folder: string
+  packages: string
+  isCurrent: boolean
+  /** Packages of the version before that a user has put there, and that the new one lacks. */
+  lacks: string[]
 }
 
-const markerFile = 'infer-setup.json'
 /** Space that is left free on the disk. */
 const reserve = 512 << 20
 
 /**
- * Makes a Python environment with the libraries of `kind` and its worker, if it has one, and resolves with its folder and that of its
- * packages. A complete environment only gets the worker of this version; an interrupted one is continued, and one whose
- * Python has gone is made anew. Rejects with Failure, and with the reason of the signal.
+ * Makes a version of a Python environment with the libraries of `kind` and its worker, if it has one, beside the versions
+ * that are installed, tries it, and only then makes it the current one. A complete version only gets the worker of this
+ * infer; an interrupted one is continued, and one whose Python has gone is made anew. Deletes versions that nothing uses
+ * any more. Rejects with Failure, and with the reason of the signal; the current version then stays as it was.
  */
-export async function installEnvironment(options: InstallOptions): Promise<{ folder: string; packages: string }> {
+export async function installEnvironment(options: InstallOptions): Promise<InstalledNow> {
   const { dataDir, kind, signal, onStep, program } = options
-  const folder = join(environmentsFolder(dataDir), kind.name)
-  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
+  const lock = versionsFolder(dataDir, kind)
+  mkdirSync(dirname(lock), { recursive: true, mode: 0o700 })
   const onWait = () => onStep('Another setup of this environment runs. Waiting for its end')
-  return await withLock(`${folder}.lock`, { signal, onWait }, async () => {
-    const files = workerFiles()
-    const list = options.requirements ?? files[kind.requirements]!
-    const wanted: Marker = { requirements: sha256(list), torch: options.torch?.name ?? '' }
-    const before = markerOf(folder)?.commit
+  return await withLock(`${lock}.lock`, { signal, onWait }, async () => {
+    // Read before anything changes: a wrong file is reported now.
+    const configs = new Set([options.config, join(dataDir, 'infer.yaml')])
+    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind)])
     try {
-      await program?.fetch()
-      if (!isComplete(folder, wanted) || !(await works(folder, [], options)))
-        await installLibraries(folder, list, options)
-      const packages = await packagesOf(folder, options)
-      if (kind.hasWorker) {
-        onStep('Installing the worker of infer')
-        installWorker(folder, packages, files)
-      }
-      onStep('Checking that the libraries load')
-      const imports = kind.modules.map(name => `import ${name}`).join('; ')
-      await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
-      await program?.place(folder, before)
-      const made = program && { commit: program.commit, isChosen: program.isChosen }
-      write(join(folder, markerFile), JSON.stringify({ ...wanted, ...made }), 0o600)
-      return { folder, packages }
+      const { version, folder, packages } = await install(options)
+      const before = installedEnvironments(dataDir, kind).find(one => one.isCurrent && one.marker !== undefined)
+      const isCurrent = !options.beside || before === undefined || before.version === version
+      if (isCurrent) await makeCurrent(dataDir, kind, version)
+      const kept = options.served && new Set([...pinned, ...options.served])
+      const lacks = before === undefined || before.path === folder ? [] : lackedBy(folder, before.path)
+      const pruned = await pruneEnvironments(dataDir, kind, { version, pinned: kept })
+      return { version, folder, packages, isCurrent, lacks, ...pruned }
     } finally {
       // While no other setup has begun: they fetch to the same folder.
       program?.clean()
@@ -98,27 +120,114 @@ export async function installEnvironment(options: InstallOptions): Promise<{ fol
   })
 }
 
-/** Whether the environment is complete; false also for one that was made for another version of the requirements. */
-export function isComplete(folder: string, wanted: Partial<Marker>): boolean {
-  const found = markerOf(folder)
-  return found !== undefined && (Object.keys(wanted) as (keyof Marker)[]).every(key => found[key] === wanted[key])
+/** What the version to install is made of, and its name. */
+export function wantedVersion(
+  kind: EnvironmentKind,
+  {
+    torch,
+    requirements,
+    program,
+  }: {
+    torch: string
+    requirements?: string | undefined
+    program?: Pick<ProgramOfEnvironment, 'commit' | 'isChosen'> | undefined
+  },
+) {
+  const files = workerFiles()
+  const list = requirements ?? files[kind.requirements]!
+  const worker = kind.hasWorker ? workerHash(files) : undefined
+  const { commit, isChosen } = program ?? {}
+  const marker: Marker = { requirements: sha256(list), torch, commit, isChosen, worker }
+  const main = kind.source
+    ? commit === kind.source.commit
+      ? kind.source.version
+      : commit!.slice(0, 12)
+    : (packagesOf(list).get(kind.library) ?? '0')
+  return { list, marker, version: versionOf(main, marker) }
 }
 
-/** What an environment was made of; undefined for one that is not complete. */
-export const markerOf = (folder: string): Marker | undefined =>
-  optionalJson(join(folder, markerFile)) as Marker | undefined
+async function install(options: InstallOptions): Promise<{ version: string; folder: string; packages: string }> {
+  const { dataDir, kind, onStep, program, torch, requirements } = options
+  const wanted = wantedVersion(kind, { torch: torch?.name ?? '', requirements, program })
+  const version = options.release ?? wanted.version
+  const known = installedEnvironments(dataDir, kind).find(one => one.version === version)?.marker
+  if (options.release !== undefined && !known) throw notInstalled(dataDir, kind, version)
+  const marker: Marker = { ...(known ?? wanted.marker), worker: wanted.marker.worker }
+  const path = join(versionsFolder(dataDir, kind), version)
+  let isFetched = false
+  if (program && !program.isIn(path)) {
+    await program.fetch()
+    isFetched = true
+  }
+  adoptFirst(dataDir, kind)
+  const folder = folderFor(dataDir, kind, version)
+  if (markerOf(folder) === undefined || !(await works(folder, [], options))) {
+    if (options.release !== undefined) throw goneFrom(version)
+    // Its files are beside those of the other versions, so it is not made anew there.
+    if (isAdopted(folder)) await deleteVersion(dataDir, kind, { version, path: versionsFolder(dataDir, kind) })
+    await installLibraries(folder, wanted.list, options)
+  }
+  const packages = await packagesFolder(folder, options)
+  if (kind.hasWorker) {
+    onStep('Installing the worker of infer')
+    installWorker(folder, workerFiles())
+  }
+  if (program && !program.isIn(folder)) {
+    if (!isFetched) await program.fetch()
+    await program.place(folder)
+  }
+  try {
+    if (kind.modules.length > 0) {
+      onStep('Checking that the libraries load')
+      const imports = kind.modules.map(name => `import ${name}`).join('; ')
+      await runInstaller([join(folder, 'bin', 'python'), '-c', imports], options)
+    }
+    await program?.try(folder)
+  } catch (thrown) {
+    if (!(thrown instanceof Failure)) throw thrown
+    throw new Failure(thrown.code, `${thrown.message}\n${whatStays(dataDir, kind, version)}`, { cause: thrown })
+  }
+  linkProgram(folder, kind, version)
+  const beside = options.beside === true || known?.beside === true
+  const { name, text } = markerText({ ...marker, ...(beside && { beside }) })
+  write(join(folder, name), text, 0o600)
+  return { version, folder, packages }
+}
 
-/** SHA-256 of the list of requirements of a kind. */
-export const requirementsHash = (kind: EnvironmentKind): string => sha256(workerFiles()[kind.requirements]!)
+function notInstalled(dataDir: string, { name }: EnvironmentKind, version: string): Failure {
+  const kind = { name } as EnvironmentKind
+  const others = installedEnvironments(dataDir, kind).flatMap(one => (one.marker ? [one.version!] : []))
+  return new Failure(
+    'invalid_value',
+    `${name} ${version} is not installed. ${others.length > 0 ? `Installed: ${others.join(', ')}.` : `Install the version of this infer with: infer engine setup ${name}`}`,
+  )
+}
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const goneFrom = (version: string): Failure =>
+  new Failure('invalid_value', `The Python of version ${version} has gone, so it cannot be used any more.`)
+
+function whatStays(dataDir: string, kind: EnvironmentKind, version: string): string {
+  const current = installedEnvironments(dataDir, kind).find(
+    one => one.isCurrent && one.marker && one.version !== version,
+  )
+  const stays = current ? `Models keep using ${current.version}.` : 'It was not put into use.'
+  return `${stays} Try again with the same command, or delete its files with: infer engine remove ${kind.name} ${version}`
+}
+
+/** What a user has put into the environment `before`, and another one lacks. */
+function lackedBy(folder: string, before: string): string[] {
+  const present = packagesIn(folder)
+  return addedByUser(packagesIn(before), optionalText(join(before, requirementsFile)) ?? '').filter(
+    one => !present.has(one.split('==')[0]!),
+  )
+}
 
 async function installLibraries(folder: string, list: string, options: InstallOptions): Promise<void> {
   const { kind, torch, environment, signal, onStep, onLine, indexUrl } = options
   await requireSpace(folder, options.bytes ?? kind.bytes)
   const tools = await findPythonTools(environment, kind.pythonMinor, signal)
   // Until it is complete again, no command takes it for complete.
-  rmSync(join(folder, markerFile), { force: true })
+  rmSync(join(folder, markerText({ requirements: '', torch: '' }).name), { force: true })
   const modules = tools.name === 'pip' ? ['pip'] : []
   if (!(await works(folder, modules, options))) {
     onStep(`Making the environment ${folder} with ${tools.name}`)
@@ -126,13 +235,13 @@ async function installLibraries(folder: string, list: string, options: InstallOp
   }
   const index = indexUrl ?? configuredIndex(environment)
   const run = (wanted: readonly string[], from: string | undefined) =>
-    runInstaller(locked(folder, tools.install(folder, wanted)), {
+    runInstaller(locked(dirname(folder), tools.install(folder, wanted)), {
       environment: { ...environment, ...(from === undefined ? {} : tools.indexVariables(from)) },
       signal,
       onLine,
     })
   const parts = torch ? divideRequirements(list) : { common: list, torch: [] }
-  const file = join(folder, 'infer-requirements.txt')
+  const file = join(folder, requirementsFile)
   write(file, parts.common, 0o600)
   onStep(`Installing the libraries with ${tools.name}: up to ${sizeText(options.bytes ?? kind.bytes)}`)
   if (parts.common.trim() !== '') await run(['--no-deps', '--require-hashes', '-r', file], index)
@@ -145,11 +254,11 @@ async function installLibraries(folder: string, list: string, options: InstallOp
  * The lock that an installer holds until it and its children have ended, also if this process is killed before: the next
  * setup waits for it.
  */
-const locked = (folder: string, command: readonly string[]): string[] => [
+const locked = (versions: string, command: readonly string[]): string[] => [
   'flock',
   '--exclusive',
   '--no-fork',
-  `${folder}.packages.lock`,
+  `${versions}.packages.lock`,
   ...command,
 ]
 
@@ -171,17 +280,37 @@ async function works(folder: string, modules: readonly string[], options: Instal
 }
 
 /** The folder of the packages of an environment. */
-async function packagesOf(folder: string, { environment, signal }: InstallOptions): Promise<string> {
+async function packagesFolder(folder: string, { environment, signal }: InstallOptions): Promise<string> {
   const where = 'import sysconfig; print(sysconfig.get_path("purelib"))'
   return (await runInstaller([join(folder, 'bin', 'python'), '-c', where], { environment, signal })).trim()
 }
 
-/** Copies the worker into the environment, and writes its program. */
-function installWorker(folder: string, packages: string, files: Readonly<Record<string, string>>): void {
-  rmSync(join(packages, 'infer_worker'), { recursive: true, force: true })
-  for (const [path, text] of Object.entries(files))
-    if (path.startsWith('infer_worker/')) write(join(packages, path), text, 0o644)
-  writeProgram(folder, 'infer-worker', 'import sys\n\nfrom infer_worker.__main__ import main\n\nsys.exit(main())\n')
+const workerFolder = 'infer-worker-'
+
+const ofWorker = (files: Readonly<Record<string, string>>): [path: string, text: string][] =>
+  Object.entries(files)
+    .filter(([path]) => path.startsWith('infer_worker/'))
+    .toSorted(([one], [other]) => one.localeCompare(other))
+
+const workerHash = (files: Readonly<Record<string, string>>): string => sha256(JSON.stringify(ofWorker(files)))
+
+/**
+ * Copies the worker into a folder of its own in the environment, and writes its program. The one before stays for engines
+ * that run.
+ */
+function installWorker(folder: string, files: Readonly<Record<string, string>>): void {
+  const libexec = join(folder, 'libexec')
+  const name = `${workerFolder}${workerHash(files).slice(0, 12)}`
+  const before = /infer-worker-[0-9a-f]{12}/.exec(optionalText(join(folder, 'bin', 'infer-worker')) ?? '')?.[0]
+  for (const [path, text] of ofWorker(files)) write(join(libexec, name, path), text, 0o644)
+  writeProgram(
+    folder,
+    'infer-worker',
+    `import sys\n\nsys.path.insert(0, ${JSON.stringify(join(libexec, name))})\nfrom infer_worker.__main__ import main\n\nsys.exit(main())\n`,
+  )
+  for (const one of optionalNames(libexec))
+    if (one.startsWith(workerFolder) && one !== name && one !== before)
+      rmSync(join(libexec, one), { recursive: true, force: true })
 }
 
 /** Writes a program in Python into an environment. */
@@ -214,13 +343,4 @@ async function requireSpace(folder: string, bytes: number): Promise<void> {
     'disk_full',
     `The environment ${folder} needs ${sizeText(needed)}, where ${sizeText(free)} are free, and ${sizeText(reserve)} must stay free. Free some space, or choose another disk with --data-dir.`,
   )
-}
-
-/** Bytes of the files in a folder; 0 for one that does not exist. */
-export async function folderBytes(folder: string): Promise<number> {
-  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => [])
-  let bytes = 0
-  for (const entry of entries)
-    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0
-  return bytes
 }

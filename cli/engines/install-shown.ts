@@ -4,11 +4,16 @@ import { invalidValue } from '../../core/failure.ts'
 import { withoutLogin } from '../../core/models/hub/settings.ts'
 import { optionalText } from '../../core/optional-file.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
+import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { openComfyuiProgram } from './comfyui-program.ts'
 import { type EnvironmentKind, processorOnlyBytes, type SourceRelease, torchBuild } from './environment-kinds.ts'
+import type { InstalledNow } from './install-environment.ts'
+import { installedEnvironments } from './installed-environments.ts'
 import { configuredIndex } from './python-tools.ts'
+import { servedVersions } from './releases/served-versions.ts'
 
 export interface ShownOptions {
   dataDir: string
@@ -20,19 +25,23 @@ export interface ShownOptions {
   from?: string
   commit?: string
   requirements?: string
+  /** An installed version to make the current one again, instead of installing one. */
+  release?: string
+  /** Keep the current version for models that name none. */
+  beside?: boolean
+  /** The file whose models may name versions; default: infer.yaml in the data directory. */
+  config?: string
   json?: boolean
 }
 
-interface Shown {
-  folder: string
-  packages: string
+interface Shown extends InstalledNow {
   /** The engine that was put into the environment, and what its trial has shown. */
   program?: { version: string | null; commit: string; warnings: readonly string[] }
 }
 
 /**
- * Makes a Python environment and shows each step in the terminal, for an engine with a source first its license, size and
- * origin. Rejects like `installEnvironment`.
+ * Makes a version of a Python environment and shows each step in the terminal, for an engine with a source first its
+ * license, size and origin. Rejects like `installEnvironment`.
  */
 export async function installShown(
   kind: EnvironmentKind,
@@ -40,13 +49,15 @@ export async function installShown(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Shown> {
+  const { dataDir, from, indexUrl, release, beside } = options
   const requirements = options.requirements === undefined ? undefined : readRequirements(options.requirements)
   const { installEnvironment } = await import('./install-environment.ts')
   const bytes = options.cpu ? processorOnlyBytes : kind.bytes
-  if (kind.source && !options.json) showSource(kind, kind.source, { ...options, bytes }, terminal)
+  if (kind.source && release === undefined && !options.json)
+    showSource(kind, kind.source, { ...options, bytes }, terminal)
   let step = ''
   const tools = {
-    dataDir: options.dataDir,
+    dataDir,
     environment: hostEnvironment(),
     signal,
     onStep(text: string) {
@@ -55,16 +66,7 @@ export async function installShown(
     },
     onLine: (line: string) => terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1)),
   }
-  const { from, commit, indexUrl } = options
-  const program = kind.source && {
-    ...tools,
-    source: kind.source,
-    from,
-    commit,
-    hasOwnRequirements: requirements !== undefined,
-  }
-  const { openComfyuiProgram } = await import('./comfyui-program.ts')
-  const opened = program && openComfyuiProgram(program)
+  const opened = kind.source && (await openProgram(kind, kind.source, { ...options, from }, tools))
   try {
     const made = await installEnvironment({
       ...tools,
@@ -74,6 +76,10 @@ export async function installShown(
       torch: torchBuild(options),
       bytes,
       indexUrl,
+      release,
+      beside,
+      config: options.config ?? join(dataDir, 'infer.yaml'),
+      served: await servedVersions(dataDir, kind.engines, signal),
     })
     if (!opened) return made
     return {
@@ -86,6 +92,53 @@ export async function installShown(
   } finally {
     terminal.progress('')
   }
+}
+
+async function openProgram(
+  kind: EnvironmentKind,
+  source: SourceRelease,
+  { dataDir, from, commit, release, requirements }: ShownOptions,
+  tools: Omit<Parameters<typeof openComfyuiProgram>[0], 'source' | 'sandbox' | 'hasOwnRequirements'>,
+) {
+  const { openComfyuiProgram } = await import('./comfyui-program.ts')
+  const installed = installedEnvironments(dataDir, kind).find(one => release !== undefined && one.version === release)
+  return openComfyuiProgram({
+    ...tools,
+    source,
+    from,
+    commit: installed?.marker?.commit ?? commit,
+    hasOwnRequirements: requirements !== undefined,
+    sandbox: await probeSandbox(hostEnvironment()),
+  })
+}
+
+/** Says which version is used now, what was deleted, and what the user has to do again. */
+export async function printInstalled(
+  { name }: EnvironmentKind,
+  { version, folder, isCurrent, deleted, running, lacks }: InstalledNow,
+  terminal: Terminal,
+): Promise<void> {
+  const { sharedBytes } = await import('./folder-size.ts')
+  const { bytes, shared } = await sharedBytes(folder)
+  terminal.print(`The environment is complete: ${printable(folder)}`)
+  if (shared > bytes / 4)
+    terminal.print(
+      `It has ${sizeText(bytes)}, of which ${sizeText(shared)} are hard links to the cache of uv and take no space of their own.`,
+    )
+  terminal.print(
+    isCurrent
+      ? `Models use it from their next load on. Running engines keep their version.`
+      : `Models use it that have \`engine_version: ${version}\`.`,
+  )
+  if (lacks.length > 0)
+    terminal.warn(
+      `The version before has packages that you have added, and the new one lacks them: ${lacks.join(', ')}. Where custom nodes need them: uv pip install --python ${printable(folder)} ${lacks.join(' ')}`,
+    )
+  if (deleted.length > 0) terminal.print(`Deleted what nothing uses any more: ${deleted.join(', ')}.`)
+  if (running.length > 0)
+    terminal.print(
+      `Engines of ${name} still run from ${running.join(', ')}. The next setup or update deletes what they no longer use.`,
+    )
 }
 
 function showSource(

@@ -2,8 +2,8 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { backendsFolder } from '../../gpu/engines/gguf/backend-search.ts'
 import { type GpuBackend, gpuBackends, gpuPackages } from '../../gpu/engines/gguf/gpu-packages.ts'
+import { folderBytes } from './folder-size.ts'
 import { missingPackages, presentVersion } from './install-backend.ts'
-import { folderBytes } from './install-environment.ts'
 
 interface InstalledBackend {
   name: GpuBackend

@@ -1,7 +1,6 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
-import { optionalNames } from '../../core/optional-file.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { findEngines } from '../models/engine-programs.ts'
@@ -9,6 +8,7 @@ import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
+import { environmentBytes, type InstalledEnvironment, installedEnvironments } from './installed-environments.ts'
 import { releaseKinds } from './releases/release-kinds.ts'
 
 /** `infer engine list`: the backends for GPUs, installed releases, Python environments, and where engines are found. */
@@ -19,26 +19,10 @@ export function define(command: Command, terminal: Terminal): void {
       'Lists the backends for GPUs of the built-in engine, the installed releases of llama-server and sd-server and the Python environments of the data directory, with their state and size, and the engines whose programs are in them or on the PATH. Asks no server: see infer engine update --check.',
     )
     .action(async ({ dataDir, json }) => {
-      const folder = environmentsFolder(localDirectory(command, dataDir))
       const { installedBackends } = await import('./installed-backends.ts')
       const backends = await installedBackends(localDirectory(command, dataDir), terminal.environment)
-      const { folderBytes } = await import('./install-environment.ts')
       const releases = await releasesIn(localDirectory(command, dataDir))
-      const names = existsSync(folder)
-        ? readdirSync(folder, { withFileTypes: true })
-            .filter(entry => entry.isDirectory() && !isOfReleases(join(folder, entry.name), entry.name))
-            .map(({ name }) => name)
-            .toSorted()
-        : []
-      const rows = await Promise.all(
-        names.map(async name => ({
-          name,
-          state: await stateOf(join(folder, name), name),
-          versions: await versionsIn(join(folder, name), name),
-          bytes: await folderBytes(join(folder, name)),
-          path: join(folder, name),
-        })),
-      )
+      const rows = await environmentsIn(localDirectory(command, dataDir))
       const engines = findEngines({ dataDir: localDirectory(command, dataDir), path: terminal.environment.PATH ?? '' })
       if (json)
         return terminal.json({
@@ -56,7 +40,11 @@ export function define(command: Command, terminal: Terminal): void {
           name: `${engine} (${backend})`,
           state: is_current ? 'current' : 'beside',
         })),
-        ...rows.map(({ versions, ...row }) => ({ ...row, version: versionsText(versions) })),
+        ...rows.map(({ version, versions, state, is_current, ...row }) => ({
+          ...row,
+          version: version === null ? versionsText(versions) : `${version} (${versionsText(versions)})`,
+          state: version === null || state === 'incomplete' ? state : stateText(state, is_current),
+        })),
       ]
       if (all.length > 0)
         terminal.table(
@@ -80,7 +68,7 @@ const isOfReleases = (path: string, name: string): boolean =>
 /** The installed releases of all engines. */
 async function releasesIn(dataDir: string) {
   const { installedReleases } = await import('./releases/installed-releases.ts')
-  const { folderBytes } = await import('./install-environment.ts')
+  const { folderBytes } = await import('./folder-size.ts')
   const found = Object.values(releaseKinds).flatMap(({ name }) =>
     installedReleases(dataDir, { name }).map(one => ({ engine: name as string, ...one })),
   )
@@ -97,23 +85,57 @@ async function releasesIn(dataDir: string) {
   )
 }
 
-/** The versions of the libraries that make an environment what it is, by their names; empty for one of the user. */
-async function versionsIn(folder: string, name: string): Promise<Record<string, string>> {
-  const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
-  if (kind?.source) {
-    const { markerOf } = await import('./install-environment.ts')
+/** The versions of all environments, and folders that the user has put there. */
+async function environmentsIn(dataDir: string) {
+  const folder = environmentsFolder(dataDir)
+  const names = existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true })
+        .filter(entry => entry.isDirectory() && !isOfReleases(join(folder, entry.name), entry.name))
+        .map(({ name }) => name)
+        .toSorted()
+    : []
+  const { folderBytes } = await import('./folder-size.ts')
+  return (
+    await Promise.all(
+      names.map(async name => {
+        const path = join(folder, name)
+        const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
+        if (!kind)
+          return [
+            { name, version: null, is_current: true, state: 'own', versions: {}, bytes: await folderBytes(path), path },
+          ]
+        const found = installedEnvironments(dataDir, kind)
+        return Promise.all(
+          found.map(async one => ({
+            name,
+            version: one.version,
+            is_current: one.isCurrent,
+            state: await stateOf(kind, one),
+            versions: await versionsIn(kind, one),
+            bytes: await environmentBytes(dataDir, kind, one),
+            path: one.path,
+          })),
+        )
+      }),
+    )
+  ).flat()
+}
+
+/** The versions of the libraries that make an environment what it is, by their names. */
+async function versionsIn(
+  kind: EnvironmentKind,
+  { path, marker }: InstalledEnvironment,
+): Promise<Record<string, string>> {
+  if (kind.source) {
     const { installedVersion } = await import('./comfyui-program.ts')
-    const { commit = '' } = markerOf(folder) ?? {}
-    const version = installedVersion(folder, commit)
-    return version === undefined ? {} : { [name]: version }
+    const version = installedVersion(path, marker?.commit ?? '')
+    return version === undefined ? {} : { [kind.name]: version }
   }
-  const libraries = optionalNames(join(folder, 'lib')).find(one => one.startsWith('python3')) ?? ''
-  const found = optionalNames(join(folder, 'lib', libraries, 'site-packages'))
-  const versionOf = (library: string) =>
-    found.flatMap(one => (one.startsWith(`${library}-`) ? (/-([^-]+)\.dist-info$/.exec(one)?.[1] ?? []) : []))[0]
+  const { packagesIn } = await import('./installed-packages.ts')
+  const found = packagesIn(path)
   return Object.fromEntries(
-    (kind?.modules ?? []).flatMap(library => {
-      const version = versionOf(library)
+    kind.modules.flatMap(library => {
+      const version = found.get(library.replaceAll('_', '-'))
       return version === undefined ? [] : [[library, version]]
     }),
   )
@@ -124,12 +146,18 @@ const versionsText = (versions: Record<string, string>): string =>
     .map(([library, version]) => `${library} ${version}`)
     .join(', ')
 
-/** `outdated`: made for other versions of the libraries than this infer was tested with. */
-async function stateOf(folder: string, name: string): Promise<'complete' | 'outdated' | 'incomplete' | 'own'> {
-  const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
-  if (!kind) return 'own'
-  const { isComplete, requirementsHash } = await import('./install-environment.ts')
-  if (!isComplete(folder, {})) return 'incomplete'
-  const current = { requirements: requirementsHash(kind), ...(kind.source && { commit: kind.source.commit }) }
-  return isComplete(folder, current) || isComplete(folder, { isChosen: true }) ? 'complete' : 'outdated'
+const stateText = (state: string, isCurrent: boolean): string =>
+  isCurrent ? (state === 'complete' ? 'current' : `current, ${state}`) : 'beside'
+
+/** `outdated`: it has other versions of the libraries or of the worker than this infer. */
+async function stateOf(
+  kind: EnvironmentKind,
+  { marker }: InstalledEnvironment,
+): Promise<'complete' | 'outdated' | 'incomplete'> {
+  if (!marker) return 'incomplete'
+  const { wantedVersion } = await import('./install-environment.ts')
+  const program = kind.source && { commit: kind.source.commit, isChosen: false }
+  const { marker: wanted } = wantedVersion(kind, { torch: marker.torch, program })
+  const isOfThis = (['requirements', 'commit', 'worker'] as const).every(key => marker[key] === wanted[key])
+  return isOfThis || marker.isChosen ? 'complete' : 'outdated'
 }

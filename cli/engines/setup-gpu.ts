@@ -1,11 +1,12 @@
-import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { withoutLogin } from '../../core/models/hub/settings.ts'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { type GpuBackend, type GpuPackage, gpuBackends } from '../../gpu/engines/gguf/gpu-packages.ts'
 import { localDirectory } from '../client/find-server.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withCommon, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { readUrl } from './environment-options.ts'
 import { defineUpdateReleases } from './releases/define-releases.ts'
+import { defineUpdateEnvironments } from './update-environment.ts'
 
 export interface SetupGpuOptions extends CommonOptions {
   backend?: GpuBackend | 'auto'
@@ -63,7 +64,7 @@ export function defineUpdate(command: Command, terminal: Terminal): void {
   command
     .summary('replace installed backends and engines by newer ones')
     .description(
-      'Replaces the backends for GPUs by the versions that this infer was tested with, and llama-server and sd-server by their latest release, while they serve.',
+      'Replaces the backends for GPUs by the versions that this infer was tested with, llama-server and sd-server by their latest release, and Python environments by the versions with which this infer was made, while they serve.',
     )
   const gpu = withCommon(command.command('gpu'))
     .summary('the backends for GPUs')
@@ -78,13 +79,10 @@ export function defineUpdate(command: Command, terminal: Terminal): void {
     })
   withExamples(gpu, [['infer engine update gpu', 'after an update of infer']])
   defineUpdateReleases(command, terminal)
+  defineUpdateEnvironments(command, terminal)
   withExamples(command, [
     ['infer engine update gpu', 'after an update of infer'],
     ['infer engine update llama-server', 'the latest release of llama.cpp'],
+    ['infer engine update vllm --check', 'what would change, without a change'],
   ])
-}
-
-export function readUrl(text: string): string {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text
-  throw new InvalidArgumentError(`Write an address such as https://pypi.org/simple, not '${withoutLogin(text)}'.`)
 }

@@ -9,10 +9,10 @@ import { isOffered } from '../models/status.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
-import { requireTorchChoice, withIndex, withTorch } from './environment-options.ts'
+import { requireOneVersion, requireTorchChoice, withIndex, withTorch, withVersions } from './environment-options.ts'
+import { versionFields } from './installed-environments.ts'
 import { defineSetupReleases } from './releases/define-releases.ts'
 import { defineSetupComfyui } from './setup-comfyui.ts'
 import { defineSetupGpu } from './setup-gpu.ts'
@@ -24,6 +24,8 @@ interface Options extends CommonOptions {
   indexUrl?: string
   torchIndexUrl?: string
   config?: string
+  release?: string
+  beside?: true
 }
 
 /** `infer engine setup`: installs the backend for GPUs, an engine of its maker's releases, or a Python environment. */
@@ -31,25 +33,24 @@ export function define(command: Command, terminal: Terminal): void {
   command
     .summary('install the backend for GPUs, or an engine')
     .description(
-      'With gpu, installs the backend with which the built-in engine uses the GPUs. With llama-server and sd-server, installs the program that its maker publishes, and with comfyui ComfyUI from its repository. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
+      'With gpu, installs the backend with which the built-in engine uses the GPUs. With llama-server and sd-server, installs the program that its maker publishes, and with comfyui ComfyUI from its repository. Otherwise makes a Python environment with tested versions of the libraries, in engines of the data directory, with uv or with python3 and its modules venv and pip. A new version is made beside the one in use and tried, and running engines keep theirs. An interrupted setup is continued by the same command. Proxies and indexes are those of uv and pip: HTTPS_PROXY, UV_DEFAULT_INDEX, PIP_INDEX_URL.',
     )
   defineSetupGpu(command.command('gpu'), terminal)
   defineSetupReleases(command, terminal)
-  const python = withTorch(withIndex(command.command('python')))
+  const python = withVersions(withTorch(withIndex(command.command('python'))))
     .summary('images, videos, embeddings and chat by PyTorch')
     .description(
       'Installs PyTorch, diffusers and transformers for models with `engine: python`. Takes about 9 GB on the disk, and 3 GB with --cpu.',
     )
     .action(options => run(environmentKinds.python, options, python, terminal))
-  const speech = withIndex(command.command('speech'))
+  const speech = withVersions(withIndex(command.command('speech')))
     .summary('speech and transcription, with two small models')
     .description(
       'Installs faster-whisper and Piper (GPL-3.0) with two small models for English, and adds these to infer.yaml: local/piper-joe speaks and local/whisper-tiny.en transcribes. Takes about 1 GB on the disk.',
     )
-    .option('--config <path>', 'the file to add the models to; default: infer.yaml in the data directory')
     .action(options => run(environmentKinds.speech, options, speech, terminal))
   for (const [kind, title] of servers) {
-    const own = withIndex(command.command(kind.name))
+    const own = withVersions(withIndex(command.command(kind.name)))
       .summary(`install ${title}, for many requests at a time on GPUs`)
       .description(
         `Installs ${title} with PyTorch for CUDA, in versions with which infer was made. Takes about ${sizeText(kind.bytes)} on the disk. Models with \`engine: ${kind.name}\` use it before one that is on the PATH.`,
@@ -57,6 +58,7 @@ export function define(command: Command, terminal: Terminal): void {
       .action(options => run(kind, options, own, terminal))
     withExamples(own, [
       [`infer engine setup ${kind.name}`, 'install, or continue an interrupted installation'],
+      [`infer engine setup ${kind.name} --release <version>`, 'go back to an installed version'],
       [`infer engine setup ${kind.name} --index-url https://pypi.example.com/simple`, 'from an index of your own'],
     ])
   }
@@ -88,23 +90,25 @@ const servers = [
 async function run(kind: EnvironmentKind, options: Options, command: Command, terminal: Terminal): Promise<void> {
   const dataDir = localDirectory(command, options.dataDir)
   requireTorchChoice(options)
+  const { release, cuda, cpu, indexUrl } = options
+  requireOneVersion({ release, cuda, cpu, indexUrl })
   const config = options.config ?? join(dataDir, 'infer.yaml')
   // A wrong file is reported before the download.
   readConfig(config, options.config !== undefined)
-  const { installShown } = await import('./install-shown.ts')
+  const { installShown, printInstalled } = await import('./install-shown.ts')
   await interruptible(terminal, async signal => {
-    const installed = await installShown(kind, { ...options, dataDir }, terminal, signal)
+    const installed = await installShown(kind, { ...options, config, dataDir }, terminal, signal)
     const models = kind.name === 'speech' ? placeSpeechModels(installed.packages, dataDir) : []
     const added = offer(models, config)
     const offered = await areOffered(models, dataDir, signal)
     if (options.json)
       return terminal.json({
-        environment: { name: kind.name, path: installed.folder },
+        environment: { name: kind.name, path: installed.folder, ...versionFields(installed) },
         models: models.map(({ id }) => ({ id, added: added.includes(id) })),
         config,
         offered,
       })
-    terminal.print(`The environment is complete: ${printable(installed.folder)}`)
+    await printInstalled(kind, installed, terminal)
     if (kind.name === 'python')
       return terminal.print('Add models with `engine: python` to infer.yaml. See: infer help images-and-video')
     if (!kind.hasWorker)

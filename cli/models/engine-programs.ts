@@ -9,7 +9,7 @@ import type { Device } from '../../gpu/devices/device.ts'
 import { backendsFolder } from '../../gpu/engines/gguf/backend-search.ts'
 import { findCards } from '../../gpu/engines/gguf/find-cards.ts'
 import type { PlacementTarget } from '../../gpu/estimate/estimate.ts'
-import { environmentsFolder } from '../../gpu/launcher/environment.ts'
+import { environmentsFolder, programsFolder } from '../../gpu/launcher/environment.ts'
 import { openCardBackends } from '../../gpu/placement/card-backend.ts'
 import { bookable } from '../../gpu/placement/memory.ts'
 import { ownCards } from '../../gpu/placement/own-cards.ts'
@@ -55,7 +55,7 @@ export function installAdvice(engine: string, tasks: readonly Task[]): string {
 function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): string | undefined {
   const { program, environments = [] } = preset.installation?.(tasks) ?? {}
   if (program === undefined) return undefined
-  const folders = [...environments, preset.name].map(one => join(environmentsFolder(dataDir), one, 'bin'))
+  const folders = [...environments, preset.name].map(one => programsFolder(join(environmentsFolder(dataDir), one)))
   return findProgram(program, [...folders, path].join(':'))
 }
 

@@ -296,11 +296,11 @@ export const launchFields = {
     }),
   engine_version: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/, 'Write the name of a release, such as b11101.')
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/, 'Write the name of a version, such as b11101.')
     .optional()
     .meta({
       description:
-        '`llama-server` and `sd-server` only: the release that runs the model, which `infer engine update` then leaves as it is. It is installed with `infer engine setup`; see `infer engine list`.',
+        '`llama-server`, `sd-server`, `vllm`, `sglang`, `comfyui` and `python` only: the installed version that runs the model, which `infer engine update` then leaves as it is. It is installed with `infer engine setup`; see `infer engine list`.',
       example: 'b11101',
       with: { id: 'qwen3-8b', engine: 'llama-server', source: '/models/qwen3-8b.gguf' },
       absent: 'the current one, else the program on the PATH',

@@ -1,3 +1,4 @@
+import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { optionalNames } from '../../core/optional-file.ts'
 
@@ -57,16 +58,45 @@ export function engineEnvironment(options: EnvironmentOptions): Record<string, s
 /** The folder of the environments that `infer engine setup` makes, one folder each. */
 export const environmentsFolder = (dataDir: string): string => join(dataDir, 'engines')
 
+/** The link of an environment with several versions that leads to the folder of the one in use. */
+export const currentLink = 'current'
+
+/** The folder with the programs of an environment: those of its current version, where it has versions. */
+export function programsFolder(environment: string): string {
+  const current = join(environment, currentLink, 'bin')
+  // A version with this link is the environment itself, from the time before there were versions.
+  return linkAt(environment) !== '.' && existsSync(current) ? current : join(environment, 'bin')
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * Returns the PATH with which an engine and its programs are found: the environments named first, then `path`, then every
  * other environment below `engines` of the data directory. `preferred` has names of such environments or absolute paths.
+ * Those are without links, so that an engine keeps its version when another one becomes the current one.
  */
 export function enginePath(dataDir: string, path: string, preferred: readonly string[] = []): string {
   const folder = environmentsFolder(dataDir)
-  const first = preferred.map(name => join(isAbsolute(name) ? name : join(folder, name), 'bin'))
+  const first = preferred.map(name => (isAbsolute(name) ? name : join(folder, name)))
   const others = optionalNames(folder)
     .toSorted()
-    .map(name => join(folder, name, 'bin'))
+    .map(name => join(folder, name))
     .filter(one => !first.includes(one))
-  return [...first, path, ...others].filter(one => one !== '').join(':')
+  return [...first.map(one => withoutLinks(programsFolder(one))), path, ...others.map(programsFolder)]
+    .filter(one => one !== '')
+    .join(':')
+}
+
+function withoutLinks(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
 }

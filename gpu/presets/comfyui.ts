@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join } from 'node:path'
 import { definePreset, noKey, oneAtATime } from './preset.ts'
+import { inVersion, neededVersion, programOfVersion } from './released-program.ts'
 import { comfyuiAbilities } from './routes.ts'
 
 /** The program that `infer engine setup comfyui` writes. It gets the options of ComfyUI. */
@@ -19,9 +20,13 @@ const ownFolder = comfyuiFolder('{data_directory}')
 export const comfyui = definePreset({
   name: 'comfyui',
   installation: { program: comfyuiProgram, advice: 'Install it with: infer engine setup comfyui' },
-  environments: ({ command }) => (command ? [] : ['comfyui']),
-  programs: ({ command }) =>
-    command ? [] : [{ name: comfyuiProgram, environments: ['comfyui'], install: 'infer engine setup comfyui' }],
+  settings: ['engine_version'],
+  environments: ({ command, engine_version }) => (command ? [] : inVersion(['comfyui'], engine_version)),
+  programs({ command, engine_version }) {
+    if (command) return []
+    if (engine_version !== undefined) return [neededVersion('comfyui', comfyuiProgram, engine_version)]
+    return [{ name: comfyuiProgram, environments: ['comfyui'], install: 'infer engine setup comfyui' }]
+  },
   configurationFault(model) {
     if (!model.comfyui)
       return "it needs 'comfyui', which names the inputs of the graph. Run: infer model add comfyui:<file>"
@@ -39,7 +44,7 @@ export const comfyui = definePreset({
       ]),
   },
   command: (model, { gpus }) => [
-    model.command ?? [comfyuiProgram, '--base-directory', ownFolder],
+    model.command ?? [programOfVersion(comfyuiProgram, model.engine_version), '--base-directory', ownFolder],
     ['--listen', '127.0.0.1', '--port', '{port}'],
     ['--output-directory', '{outputs}', '--input-directory', '{outputs}'],
     ['--temp-directory', '{home}', '--user-directory', '{home}', '--database-url', 'sqlite:///:memory:'],

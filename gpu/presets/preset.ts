@@ -53,6 +53,8 @@ export interface NeededProgram {
   environments?: readonly string[]
   /** The command that installs it, where that is not a package of the system. */
   install?: string
+  /** What to do instead, as a sentence, where no command installs it. */
+  advice?: string
 }
 
 /** How an engine that is a program of its own comes to a machine. */

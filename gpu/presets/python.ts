@@ -1,6 +1,16 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor, type Task } from '../../core/schemas/task.ts'
-import { definePreset, ffmpegFor, generates, needsSource, option, pythonSettings, upstreamId } from './preset.ts'
+import {
+  definePreset,
+  ffmpegFor,
+  generates,
+  type NeededProgram,
+  needsSource,
+  option,
+  pythonSettings,
+  upstreamId,
+} from './preset.ts'
+import { inVersion, neededVersion, programOfVersion } from './released-program.ts'
 import { routesOf } from './routes.ts'
 
 const program = 'infer-worker'
@@ -18,11 +28,8 @@ export const python = definePreset({
     advice: `Install it with: ${setUp(tasks)}`,
   }),
   environments,
-  programs: (model, task) => [
-    { name: program, environments: environments(model), install: setUp(model.tasks) },
-    ...ffmpegFor(task),
-  ],
-  settings: ['threads', ...pythonSettings],
+  programs: (model, task) => [neededWorker(model), ...ffmpegFor(task)],
+  settings: ['threads', 'engine_version', ...pythonSettings],
   configurationFault(model) {
     const isRelative = !model.source?.startsWith('/')
     return (
@@ -42,7 +49,15 @@ export const python = definePreset({
     ],
   },
   command: (model, { threads, gpus, bytes }) => [
-    [program, '--model', model.source ?? '', '--id', upstreamId(model), '--socket', '{socket}'],
+    [
+      programOfVersion(program, model.engine_version),
+      '--model',
+      model.source ?? '',
+      '--id',
+      upstreamId(model),
+      '--socket',
+      '{socket}',
+    ],
     model.tasks.flatMap(task => ['--task', task]),
     ['--threads', String(model.threads ?? threads), '--device', gpus > 0 ? 'cuda' : 'cpu'],
     option('--memory', gpus > 0 ? bytes : undefined),
@@ -76,8 +91,15 @@ export const python = definePreset({
 /** Whether a model with these tasks synthesizes or transcribes speech. */
 const speaks = (tasks: readonly Task[]): boolean => isFor(tasks, 'synthesize', 'transcribe', 'translate')
 
-function environments({ environment, tasks }: Model): readonly string[] {
-  return environment === undefined ? environmentsFor(tasks) : [environment]
+function environments({ environment, tasks, engine_version }: Model): readonly string[] {
+  return inVersion(environment === undefined ? environmentsFor(tasks) : [environment], engine_version)
+}
+
+function neededWorker(model: Model): NeededProgram {
+  const { engine_version, environment = environmentsFor(model.tasks)[0]! } = model
+  if (engine_version === undefined)
+    return { name: program, environments: environments(model), install: setUp(model.tasks) }
+  return { ...neededVersion(environment, program, engine_version), environments: environments(model) }
 }
 
 /** The environments that can run these tasks, the smaller one first. */

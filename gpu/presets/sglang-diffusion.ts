@@ -11,6 +11,10 @@ import { sglang } from './sglang.ts'
 export const sglangDiffusion = definePreset({
   ...sglang,
   adapters: undefined,
+  // That of `infer engine setup` has no libraries for diffusion.
+  environments: undefined,
+  programs: undefined,
+  settings: undefined,
   name: 'sglang-diffusion',
   installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" },
   configurationFault: () => undefined,

@@ -11,6 +11,7 @@ import {
   unlessGiven,
   upstreamId,
 } from './preset.ts'
+import { inOwnEnvironment, programOfVersion } from './released-program.ts'
 import { routesOf } from './routes.ts'
 import { leastShare, memoryOption, pipelineOption, textFeatures } from './vllm.ts'
 
@@ -57,13 +58,14 @@ export const sglang = definePreset({
   runsOn: 'gpu',
   leastShare,
   installation: { program: 'sglang', advice: 'Install it with: infer engine setup sglang' },
+  ...inOwnEnvironment('sglang'),
   configurationFault(model) {
     if (generates(model) && pools(model))
       return 'one process does either chat and completion, or embeddings and reranking. Write two models.'
     // Read into the running engine, quantized weights may be packed a second time.
     return model.parking === 2 ? "it keeps its weights while it is parked. Write 'parking: 1'." : undefined
   },
-  settings: ['parking'],
+  settings: ['engine_version', 'parking'],
   slots: 128,
   parking: {
     1: {
@@ -76,7 +78,13 @@ export const sglang = definePreset({
     },
   },
   command: (model, facts) => [
-    ['sglang', 'serve', '--model-path', model.source ?? model.id, ...onLoopback],
+    [
+      programOfVersion('sglang', model.engine_version),
+      'serve',
+      '--model-path',
+      model.source ?? model.id,
+      ...onLoopback,
+    ],
     [
       '--served-model-name',
       servedName(model),

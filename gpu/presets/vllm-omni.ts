@@ -11,6 +11,10 @@ export const vllmOmni = definePreset({
   ...vllm,
   name: 'vllm-omni',
   adapters: undefined,
+  // That of `infer engine setup` has no vLLM-Omni.
+  environments: undefined,
+  programs: undefined,
+  settings: ['speculative', 'parking'],
   installation: { program: 'vllm', advice: 'Install it with: pip install vllm vllm-omni' },
   slots: 1,
   command: (model, { gpus }) => [

@@ -3,6 +3,7 @@ import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor } from '../../core/schemas/task.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import { allFeatures, definePreset, generates, guessFault, onLoopback, unlessGiven, upstreamId } from './preset.ts'
+import { inOwnEnvironment, programOfVersion } from './released-program.ts'
 import { routesOf } from './routes.ts'
 
 /** Of a card, so that rounding and the driver leave enough for an engine to start. */
@@ -21,7 +22,8 @@ export const vllm = definePreset({
   leastShare,
   configurationFault: guessFault,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
-  settings: ['speculative', 'parking'],
+  ...inOwnEnvironment('vllm'),
+  settings: ['engine_version', 'speculative', 'parking'],
   slots: 256,
   // The routes that park it need no key and can do more, so no other program may reach them.
   channel: (_model, facts) => (facts?.parking ? 'socket' : 'port'),
@@ -38,7 +40,7 @@ export const vllm = definePreset({
     },
   },
   command: (model, { gpus, memoryShare, slots, plan, parking }) => [
-    ['vllm', 'serve', model.source ?? model.id],
+    [programOfVersion('vllm', model.engine_version), 'serve', model.source ?? model.id],
     parking ? ['--uds', '{socket}', '--enable-sleep-mode'] : onLoopback,
     [
       '--served-model-name',

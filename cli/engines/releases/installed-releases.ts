@@ -1,11 +1,13 @@
 import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { rename, rm, symlink } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { invalidValue } from '../../../core/failure.ts'
 import { readConfig } from '../../../core/models/config.ts'
 import { optionalNames } from '../../../core/optional-file.ts'
 import { environmentsFolder } from '../../../gpu/launcher/environment.ts'
+import { replaceLink } from '../replace-folder.ts'
+import { identityOf, runningFiles } from '../running-programs.ts'
 import { type Build, type ReleaseKind, releaseBackends, releaseName } from './release-kinds.ts'
 
 /** What is known of an installed release. Written before the folder gets its name, so every named folder is complete. */
@@ -81,10 +83,7 @@ export function requireOwnFolder(dataDir: string, kind: ReleaseKind): void {
 
 /** Makes a release the current one, in one step: an engine that starts meanwhile gets the old or the new program. */
 export async function makeCurrent(dataDir: string, kind: ReleaseKind, version: string): Promise<void> {
-  const link = join(releasesFolder(dataDir, kind), linkName)
-  await rm(`${link}.new`, { force: true })
-  await symlink(join(version, 'bin'), `${link}.new`)
-  await rename(`${link}.new`, link)
+  await replaceLink(join(releasesFolder(dataDir, kind), linkName), join(version, 'bin'))
 }
 
 /** The versions of an engine that models of infer.yaml name, disabled models included. */
@@ -114,7 +113,7 @@ export async function pruneReleases(
       result.running.push(version)
       continue
     }
-    await putAside(path)
+    await removeRelease(path)
     result.deleted.push(version)
   }
   for (const name of left)
@@ -132,24 +131,9 @@ const unusedOf = (installed: readonly InstalledRelease[], pinned: ReadonlySet<st
 
 const installedAt = ({ path }: InstalledRelease): number => statSync(join(path, markerName)).mtimeMs
 
-/** Deletes a folder. Renamed first, so that an interruption leaves no half of a release under its name. */
-async function putAside(path: string): Promise<void> {
+/** Deletes the folder of a release. Renamed first, so that an interruption leaves no half of a release under its name. */
+export async function removeRelease(path: string): Promise<void> {
   const aside = join(path, '..', `.old-${process.pid}-${path.split('/').at(-1)}`)
   await rename(path, aside)
   await rm(aside, { recursive: true, force: true })
 }
-
-function identityOf(path: string): string | undefined {
-  try {
-    const { dev, ino } = statSync(path)
-    return `${dev} ${ino}`
-  } catch {
-    return undefined
-  }
-}
-
-/** The programs of all processes that this user may look at, by device and inode: a sandbox changes their paths. */
-const runningFiles = (): string[] =>
-  optionalNames('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .flatMap(pid => identityOf(`/proc/${pid}/exe`) ?? [])

@@ -1,16 +1,16 @@
+import { basename } from 'node:path'
 import { remoteServer } from '../../../core/config.ts'
 import { openClient } from '../../client/client.ts'
 import { runningServer } from '../../client/find-server.ts'
 import { detailOf, modelStatusOf } from '../../models/status.ts'
-import type { ReleaseKind } from './release-kinds.ts'
 
 /**
- * The versions of an engine that models of the server on this data directory name, whatever file it reads; null where it
+ * The versions of these engines that models of the server on this data directory name, whatever file it reads; null where it
  * runs and does not tell. Rejects only with the reason of the signal.
  */
 export async function servedVersions(
   dataDir: string,
-  { name }: Pick<ReleaseKind, 'name'>,
+  engines: readonly string[],
   signal: AbortSignal,
 ): Promise<ReadonlySet<string> | null> {
   if (!runningServer(dataDir)) return new Set()
@@ -21,9 +21,12 @@ export async function servedVersions(
     const { models } = await modelStatusOf(client, signal)
     const versions = new Set<string>()
     for (const { model_id, engine } of models) {
-      if (engine !== undefined && engine !== name) continue
+      if (engine !== undefined && !engines.includes(engine)) continue
       const { settings } = await detailOf(client, model_id, signal)
-      if (settings.engine === name && typeof settings.engine_version === 'string') versions.add(settings.engine_version)
+      if (!engines.includes(String(settings.engine))) continue
+      if (typeof settings.engine_version === 'string') versions.add(settings.engine_version)
+      // The path of a Python environment may be that of a version.
+      if (typeof settings.environment === 'string') versions.add(basename(settings.environment))
     }
     return versions
   } catch {

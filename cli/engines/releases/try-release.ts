@@ -1,6 +1,5 @@
 import { realpathSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { constants } from 'node:os'
 import { join } from 'node:path'
 import { assetPath } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
@@ -9,10 +8,9 @@ import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 import { type ProgramRun, runProgram } from '../../../gpu/sandbox/program.ts'
-import { openSandbox } from '../../../gpu/sandbox/sandbox.ts'
 import type { DeviceFiles } from '../../../gpu/sandbox/system.ts'
-import { exitStatus, noWrapper, type Wrapper, wrapCommand } from '../../../gpu/sandbox/wrapper.ts'
 import { printable } from '../../terminal/styled-line.ts'
+import { openTrialConfinement, withSignal } from '../trial-confinement.ts'
 import { askTrialServer, lastLine } from '../trial-server.ts'
 import { textOf } from './choose-build.ts'
 import type { Build, ReleaseBackend, ReleaseKind } from './release-kinds.ts'
@@ -43,6 +41,12 @@ interface TrialOptions {
   times?: TrialTimes
 }
 
+/** Makes the command that starts the program with these arguments. */
+type CommandOf = (
+  args: readonly string[],
+  read?: readonly string[],
+) => ReturnType<ReturnType<typeof openTrialConfinement>>
+
 /** What a trial has shown. */
 export interface Trial {
   /** What the program says of its version; null if it says nothing. */
@@ -60,7 +64,8 @@ export async function tryRelease(options: TrialOptions): Promise<Trial> {
   const { kind, build, bin, home, host, signal, times = trialTimes } = options
   const program = join(realpathSync(bin), kind.name)
   const env = engineEnvironment({ host, home, bootId: 'trial', launchId: 'trial', visibleDevices: {}, more: {} })
-  const commandOf = openConfinement(program, env, options)
+  const confine = openTrialConfinement({ ...options, env, devices: devicesOf[build.backend] })
+  const commandOf: CommandOf = (args, read) => confine([program, ...args], read)
   const foreign = foreignFault(await readStart(program))
   if (foreign !== null) throw unusable(kind, foreign)
   const run = async (argument: string, isGood: (words: string) => boolean = () => false): Promise<string> => {
@@ -99,36 +104,6 @@ const devicesOf: Readonly<Record<ReleaseBackend, readonly DeviceFiles[]>> = {
   cuda: ['nvidia'],
   rocm: ['kfd', 'dri'],
   vulkan: ['dri', 'nvidia'],
-}
-
-/** Returns the command that starts the program with these arguments, in the sandbox of engines where there is one. */
-function openConfinement(
-  program: string,
-  env: Readonly<Record<string, string>>,
-  { build, home, host, dataDir, sandbox }: TrialOptions,
-) {
-  const { wrapperFor } = openSandbox({ dataDir: realpathSync(dataDir), support: sandbox, host })
-  const needs = { required: false, write: [], programs: [], devices: devicesOf[build.backend] }
-  return (args: readonly string[], read: readonly string[] = []) => {
-    const argv = [program, ...args]
-    const requirements = { ...needs, level: 'files' as const, read }
-    const confined = wrapperFor({
-      requirements,
-      argv,
-      env,
-      configuredVariables: [],
-      write: [realpathSync(home)],
-      read: [],
-    })
-    const wrapper = confined?.wrapper ?? noWrapper
-    return { ...wrapCommand(wrapper, argv), wrapper }
-  }
-}
-
-/** The run with the signal that ended the program, which a sandbox reports by an exit code. */
-function withSignal(run: ProgramRun, wrapper: Wrapper): ProgramRun {
-  const status = exitStatus(wrapper, run.exitCode ?? null, run.signal ?? null, constants.signals)
-  return status in constants.signals ? { ...run, exitCode: undefined, signal: status } : run
 }
 
 const unusable = (kind: ReleaseKind, why: string): Failure =>
@@ -187,7 +162,7 @@ function libraryAdvice(library: string): string {
 
 /** Starts llama-server with the tiny chat model as the server would, and resolves with its answer to one request. */
 function answerOf(
-  commandOf: ReturnType<typeof openConfinement>,
+  commandOf: CommandOf,
   env: Record<string, string>,
   { kind, build, home, signal, times = trialTimes }: TrialOptions,
 ): Promise<string> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lackingIn, startFault } from '../../../cli/engines/comfyui-program.ts'
@@ -50,7 +50,10 @@ test('ComfyUI is shown, installed from a commit, tried, found by a model, listed
   expect(stdout).toMatch(new RegExp(`^ComfyUI \\(GPL-3\\.0\\), commit ${first} of ${repository.address}\n`))
   expect(stderr).toContain('Starting ComfyUI for a trial')
   const environment = join(dataDir, 'engines/comfyui')
-  expect(existsSync(join(environment, 'libexec', `ComfyUI-${first.slice(0, 12)}`, '.git'))).toBe(false)
+  expect(existsSync(join(environment, 'current/libexec', `ComfyUI-${first.slice(0, 12)}`, '.git'))).toBe(false)
+  const current = () => readlinkSync(join(environment, 'current'))
+  expect(current()).toMatch(new RegExp(`^${first.slice(0, 12)}-[0-9a-f]{8}$`))
+  const before = current()
 
   // A version that does not start leaves the installed one in use.
   const broken = repository.commit('0.34.0', 'import torchwhatever')
@@ -61,16 +64,18 @@ test('ComfyUI is shown, installed from a commit, tried, found by a model, listed
       'ComfyUI 0.34.0 does not work in the environment: it needs the Python module torchwhatever',
     ),
   ])
+  expect(failed.stderr).toContain(`Models keep using ${before}.`)
+  expect(current()).toBe(before)
   expect(existsSync(join(dataDir, '.comfyui-source'))).toBe(false)
   const { stdout: listed } = await run(['engine', 'list'])
-  expect(listed).toMatch(/\ncomfyui +comfyui 0\.33\.0 +complete +\S+ \S+ +\//)
-  expect(listed).toMatch(/\ncomfyui +\/.*\/engines\/comfyui\/bin\/infer-comfyui\n/)
+  expect(listed).toMatch(/\ncomfyui +\S+ \(comfyui 0\.33\.0\) +current +\S+ \S+ +\//)
+  expect(listed).toMatch(/\ncomfyui +\/.*\/engines\/comfyui\/current\/bin\/infer-comfyui\n/)
 
   // One with nodes that cannot be loaded is installed with a warning.
   const lacking = repository.commit('0.35.0', 'print("IMPORT FAILED: nodes_audio.py", flush=True)')
   const warned = await install(lacking, ['--json'])
   expect(json(warned)).toMatchObject({
-    environment: { name: 'comfyui', path: environment },
+    environment: { name: 'comfyui', path: expect.stringContaining(`${environment}/`), is_current: true },
     version: '0.35.0',
     commit: lacking,
     warnings: ['ComfyUI 0.35.0 starts, and could not load the nodes nodes_audio.py. Graphs with them will fail.'],
@@ -86,6 +91,22 @@ test('ComfyUI is shown, installed from a commit, tried, found by a model, listed
   expect(removed.stderr).toContain(`Its models and custom nodes are kept in ${join(dataDir, 'comfyui')}.`)
   expect([existsSync(environment), existsSync(join(dataDir, 'comfyui/models/checkpoints'))]).toEqual([false, true])
 })
+
+test.skipIf(toolsHere.length === 0)(
+  'the trial of ComfyUI runs in the sandbox of engines: it sees neither the data directory nor the files of the user',
+  async () => {
+    const { folder, dataDir, repository, install } = setUp()
+    mkdirSync(dataDir)
+    writeFileSync(join(dataDir, 'root-token'), 'secret')
+    const writes = `open('${join(folder, 'requirements.txt')}', 'w').write('x')`
+    const reads = `open('${join(dataDir, 'root-token')}').read()`
+    const { stderr } = await install(repository.commit('0.33.0', `${writes}; ${reads}`))
+    expect(stderr).toMatch(
+      /ComfyUI 0\.33\.0 does not work in the environment: .*No such file or directory: '.*root-token'/,
+    )
+    expect(readFileSync(join(folder, 'requirements.txt'), 'utf8')).toBe('')
+  },
+)
 
 test('an engine runs the installed ComfyUI in a sandbox and sees its models', async () => {
   const { dataDir, repository, install } = setUp()

@@ -340,9 +340,9 @@ test.each([
   expect(server.requests).toHaveLength(1)
 })
 
-test('an engine without releases takes no version', () => {
-  const model = Model.parse({ id: 'm', engine: 'vllm', source: 'o/n', engine_version: 'b1' })
-  expect(() => presetOf(model)).toThrow("the engine 'vllm' has no setting 'engine_version'")
+test('an engine that infer does not install takes no version', () => {
+  const model = Model.parse({ id: 'm', engine: 'tei', source: 'o/n', tasks: ['std/embeddings'], engine_version: 'b1' })
+  expect(() => presetOf(model)).toThrow("the engine 'tei' has no setting 'engine_version'")
 })
 
 test('programs that infer did not put there are not touched', async () => {

@@ -1,0 +1,50 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { optionalNames } from '../../core/optional-file.ts'
+
+const processIds = (): string[] => optionalNames('/proc').filter(name => /^\d+$/.test(name))
+
+/** Device and inode of a file; undefined if it is not there. */
+export function identityOf(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path)
+    return `${dev} ${ino}`
+  } catch {
+    return undefined
+  }
+}
+
+/** The programs of all processes that this user may look at, by device and inode: a sandbox changes their paths. */
+export const runningFiles = (): string[] => processIds().flatMap(pid => identityOf(`/proc/${pid}/exe`) ?? [])
+
+/**
+ * The processes that were started from the environment at this path, which must have no links, or that find their programs
+ * there: its Python is that of the system, so their command line and their PATH tell it.
+ */
+export function processesBelow(path: string): number[] {
+  const programs = join(path, 'bin')
+  return processIds()
+    .filter(pid => {
+      const command = read(`/proc/${pid}/cmdline`).split('\0')
+      if (command.some(word => word.startsWith(`${programs}/`) || word.startsWith(`${join(path, 'libexec')}/`)))
+        return true
+      const variables = read(`/proc/${pid}/environ`).split('\0')
+      return (
+        variables
+          .find(one => one.startsWith('PATH='))
+          ?.slice('PATH='.length)
+          .split(':')
+          .includes(programs) ?? false
+      )
+    })
+    .map(Number)
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // It has ended, or belongs to another user.
+    return ''
+  }
+}
