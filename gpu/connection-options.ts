@@ -41,7 +41,7 @@ export function connectionOptionsOf(
       support: preset.adapters,
       configured: () => configured(model.id),
       isReplaced: () => serves.retired,
-      started: resident.placement.plan?.adapters?.list ?? [],
+      plan: resident.placement.plan?.adapters,
       upstreamId,
       prefix: adapterPrefix,
       post: engineRoute(endpoint, headers),

@@ -305,7 +305,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
-      ...plannedFeatures(model, state, options.caches),
+      ...(await plannedFeatures(model, state, options.caches)),
     }
   }
 

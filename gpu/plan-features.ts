@@ -12,12 +12,12 @@ import { generates } from './presets/preset.ts'
 import type { ModelState } from './residency/model-state.ts'
 
 /** What the configuration gives a model besides its place. */
-export const plannedFeatures = (
+export const plannedFeatures = async (
   model: Model,
   { residents, placement: { plan } }: Pick<ModelState, 'residents' | 'placement'>,
   caches: Pick<Caches, 'of' | 'limits'> | undefined,
-): Pick<ModelPlan, 'adapters' | 'affinity' | 'guesses' | 'saved' | 'savedDetail'> => ({
-  adapters: plannedAdapters(plan),
+): Promise<Pick<ModelPlan, 'adapters' | 'affinity' | 'guesses' | 'saved' | 'savedDetail'>> => ({
+  adapters: await plannedAdapters(model, plan),
   affinity: plannedAffinity(model, residents.length),
   guesses: plannedGuesses(model, plan),
   ...plannedSaves(model, caches),

@@ -8,7 +8,7 @@ import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { Model } from '../../core/models/model.ts'
 import { namesOf } from '../../core/models/model-names.ts'
 import { idFrom } from '../../core/models/propose.ts'
-import { checkAdapter } from '../../gpu/estimate/adapters.ts'
+import { addedAdapterAdvice, checkAdapter } from '../../gpu/estimate/adapters.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -28,11 +28,11 @@ const ofTheBase = ['task', 'context', 'concurrency', 'engine', 'memory', 'comfyu
  */
 export async function addAdapter(
   what: string,
-  options: AddOptions & { adapterOf: string; dataDir: string },
+  options: AddOptions & { adapterOf: string; dataDir: string; withoutQuestion?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const { adapterOf: of, dataDir, json, yes, dryRun } = options
+  const { adapterOf: of, dataDir, json, yes, dryRun, withoutQuestion } = options
   const foreign = ofTheBase.find(name => options[name] !== undefined)
   if (foreign) throw usageFailure(`--${foreign} is a setting of the base model: an adapter has none of its own.`)
   requireInteractive(options, terminal)
@@ -46,25 +46,29 @@ export async function addAdapter(
   const edit = (text: string, name: string) => addModel(text, entry, name)
   // What the engine cannot do is refused before the files are read.
   const lines = previewConfigEdit(path, edit, traitsOf)
-  const { bytes, fault } = await checkAdapter(base, source)
+  const found = await checkAdapter(base, source)
+  const { bytes, fault } = found
   if (fault !== undefined) throw invalidValue(fault)
-  if (dryRun && json) return terminal.json({ model: entry, memory: bytes, config: path, lines })
+  const advice = await addedAdapterAdvice(base, found)
+  const proposal = { model: entry, memory: bytes, obstacle: null, advice, config: path }
+  if (dryRun && json) return terminal.json({ ...proposal, fits: true, lines })
   if (!json) {
     terminal.print(terminal.paint.name(id))
     terminal.print(`  ${terminal.paint.faint('source')}  ${printable(source)}`)
     terminal.print(`  ${terminal.paint.faint('is')}      an adapter of ${printable(base.id)} (${base.engine})`)
     if (bytes !== null) terminal.print(`  ${terminal.paint.faint('memory')}  ${sizeText(bytes)} with its base`)
+    for (const sentence of advice) terminal.warn(sentence)
   }
   if (dryRun) {
     terminal.print(`\nThis would be added to ${path}:\n`)
     for (const line of lines.added) terminal.print(printable(line))
     return
   }
-  if (!yes && !(await confirm(`Add it to ${path}?`, true, terminal, signal)))
+  if (!yes && !withoutQuestion && !(await confirm(`Add it to ${path}?`, true, terminal, signal)))
     return terminal.remark('Nothing was changed.')
   editConfigFile(path, edit, traitsOf)
   const offered = await isOffered(id, dataDir, signal)
-  if (json) return terminal.json({ model: entry, memory: bytes, config: path, offered: offered ?? null })
+  if (json) return terminal.json({ ...proposal, offered: offered ?? null })
   terminal.print(`Added '${id}' to ${path}.`)
   const next = `infer run ${shellWord(id)} "Hello"`
   terminal.print(offered ? `Ready to use: ${next}` : `Start the server with: infer serve. Then: ${next}`)

@@ -64,7 +64,7 @@ export function define(command: Command, terminal: Terminal, offers: Offers): vo
   const add = withTokenFile(withCommon(command))
     .summary('offer a model of your own')
     .description(
-      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself. With INFER_URL that server downloads the model and adds it: one of the catalog or of a hub.',
+      'Reads the files of a model, proposes settings, and adds the model to infer.yaml, whose comments stay. Recognises text, image, video, speech and transcription models by their files, and chooses an engine that can run the model, an installed one if there is one. Downloads files that are not on this machine. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself. With INFER_URL that server downloads the model and adds it: one of the catalog or of a hub, or a LoRA on its machine.',
     )
     .argument(
       '<model>',

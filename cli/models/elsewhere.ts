@@ -26,13 +26,13 @@ export async function addElsewhere(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const { json, yes, withoutQuestion, dryRun, force } = options
+  const { json, yes, withoutQuestion, dryRun, force, adapterOf } = options
   const client = openClient(undefined)
   refuseLocalOptions(options, client.url)
-  refuseFile(what, client.url)
+  refuseFile(what, adapterOf, client.url)
   requireInteractive(options, terminal)
   const { id, task: tasks, context, concurrency, engine, memory } = options
-  const body = { model: what, id, tasks, context, concurrency, engine, memory }
+  const body = { model: what, id, tasks, context, concurrency, engine, memory, adapter_of: adapterOf }
   const proposed = await dataOf(client.api.POST('/api/models', { body: { ...body, dry_run: true }, signal }))
   const proposal = proposed as unknown as Api['ModelProposal']
   if (dryRun && json) return terminal.json(proposal)
@@ -60,8 +60,8 @@ export async function addElsewhere(
 }
 
 /** Throws usage for an option that only the machine of the server has. */
-function refuseLocalOptions({ config, tokenFile, comfyui, adapterOf }: AddOptions, url: string): void {
-  const local = { config, 'token-file': tokenFile, comfyui, 'adapter-of': adapterOf }
+function refuseLocalOptions({ config, tokenFile, comfyui }: AddOptions, url: string): void {
+  const local = { config, 'token-file': tokenFile, comfyui }
   const option = Object.entries(local).find(([, value]) => value !== undefined)
   if (option)
     throw usageFailure(
@@ -69,8 +69,13 @@ function refuseLocalOptions({ config, tokenFile, comfyui, adapterOf }: AddOption
     )
 }
 
-/** Throws usage for a model that only the machine of the server has. */
-function refuseFile(what: string, url: string): void {
+/** Throws usage for a model that only the machine of the server has. A LoRA may be there, by its absolute path. */
+function refuseFile(what: string, adapterOf: string | undefined, url: string): void {
+  if (adapterOf !== undefined && (what.startsWith('/') || what.startsWith('hf:'))) return
+  if (adapterOf !== undefined)
+    throw usageFailure(
+      `'${printable(what)}' is no absolute path. The LoRA must be on the machine of the server, and INFER_URL is set to ${url}: copy it there, and give its absolute path.`,
+    )
   if (what.startsWith('hf:') || !(existsSync(what) || /^(comfyui:|\/|\.|~|https?:)|\.(gguf|safetensors)$/.test(what)))
     return
   throw usageFailure(
@@ -80,8 +85,12 @@ function refuseFile(what: string, url: string): void {
 
 function showProposal(proposal: Api['ModelProposal'], url: string, terminal: Terminal): void {
   const { model, memory, obstacle, advice, lines } = proposal
-  const { id, engine } = model as { id?: string; engine?: string }
-  const facts = [engine && `engine ${engine}`, memory !== null && `memory ${sizeText(memory)}`].filter(Boolean)
+  const { id, engine, adapter } = model as { id?: string; engine?: string; adapter?: { of: string } }
+  const facts = [
+    engine && `engine ${engine}`,
+    adapter && `adapter of ${printable(adapter.of)}`,
+    memory !== null && `memory ${sizeText(memory)}`,
+  ].filter(Boolean)
   terminal.print([terminal.paint.name(printable(id ?? '')), ...facts].join('  '))
   for (const sentence of obstacle === null ? advice : [obstacle, ...advice]) terminal.warn(withCommands(sentence))
   terminal.print(`\nThis is added to infer.yaml of ${url}:\n`)

@@ -262,7 +262,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const run = openOwnCommand(dataDir)
-  const models = openServerModels({ run, config: path, log })
+  const models = openServerModels({ run, config: path, dataDir, configured: registry.all, log })
   const gpuSetup = openServerGpuSetup({ run, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()

@@ -1,6 +1,8 @@
+import { resolve } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
+import type { Model } from '../../core/models/model.ts'
 import type {
   CatalogEntryView,
   ConfigLines,
@@ -11,6 +13,7 @@ import type {
   ModelPullEvent,
   NewModelSettings,
 } from '../../core/models/model-administration.ts'
+import { addableAdapter } from './addable-adapter.ts'
 import type { CommandEvent, OwnCommand } from './own-command.ts'
 
 /** Downloads that run at the same time; more would only share the same line. */
@@ -25,7 +28,16 @@ interface Running {
   controller: AbortController
 }
 
-function argumentsOf({ id, tasks, context, concurrency, engine, memory, force }: NewModelSettings): string[] {
+function argumentsOf({
+  id,
+  tasks,
+  context,
+  concurrency,
+  engine,
+  memory,
+  adapterOf,
+  force,
+}: NewModelSettings): string[] {
   const given: [name: string, value: string | number | undefined][] = [
     ['--id', id],
     ['--task', tasks?.join(',')],
@@ -33,6 +45,7 @@ function argumentsOf({ id, tasks, context, concurrency, engine, memory, force }:
     ['--concurrency', concurrency],
     ['--engine', engine],
     ['--memory', memory],
+    ['--adapter-of', adapterOf],
   ]
   return [
     ...given.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`])),
@@ -44,12 +57,17 @@ function argumentsOf({ id, tasks, context, concurrency, engine, memory, force }:
 export function openServerModels({
   run,
   config,
+  dataDir,
+  configured,
   log,
   now = Date.now,
 }: {
   run: OwnCommand
   /** The configuration file. */
   config: string
+  dataDir: string
+  /** The configured models. */
+  configured: () => readonly Model[]
   log: Log
   now?: () => number
 }): ModelAdministration & { close: () => void } {
@@ -80,6 +98,11 @@ export function openServerModels({
     }
   }
 
+  const addable = (name: string, { adapterOf }: NewModelSettings): Promise<string> =>
+    adapterOf === undefined
+      ? addableName(name)
+      : addableAdapter(name, adapterOf, { models: configured(), dataDir: resolve(dataDir) })
+
   return {
     catalog() {
       if (!catalog || catalog.until <= now()) {
@@ -91,11 +114,11 @@ export function openServerModels({
       return catalog.entries
     },
     async propose(model, settings, signal) {
-      const words = ['model', 'add', await addableName(model), ...argumentsOf(settings), '--dry-run']
+      const words = ['model', 'add', await addable(model, settings), ...argumentsOf(settings), '--dry-run']
       return run<ModelProposal>(words, { signal, config })
     },
     async add(name, settings) {
-      const model = await addableName(name)
+      const model = await addable(name, settings)
       const running = all.filter(({ record }) => record.status === 'running')
       if (running.some(({ record }) => record.model === model))
         throw new Failure('conflict', `'${model}' is being downloaded already.`, { param: 'model' })

@@ -29,6 +29,8 @@ export interface NewModelSettings {
   engine?: string | undefined
   /** Such as `24GB`. */
   memory?: string | undefined
+  /** Id of the base of a LoRA adapter, which has no other settings but `id`. */
+  adapterOf?: string | undefined
   /** Whether to add it although it cannot run here. */
   force?: boolean | undefined
 }

@@ -2,7 +2,7 @@ import { open, readFile, stat } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
 import { objectOf } from '../../core/json.ts'
-import { type Adapter, enabledAdapters } from '../../core/models/adapter.ts'
+import { type Adapter, enabledAdapters, sameAdapters } from '../../core/models/adapter.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import { type GgufHeader, readGgufHeader, readHeader } from '../../core/models/gguf-header.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -92,9 +92,69 @@ export const newFaults = ({ adapters }: MemoryPlan = {}, before: MemoryPlan = {}
     ({ id, fault }) => fault !== undefined && !before.adapters?.list.some(one => one.id === id && one.fault === fault),
   )
 
-/** The adapters in the form of the plan for people. */
-export const plannedAdapters = ({ adapters }: MemoryPlan = {}): PlannedAdapter[] =>
-  (adapters?.list ?? []).map(({ id, bytes, fault = null }) => ({ id, bytes, fault }))
+/**
+ * The adapters of a model in the form of the plan for people. `plan`: that of its engine, which may have been started before
+ * some of them were configured; those are read now.
+ */
+export const plannedAdapters = (
+  model: Pick<Model, 'id' | 'args' | 'engine' | 'source' | 'adapters'>,
+  { adapters: started }: MemoryPlan = {},
+): Promise<PlannedAdapter[]> =>
+  Promise.all(
+    enabledAdapters(model).map(async ({ id, source }) => {
+      const known = started?.list.find(one => one.id === id && one.source === source)
+      const { bytes, rank, fault } = known ?? (await checkAdapter(model, source))
+      return { id, bytes, fault: fault ?? (started && rankFault(model, rank, started)) ?? null }
+    }),
+  )
+
+/** The rank that the arguments of a model name; undefined where infer chooses it. */
+function givenRank(args: readonly string[]): number | undefined {
+  const at = args.findIndex(arg => /^--max-lora-rank(=|$)/.test(arg))
+  return at < 0 ? undefined : Number(args[at]!.split('=')[1] ?? args[at + 1])
+}
+
+/**
+ * Why an engine of vLLM or SGLang that was started with memory for adapters of the rank `reserved` cannot load one of this
+ * rank, as sentences; undefined if it can, or where the rank is not known.
+ */
+export function rankFault(
+  { id, engine, args }: Pick<Model, 'id' | 'engine' | 'args'>,
+  rank: number | null,
+  { rank: reserved }: Pick<AdaptersPlan, 'rank'>,
+): string | undefined {
+  const given = givenRank(args)
+  if (engineFacts(engine).loadsAdapters !== 'running' || rank === null || rank <= (given ?? reserved)) return undefined
+  const remedy =
+    given === undefined
+      ? `The next load reserves more: infer model unload ${id}`
+      : `Raise --max-lora-rank in 'args' of '${id}'.`
+  return `The adapter has the rank ${rank}, and the running engine of '${id}' has memory for ${given ?? reserved}. ${remedy}`
+}
+
+/** What to know before an adapter is added to a base whose engine may run, as sentences. `found`: what its files say. */
+export async function addedAdapterAdvice(
+  base: Model,
+  { source, scale, rank }: Pick<AdapterPlan, 'source' | 'scale' | 'rank'>,
+): Promise<string[]> {
+  const before = await planAdapters(base, {})
+  const after = { ...base, adapters: [...(base.adapters ?? []), { id: '', source, scale, enabled: true }] }
+  const fault = rankFault(base, rank, before ?? { rank: Number.POSITIVE_INFINITY })
+  const isReplaced =
+    before !== undefined && engineFacts(base.engine).loadsAdapters === 'running' && !sameAdapters(base, after)
+  return [
+    ...(fault === undefined ? [] : [fault]),
+    ...(isReplaced
+      ? [
+          `An engine of '${base.id}' that runs already cannot read '${source}' in its sandbox, so it is replaced. It would stay with the folder in 'sandbox_read' of '${base.id}'.`,
+        ]
+      : []),
+  ]
+}
+
+/** The rank of an adapter of PEFT in a folder; null where it is not known. */
+export const adapterRank = async (source: string): Promise<number | null> =>
+  isAbsolute(source) ? ((await readFolder(source, {}).catch(() => undefined))?.rank ?? null) : null
 
 /** Bytes of the adapters that an engine loads as they are. */
 export const adapterBytes = (plan: AdaptersPlan | undefined): number =>
@@ -143,7 +203,14 @@ async function readFolder(source: string, { shape }: AdapterBase): Promise<Found
     ({ size }) => size,
     () => null,
   )
-  const tensors = bytes === null ? undefined : await tensorsOf(file, bytes)
+  let tensors: TensorSizes | undefined
+  try {
+    tensors = bytes === null ? undefined : await tensorsOf(file, bytes)
+  } catch (thrown) {
+    if (thrown instanceof Failure) throw thrown
+    const why = (thrown as NodeJS.ErrnoException).code
+    return { bytes, rank, fault: `The file ${weightFile} of the adapter ${name} cannot be read: ${why}.` }
+  }
   const [, first] = [...(tensors ?? [])].find(([tensor]) => fromWidth.test(tensor)) ?? []
   const width = first === undefined || rank === null ? undefined : first / rank
   if (shape && width !== undefined && Number.isInteger(width) && width !== shape.embeddingLength)

@@ -5,7 +5,7 @@ import type { EngineCall } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { oneLine, withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
-import type { AdapterPlan } from '../estimate/adapters.ts'
+import { type AdapterPlan, type AdaptersPlan, adapterRank, rankFault } from '../estimate/adapters.ts'
 import type { AdapterSupport } from '../presets/preset.ts'
 import { headOf, withMembers } from './body-members.ts'
 
@@ -32,15 +32,16 @@ export function openEngineAdapters(options: {
   configured: () => Model | undefined
   /** Whether the engine gets no more requests, because the model has another one. */
   isReplaced: () => boolean
-  /** What was known of the adapters when the engine was started. */
-  started: readonly AdapterPlan[]
+  /** What was known of the adapters when the engine was started; absent if it had none. */
+  plan: AdaptersPlan | undefined
   /** The name of the base in requests, and the text before the names of adapters. */
   upstreamId: string
   prefix: string
   /** Sends a request to the engine. Resolves with the text of a refusal; undefined if it was accepted. */
   post: (path: string, body: object) => Promise<string | undefined>
 }): NameAdapter {
-  const { support, configured, isReplaced, started, upstreamId, prefix, post } = options
+  const { support, configured, isReplaced, plan, upstreamId, prefix, post } = options
+  const started: readonly AdapterPlan[] = plan?.list ?? []
   const usable = started.filter(({ fault }) => fault === undefined)
   /** The sources of loaded adapters by name; a promise while it loads. */
   const loaded = new Map<string, { source: string; loading: Promise<void> | undefined }>()
@@ -66,11 +67,13 @@ export function openEngineAdapters(options: {
         await post(unload, { lora_name: name })
       }
     const refusal = await post(path, { lora_name: id, lora_path: source })
-    if (refusal !== undefined)
-      throw new Failure(
-        'model_load_failed',
-        `The engine cannot load the adapter '${id}': ${oneLine(withoutLocations(refusal), 300)}`,
-      )
+    if (refusal === undefined) return
+    const model = configured()
+    const tooLarge = plan && model && rankFault(model, await adapterRank(source), plan)
+    throw new Failure(
+      'model_load_failed',
+      `The engine cannot load the adapter '${id}': ${tooLarge ?? oneLine(withoutLocations(refusal), 300)}`,
+    )
   }
 
   function ensureLoaded(id: string, source: string): Promise<void> | undefined {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -243,4 +243,83 @@ test('a changed file loads an adapter into vLLM without a restart, and into llam
   expect((await chat('poet')).status).toBe(404)
   expect(await engineOf('vllm')).toBe(before.vllm)
   expect(await engineOf('llama')).not.toBe(before.llama)
+})
+
+describe('added over the API', () => {
+  const add = async (body: object) => {
+    const answer = await app.fetch('/api/models', { body })
+    return {
+      status: answer.status,
+      body: (await json(answer)) as Record<string, unknown> & { error?: { message: string } },
+    }
+  }
+  const env = () => ({ INFER_URL: app.url, INFER_TOKEN: app.secret })
+
+  test('an adapter of a rank above what vLLM has reserved says so, and works after the next load', async () => {
+    expect((await chat('legal')).status).toBe(200)
+    const model = folderOf('deep', { r: 400 })
+    const words = "The adapter has the rank 400, and the running engine of 'vllm' has memory for 320."
+    const remedy = 'The next load reserves more: infer model unload vllm'
+    const proposed = await add({ model, adapter_of: 'vllm', dry_run: true })
+    expect(proposed).toMatchObject({
+      status: 200,
+      body: { model: { id: 'deep', adapter: { of: 'vllm', source: model } }, fits: true, obstacle: null },
+    })
+    expect(proposed.body.advice).toEqual([`${words} ${remedy}`])
+    const read = app.logged('The configuration was read again')
+    const begun = await add({ model, adapter_of: 'vllm' })
+    expect(begun).toMatchObject({ status: 202, body: { status: 'running' } })
+    await expect
+      .poll(async () => (await json(await app.fetch('/api/model-downloads'))).downloads)
+      .toMatchObject([{ id: begun.body.id, status: 'completed', model_id: 'deep' }])
+    await read
+    const refused = await chat('deep')
+    expect([refused.status, refused.body.error]).toEqual([
+      502,
+      expect.objectContaining({ message: `The engine cannot load the adapter 'deep': ${words} ${remedy}` }),
+    ])
+    const { adapters } = await json(await app.fetch('/api/plan?model=vllm'))
+    expect(adapters).toContainEqual({ model_id: 'deep', bytes: null, fault: `${words} ${remedy}` })
+    await app.fetch('/api/models/vllm/unload?wait=30', { method: 'POST' })
+    expect((await chat('deep')).text).toBe('deep of deep: Hello')
+  })
+
+  test('by infer model add with INFER_URL', async () => {
+    const file = ggufOf('sonnet')
+    const read = app.logged('The configuration was read again')
+    const added = await runInProcess(['model', 'add', file, '--adapter-of', 'llama', '--yes'], env())
+    expect([added.exitCode, added.stdout.toString()]).toEqual([
+      0,
+      expect.stringMatching(/^sonnet {2}adapter of llama {2}memory .*\n[^]*offers 'sonnet'/),
+    ])
+    await read
+    expect((await chat('sonnet')).text).toBe('sonnet: Hello')
+    const relative = await runInProcess(['model', 'add', './sonnet.gguf', '--adapter-of', 'llama', '--yes'], env())
+    expect([relative.exitCode, relative.failure?.message]).toEqual([64, expect.stringContaining('no absolute path')])
+  })
+
+  test.each([
+    [
+      'a file elsewhere on the machine',
+      { model: '/etc/hostname' },
+      400,
+      /is in no folder from which adapters are added/,
+    ],
+    ['a link to a file elsewhere', { model: 'LINK' }, 400, /is in no folder from which/],
+    ['a path with a way out', { model: 'BIN/../../etc/hostname' }, 400, /is in no folder from which/],
+    ['a relative path', { model: 'support.gguf' }, 400, /absolute path on the machine of the server/],
+    ['an option', { model: '--help' }, 400, /absolute path/],
+    ['a file that is not there', { model: 'BIN/none.gguf' }, 400, /There is no file or folder/],
+    ['a file that is no LoRA', { model: 'BIN/vllm' }, 400, /./],
+    ['a base that is not there', { model: 'BIN/support.gguf', adapter_of: 'nobody' }, 404, /has no model 'nobody'/],
+    ['a base that is an adapter', { model: 'BIN/support.gguf', adapter_of: 'support' }, 400, /is a name of 'llama'/],
+    ['a setting of its base', { model: 'BIN/support.gguf', context: 512 }, 400, /is a setting of the base model/],
+  ])('%s is refused', async (_, { model, ...more }, status, words) => {
+    const link = join(bin, 'link.gguf')
+    rmSync(link, { force: true })
+    symlinkSync('/etc/hostname', link)
+    const path = model.replace('BIN', bin).replace('LINK', link)
+    const answer = await add({ model: path, adapter_of: 'llama', dry_run: true, ...more })
+    expect([answer.status, answer.body.error?.message]).toEqual([status, expect.stringMatching(words)])
+  })
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, invalid } from '../../../core/failure.ts'
 import { ModelBenchmark } from '../../../core/models/benchmark.ts'
 import type { Model } from '../../../core/models/model.ts'
 import type { ModelDownload, ModelProposal } from '../../../core/models/model-administration.ts'
@@ -72,7 +72,9 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
     .string()
     .min(1)
     .max(256)
-    .describe('A name of the catalog, or `hf:owner/name` with `:file` after it if needed.'),
+    .describe(
+      'A name of the catalog, or `hf:owner/name` with `:file` after it if needed. With `adapter_of` a LoRA: its absolute path on the machine of the server, in a folder of models or in `sandbox_read` of the base; for vllm and sglang also `hf:owner/name`.',
+    ),
   id: optional(z.string().min(1).max(128), 'Id under which it is offered. Default: proposed.'),
   tasks: optional(z.array(Task).max(16), 'Its tasks. Default: recognised by its files.'),
   context: optional(z.int().min(16), 'Most tokens of prompt and answer together.'),
@@ -81,6 +83,10 @@ const Add = strictObject('ModelAdd', 'A model to download and to offer.', {
   memory: optional(
     z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, { error: ({ input }) => sizeAdvice(input) }),
     'Device memory to book instead of the estimate: `24GB`.',
+  ),
+  adapter_of: optionalStringUpTo(
+    128,
+    'Id of the base model of a LoRA adapter, which has all other settings but `id` of its base.',
   ),
   force: optionalBoolean('`true`: add it although it cannot run on this machine.'),
   dry_run: optionalBoolean('`true`: only answer what would be written.'),
@@ -139,6 +145,9 @@ const proposalView = ({ model, memory, obstacle, fits, advice, lines }: ModelPro
   lines,
 })
 
+/** Settings of an engine, which an adapter has from its base. */
+const ofTheBase = ['tasks', 'context', 'concurrency', 'engine', 'memory'] as const
+
 const owner = (exchange: ClientExchange) => requireMachineOwner(exchange, 'Adding and removing models is')
 
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'
@@ -195,8 +204,12 @@ export function modelAdministrationRoutes({
         'disk_full',
         'no_capacity',
       ],
-      async handle({ body: { model, dry_run, ...settings } }, exchange) {
+      async handle({ body: { model, dry_run, adapter_of: adapterOf, ...own } }, exchange) {
         owner(exchange)
+        const foreign = ofTheBase.find(name => adapterOf !== undefined && own[name] !== undefined)
+        if (foreign)
+          throw invalid(foreign, `'${foreign}' is a setting of the base model: an adapter has none of its own.`)
+        const settings = { ...own, adapterOf }
         if (dry_run)
           return new JsonText(JSON.stringify(proposalView(await models.propose(model, settings, exchange.signal))), 200)
         return downloadView(await models.add(model, settings))

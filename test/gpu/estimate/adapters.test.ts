@@ -6,7 +6,13 @@ import { tinyChatRandom } from '../../../bin/tiny-models.ts'
 import { readGgufHeader } from '../../../core/models/gguf-header.ts'
 import type { Model } from '../../../core/models/model.ts'
 import { transformersShape } from '../../../core/models/recognition/transformers-shape.ts'
-import { planAdapters, reservedBytes, usableAdapters } from '../../../gpu/estimate/adapters.ts'
+import {
+  addedAdapterAdvice,
+  planAdapters,
+  rankFault,
+  reservedBytes,
+  usableAdapters,
+} from '../../../gpu/estimate/adapters.ts'
 import { planMemory } from '../../../gpu/estimate/estimate.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import { tinyLora } from '../../_lora.ts'
@@ -94,6 +100,15 @@ describe('a folder of PEFT', () => {
       () => peft('fits', { r: 8 }, { 'base_model.model.layers.0.self_attn.q_proj.lora_A.weight': { shape: [8, 64] } }),
       undefined,
     ],
+    [
+      'whose weights cannot be read',
+      () => {
+        const path = peft('unreadable', { r: 8 })
+        mkdirSync(join(path, 'adapter_model.safetensors'))
+        return path
+      },
+      /adapter_model\.safetensors of the adapter 'unreadable' cannot be read: EISDIR/,
+    ],
     ['on the hub', () => 'org/lora', undefined],
   ])('%s', async (_, path, fault) => {
     const found = await faultOf('vllm', path(), { shape })
@@ -107,6 +122,45 @@ describe('a folder of PEFT', () => {
     // SGLang has a place for requests without an adapter too.
     expect(reservedBytes(shape, { rank: 16, atOnce: 2 }, { engine: 'sglang' })).toBe(numbers * 16 * 3 * 2)
   })
+})
+
+test.each<[what: string, engine: string, args: string[], rank: number | null, fault: RegExp | undefined]>([
+  ['a rank that is reserved', 'vllm', [], 64, undefined],
+  [
+    'a larger one',
+    'vllm',
+    [],
+    65,
+    /rank 65, .* has memory for 64\. The next load reserves more: infer model unload base$/,
+  ],
+  ['a larger one for SGLang', 'sglang', [], 128, /has memory for 64/],
+  [
+    'a larger one than the arguments name',
+    'vllm',
+    ['--max-lora-rank=32'],
+    64,
+    /for 32\. Raise --max-lora-rank in 'args'/,
+  ],
+  ['one that the arguments allow', 'vllm', ['--max-lora-rank', '128'], 100, undefined],
+  ['one that is not known', 'vllm', [], null, undefined],
+  ['an engine without ranks', 'llama-server', [], 999, undefined],
+])('%s of %s', (_, engine, args, rank, fault) => {
+  const told = rankFault({ id: 'base', engine, args }, rank, { rank: 64 })
+  if (fault) expect(told).toMatch(fault)
+  else expect(told).toBeUndefined()
+})
+
+test('before an adapter is added: its rank, and whether a running engine can read it', async () => {
+  const before = peft('before', { r: 8 })
+  const added = { source: peft('added', { r: 20 }), scale: 1 }
+  const advice = (of: object, rank: number | null) =>
+    addedAdapterAdvice({ ...model('vllm', before), ...of }, { ...added, rank })
+  expect(await advice({ sandbox: 'none' }, 8)).toEqual([])
+  expect(await advice({ sandbox: 'none' }, 20)).toEqual([expect.stringContaining('has memory for 8')])
+  expect(await advice({ sandbox: 'files' }, 8)).toEqual([expect.stringContaining("in 'sandbox_read' of")])
+  expect(await advice({ sandbox: 'files', sandbox_read: [folder] }, 8)).toEqual([])
+  // The first adapter needs a new engine in any case.
+  expect(await advice({ adapters: [] }, 512)).toEqual([])
 })
 
 test.each<[engine: string, options: string]>([
