@@ -15,7 +15,7 @@ import {
   shortage,
   slotsOf,
 } from './model-state.ts'
-import { bookingNow, pays, placeWaking } from './parking.ts'
+import { awayOf, bookingNow, pays, placeWaking } from './parking.ts'
 import {
   type DeviceCapacity,
   type Occupant,
@@ -246,7 +246,9 @@ export function occupantsOf(
       const parked = resident.state === 'parked'
       const booked = bookingNow(resident)
       const reloadMs =
-        resident.parking && pays(serves) ? (serves.durations.wakeMs ?? expectedLoadMs(serves)) : expectedLoadMs(serves)
+        resident.parkedBytes > 0 && pays(serves)
+          ? (serves.durations.wakeMs ?? expectedLoadMs(serves))
+          : expectedLoadMs(serves)
       const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
       const turnUntil = owed > 0 && now < endsAt && waits(serves) ? endsAt : now < keptUntil ? keptUntil : null
       const isReserved = reserved.has(engineId)
@@ -266,7 +268,7 @@ export function occupantsOf(
         turnSince: isReserved ? null : readyAt,
         turnUntil,
         pinned: isKeptLoaded(resident),
-        ...(parked && { parked }),
+        ...(parked && { parked, away: awayOf(serves, now) }),
         lastUsedAt: resident.lastUsedAt,
         runMs: serves.durations.runMs,
         // Parked engines are the first to end.

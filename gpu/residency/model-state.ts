@@ -160,6 +160,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   isUnplaceable: false,
   /** Why its engines are not parked any more: one could not be, or did not wake. Null before. */
   parkingFault: null as string | null,
+  /** Since when it has no engine that serves, because that has left; null while it has one. And how long that lasts on average. */
+  away: { since: null as number | null, usualMs: null as number | null },
   /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: false,
   /** It was loaded ahead for executions that still need it next, and not used since: not again. */
@@ -394,7 +396,3 @@ export const pauseText = (modelId: string, ms: number): string =>
 
 export const modelsClosed = (): Failure =>
   new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
-
-/** Milliseconds of the wait from `from` to `now` in which this resident was loading. */
-export const loadedDuring = (resident: Resident, from: number, now: number): number =>
-  resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))

@@ -1,5 +1,6 @@
+import { movingAverage } from '../../core/moving-average.ts'
 import type { Booking, ModelState, Resident } from './model-state.ts'
-import { parkedResident } from './model-state.ts'
+import { liveResidents, parkedResident } from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
 import type { DeviceCapacity, Occupant, PlacementRequest } from './place.ts'
 
@@ -45,8 +46,36 @@ export const isParkable = (resident: Resident): boolean => {
   )
 }
 
+/** How long a model has had no engine that serves. */
+export const awayOf = ({ away: { since, usualMs } }: ModelState, now: number): NonNullable<Occupant['away']> => ({
+  forMs: since === null ? 0 : now - since,
+  usualMs,
+})
+
+/** The only engine of a model that serves leaves, or the model gets one again: this is how long it is usually away. */
+export function leaves(state: ModelState, now: number): void {
+  if (liveResidents(state).length === 1) state.away.since = now
+}
+export function returns({ away }: ModelState, now: number): void {
+  if (away.since !== null) away.usualMs = movingAverage(away.usualMs, now - away.since)
+  away.since = null
+}
+
+/** Milliseconds until a parked engine should be woken. One that is overdue may stay away for as long again. */
+const untilWoken = ({ away: { forMs, usualMs } = { forMs: 0, usualMs: null } }: Occupant): number =>
+  usualMs !== null && forMs < usualMs ? usualMs - forMs : forMs
+
 /**
- * The parked engines that end so that another can be parked, the least recently used first; undefined where there is no room
+ * Whether a parked engine ends for one whose model is usually away for `ms`, null where nobody knows. Models that are used in
+ * turn would otherwise end each other's engines, each just before it is woken.
+ */
+const makesRoom = (one: Occupant, ms: number | null): boolean => {
+  const { forMs = 0, usualMs = null } = one.away ?? {}
+  return ms === null ? usualMs === null || forMs >= usualMs : ms < untilWoken(one)
+}
+
+/**
+ * The parked engines that end so that another can be parked, those first that are woken last; undefined where there is no room
  * for it. `occupants`: all other engines, in the state after the parking. No card may lack what is booked there, and engines that
  * are or were parked use no more than `budget` bytes of the main memory together.
  */
@@ -61,8 +90,8 @@ export function parkedInstead(
   // What is parked would stay in the same memory, or is not measured.
   if (used.length < booked.devices.length || used.some(({ sharesWith }) => sharesWith)) return undefined
   const older = occupants
-    .filter(({ parked, busy, lastUsedAt }) => parked && !busy && lastUsedAt < resident.lastUsedAt)
-    .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt)
+    .filter(one => one.parked && !one.busy && makesRoom(one, resident.serves.away.usualMs))
+    .toSorted((a, b) => untilWoken(b) - untilWoken(a))
   const ended: string[] = []
   for (let rest = occupants; ; ) {
     const inUse = rest.reduce((sum, { parkedBytes = 0 }) => sum + parkedBytes, 0)

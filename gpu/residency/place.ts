@@ -43,6 +43,8 @@ export interface Occupant {
   parked?: boolean
   /** Bytes of the main memory that it has got by being parked. */
   parkedBytes?: number
+  /** For how long its model has no engine that serves, and for how long it usually has none; null before that was measured. */
+  away?: { forMs: number; usualMs: number | null }
   /** The other engines of its model have slots for all requests that run: it makes room at once for another model. */
   surplus?: boolean
   /** When its turn began: it was ready. Null while it loads or is reserved. */

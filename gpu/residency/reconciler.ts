@@ -7,7 +7,7 @@ import { loadAhead, waitsForMemory } from './load-ahead.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
-import { bookingNow, isParkable, parkedBooking, parkedInstead } from './parking.ts'
+import { bookingNow, isParkable, leaves, parkedBooking, parkedInstead, returns } from './parking.ts'
 import {
   type DeviceCapacity,
   freeBytes,
@@ -104,6 +104,7 @@ export function openReconciler(
    */
   function leave(resident: Resident | undefined, reason: string, others?: readonly Occupant[]): void {
     if (!resident) return
+    leaves(resident.serves, effects.now())
     const instead =
       isParkable(resident) && effects.parkingBudget
         ? parkedInstead(
@@ -138,6 +139,7 @@ export function openReconciler(
       const others = occupied(now, reserved).filter(stays)
       leave(resident, reason, [...others, { ...loading, ...booked, modelId: state.model.id }])
     }
+    returns(state, now)
     if (woken) residents.wake(woken, now)
     else residents.start(state, step, now)
   }

@@ -232,9 +232,9 @@ export function openResidency(
     },
     plan: reconciler.plan,
     /** Milliseconds of the last `waitedMs` in which this resident was loading. */
-    loadedMs(resident: Resident, waitedMs: number): number {
+    loadedMs({ readyAt, startedAt }: Resident, waitedMs: number): number {
       const now = effects.now()
-      return states.loadedDuring(resident, now - waitedMs, now)
+      return readyAt === null ? 0 : Math.max(0, Math.min(readyAt, now) - Math.max(startedAt, now - waitedMs))
     },
   }
 }

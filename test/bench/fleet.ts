@@ -14,6 +14,7 @@ import { chainedArrivals, kinds, madeArrivals, modelCount, recordedArrivals, typ
  * bound, two loads and two requests; the exit code is then 1. Where resident first starves models, the longest wait for
  * those counts instead. Run:
  * `npx node test/bench/fleet.ts`, with `--only poisson,hot` for some workloads, `--load 20` for other seconds of a load,
+ * `--park 0.5 --wake 2` for other seconds of an engine that is parked and woken in place of a load (`--parked-load`, 20),
  * and `--traces a.csv,b.jsonl` for recorded arrivals besides (first column of a CSV, or `timestamp`).
  */
 const { values } = parseArgs({
@@ -22,6 +23,9 @@ const { values } = parseArgs({
     fits: { type: 'string', default: '1,2' },
     seeds: { type: 'string', default: '1,2' },
     load: { type: 'string', default: '2' },
+    park: { type: 'string', default: '0.5' },
+    wake: { type: 'string', default: '2' },
+    'parked-load': { type: 'string', default: '20' },
     traces: { type: 'string', default: '' },
     only: { type: 'string', default: '' },
   },
@@ -36,7 +40,7 @@ const bars = { loads: 1.05, meanMs: 1.1, p99Ms: 1.2 }
 const rareBounds = 1.5
 
 /** A load takes as long as ten requests. */
-const made = (seed: number, fits: number): Workload[] =>
+const made = (seed: number, fits: number, loadMs: number): Workload[] =>
   kinds.map(name => {
     const serviceMs = loadMs / 10
     const scale = serviceMs / 200
@@ -74,7 +78,7 @@ function print(what: string, { loadMs, serviceMs }: Workload, one: Figures, othe
 
 for (const fits of list(values.fits).map(Number))
   for (const seed of list(values.seeds).map(Number))
-    for (const workload of [...made(seed, fits), ...recorded(seed, fits)]) {
+    for (const workload of [...made(seed, fits, loadMs), ...recorded(seed, fits)]) {
       if (values.only && !list(values.only).some(name => workload.name.includes(name))) continue
       const first = runPlain(workload, fits, 'first-come')
       const resident = figuresOf(workload, runPlain(workload, fits, 'resident-first'), first)
@@ -96,7 +100,7 @@ for (const [fits, runs] of [1, 2].flatMap(fits => [1, 20].map(runs => [fits, run
   const [models, serviceMs, loadMs] = [3, 5_000, 20_000]
   const workload = { name: 'runs', arrivals: chainedArrivals(runs, models), models, serviceMs, loadMs, slots: 1 }
   const secondsOf = (loadsAhead: boolean) => {
-    const { begins, loads } = simulate(workload, fits, defaultRules.orderBound, loadsAhead)
+    const { begins, loads } = simulate(workload, fits, defaultRules.orderBound, { loadsAhead })
     return { seconds: (Math.max(...begins) + serviceMs) / 1_000, loads: loads.length }
   }
   const [ahead, asked] = [secondsOf(true), secondsOf(false)]
@@ -109,4 +113,29 @@ for (const [fits, runs] of [1, 2].flatMap(fits => [1, 20].map(runs => [fits, run
     `fleet: room for ${fits}, ${runs} runs of ${models} models: ${ahead.loads} loads, ${ahead.seconds} s (by request ${asked.seconds} s, by model ${byModel} s)${missedText}`,
   )
 }
+/**
+ * What parking gains on the same arrivals: engines are woken in a tenth of a load. With room in the main memory for all models,
+ * for two, and for one beside the loaded ones.
+ */
+for (const fits of list(values.fits).map(Number))
+  for (const workload of made(1, fits, Number(values['parked-load']) * 1_000)) {
+    if (values.only && !list(values.only).some(name => workload.name.includes(name))) continue
+    const first = runPlain(workload, fits, 'first-come')
+    const of = (engines: number) => {
+      const parking = { parkMs: Number(values.park) * 1_000, wakeMs: Number(values.wake) * 1_000, engines }
+      const run = simulate(workload, fits, defaultRules.orderBound, engines > 0 ? { parking } : {})
+      return { ...figuresOf(workload, run, first), wakes: run.wakes }
+    }
+    const none = of(0)
+    for (const engines of [0, 1, 2, modelCount]) {
+      const { loads, wakes, meanMs, p99Ms, maxMs, behindMs } = of(engines)
+      const isWorse = meanMs > none.meanMs * bars.meanMs
+      if (isWorse) missed++
+      const seconds = [meanMs, p99Ms, maxMs].map(ms => (ms / 1_000).toFixed(1))
+      const times = `mean ${seconds[0]} s (${(meanMs / none.meanMs).toFixed(2)}), p99 ${seconds[1]} s, longest ${seconds[2]} s, behind first come ${(behindMs / workload.loadMs).toFixed(1)} loads`
+      console.log(
+        `fleet: room for ${fits}, ${workload.name}, main memory for ${engines} parked: ${loads} loads, ${wakes} wakes, ${times}${isWorse ? ' MISSED' : ''}`,
+      )
+    }
+  }
 if (missed > 0) process.exitCode = 1

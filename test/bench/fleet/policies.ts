@@ -1,9 +1,10 @@
 import type { Workload } from './workloads.ts'
 
-/** What a policy did. `begins`: when each request began, by its index; `loads`: when each load began. */
+/** What a policy did. `begins`: when each request began, by its index; `loads`: when each load began; `wakes`: how many only woke. */
 export interface Run {
   begins: number[]
   loads: number[]
+  wakes?: number
 }
 
 interface Engine {

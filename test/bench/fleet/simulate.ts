@@ -7,6 +7,7 @@ import { Model } from '../../../core/models/model.ts'
 import type { WaitingJob } from '../../../core/store/store.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { Resident } from '../../../gpu/residency/model-state.ts'
+import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
 import { openEvents } from './events.ts'
 import type { Run } from './policies.ts'
@@ -14,17 +15,37 @@ import type { Workload } from './workloads.ts'
 
 const GiB = 2 ** 30
 
+/** Engines that can be parked: how long that and waking take, and how many the main memory has room for. */
+export interface SimulatedParking {
+  parkMs: number
+  wakeMs: number
+  engines: number
+}
+
+/** Bytes of the card that a parked engine of the simulation keeps, and of the main memory. */
+const parked = { cardBytes: 1.5 * GiB, hostBytes: 27 * GiB }
+
 /**
- * Runs a workload on the queue, the dispatch and the residency of the product, in virtual time, on room for `fits` models.
- * `loadsAhead`: the residency knows what runs need next.
+ * Runs a workload on the queue, the dispatch and the residency of the product, in virtual time, on room for `fits` models and
+ * for what parked ones keep. `loadsAhead`: the residency knows what runs need next.
  */
-export function simulate(workload: Workload, fits: number, orderBound: number, loadsAhead = true): Run {
+export function simulate(
+  workload: Workload,
+  fits: number,
+  orderBound: number,
+  { loadsAhead = true, parking }: { loadsAhead?: boolean; parking?: SimulatedParking | undefined } = {},
+): Run {
   const { arrivals, models, loadMs, serviceMs, slots } = workload
   const begins: number[] = []
   const loads: number[] = []
+  let wakes = 0
   const events = openEvents()
   let engines = 0
   let connected: SlotQueue
+  const capacities: DeviceCapacity[] = [
+    { id: 'gpu0', kind: 'gpu', capacity: fits * 20 * GiB + models * parked.cardBytes },
+    { id: 'cpu', kind: 'cpu', capacity: models * parked.hostBytes },
+  ]
   const named = Array.from({ length: models }, (_, at) =>
     Model.parse({ id: `m${at}`, engine: 'custom', command: ['{port}'], idle_ttl: 0, concurrency: slots }),
   )
@@ -35,14 +56,22 @@ export function simulate(workload: Workload, fits: number, orderBound: number, l
       now: events.now,
       start(resident) {
         loads.push(events.now())
-        events.after(loadMs, () => residency.ready(resident.engineId))
+        events.after(loadMs, () => residency.ready(resident.engineId, parking ? parked : null))
       },
+      ...(parking && {
+        park: ({ engineId }) => events.after(parking.parkMs, () => residency.parked(engineId, parking.parkMs, null)),
+        unpark({ engineId }) {
+          wakes++
+          events.after(parking.wakeMs, () => residency.ready(engineId))
+        },
+        parkingBudget: () => parking.engines * parked.hostBytes,
+      }),
       settle: ({ engineId }) => events.after(0, () => residency.settled(engineId)),
       stop: ({ engineId }) => events.after(0, () => residency.exited(engineId, 'stopped')),
       wake: at => events.wake(at, () => residency.tick()),
       newEngineId: () => `e${++engines}`,
     },
-    () => [{ id: 'gpu0', kind: 'gpu', capacity: fits * 20 * GiB }],
+    () => capacities,
     {
       waits: id => connected.waits(id),
       demand: id => connected.demand(id),
@@ -148,5 +177,5 @@ export function simulate(workload: Workload, fits: number, orderBound: number, l
   }
   for (const [at, { at: time, after }] of arrivals.entries()) if (after === undefined) events.at(time, () => arrive(at))
   events.run()
-  return { begins, loads }
+  return { begins, loads, wakes }
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
 import type { ModelState, Resident } from '../../../gpu/residency/model-state.ts'
-import { bookingNow } from '../../../gpu/residency/parking.ts'
+import { bookingNow, parkedInstead } from '../../../gpu/residency/parking.ts'
 import type { DeviceCapacity } from '../../../gpu/residency/place.ts'
 import { openResidency, type Residency } from '../../../gpu/residency/residency.ts'
 import { openCallers } from '../_callers.ts'
@@ -104,6 +104,7 @@ test('an idle engine that makes room is parked, keeps a part of its card, and is
   residency.ready('e1')
   expect(asked.resident).toBe(parked)
   expect(a.durations).toMatchObject({ loadMs: 60_000, wakeMs: 3_000, parkMs: 2_000 })
+  expect(a.away).toEqual({ since: null, usualMs: 32_000 })
   expect(a.engineStarts).toBe(1)
   expect(residency.find('b')!.residents[0]).toMatchObject({ shares: [0.5 * GiB, 10 * GiB] })
 })
@@ -224,6 +225,32 @@ test('an engine that was woken keeps the main memory until it ends, so another i
   // The memory that it has is that of its next parking.
   ask(b)
   expect(since()).toEqual(['park e1'])
+})
+
+test.each<[name: string, away: { forMs: number; usualMs: number | null }, usualMs: number | null, ends: boolean]>([
+  ['of two that were never woken the older one ends', { forMs: 30, usualMs: null }, null, true],
+  ['one that is woken sooner stays', { forMs: 30, usualMs: 100 }, 80, false],
+  ['one that is woken later ends', { forMs: 10, usualMs: 100 }, 80, true],
+  ['one that is overdue for long ends', { forMs: 300, usualMs: 100 }, 80, true],
+  ['one that is overdue for a little stays', { forMs: 110, usualMs: 100 }, 120, false],
+  ['one that is woken soon stays beside one of which nothing is known', { forMs: 30, usualMs: 100 }, null, false],
+  ['one that is overdue ends for one of which nothing is known', { forMs: 110, usualMs: 100 }, null, true],
+])('where the memory has room for one parked engine, %s', (_name, away, usualMs, ends) => {
+  const a = warm('a')
+  a.away.usualMs = usualMs
+  const old = { engineId: 'old', modelId: 'old', devices: ['gpu0', 'cpu'], bytes: 11 * GiB, shares: [GiB, 10 * GiB] }
+  const rest = { busy: false, pinned: false, turnSince: null, turnUntil: null, lastUsedAt: 0, runMs: null, reloadMs: 0 }
+  const parked = { ...old, ...rest, parked: true, parkedBytes: 10 * GiB, away }
+  expect(parkedInstead(a.residents[0]!, [parked], capacities, 15 * GiB)).toEqual(ends ? ['old'] : undefined)
+})
+
+test('an engine that was never parked costs a load when it makes room: the memory may have no room for it', () => {
+  const a = warm('a')
+  a.durations.wakeMs = 2_000
+  const costs = () => residency.plan(stateOf('b')).evict.map(({ reloadMs }) => reloadMs)
+  expect(costs()).toEqual([60_000])
+  a.residents[0]!.parkedBytes = 10 * GiB
+  expect(costs()).toEqual([2_000])
 })
 
 test('an engine that is unloaded while it waits to be parked is not parked', () => {
