@@ -173,6 +173,7 @@ function dispatchOwners(actor: Actor): DispatchOwners {
     metrics: { answered: () => {} } as unknown as DispatchOwners['metrics'],
     // The reader is this process.
     streams: {
+      send: (res: ServerResponse, body: string | Uint8Array, encoding: BufferEncoding) => void res.end(body, encoding),
       sendLarge: (res: ServerResponse, bytes: Uint8Array) => void res.end(bytes),
     } as unknown as DispatchOwners['streams'],
     limiter: openLimiter(),

@@ -198,7 +198,8 @@ export class ClientExchange implements SwapSetMember {
   /** Writes the status line and headers. The body is written to `res` afterwards. */
   head(status: number, contentType: string, more: readonly string[] = []): void {
     this.route.addAnswerHeaders?.(this.#headers, this)
-    this.#headers.push('content-type', contentType, ...more)
+    this.#headers.push('content-type', contentType)
+    if (more.length > 0) this.#headers.push(...more)
     this.res.writeHead(status, this.#headers)
   }
 
@@ -213,10 +214,11 @@ export class ClientExchange implements SwapSetMember {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
     // Text with one byte per character is ASCII; latin1 is the encoding that Node writes fastest.
     const encoding = length === body.length ? 'latin1' : 'utf8'
-    this.head(status, contentType, ['content-length', String(length), ...more])
+    this.#headers.push('content-length', String(length))
+    this.head(status, contentType, more)
     if (this.req.method === 'HEAD') this.res.end()
     else {
-      if (length <= streamPieceBytes) this.res.end(body, encoding)
+      if (length <= streamPieceBytes) this.streams.send(this.res, body, encoding)
       else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }

@@ -61,6 +61,15 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     remaining = undefined
   }
 
+  /** Whole answers of this turn of the event loop. */
+  let answers: { res: ServerResponse; body: string | Uint8Array; encoding: BufferEncoding }[] = []
+
+  function sendAnswers() {
+    const due = answers
+    answers = []
+    for (const { res, body, encoding } of due) if (!res.destroyed) res.end(body, encoding)
+  }
+
   const opening = openPacer(openings)
   const writing = openPacer(writes)
 
@@ -84,6 +93,13 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   return {
     add,
     remove,
+    /**
+     * Writes a whole body after its head, together with the other answers of this turn of the event loop: one system call
+     * after another takes a third less time than each between two other requests.
+     */
+    send(res: ServerResponse, body: string | Uint8Array, encoding: BufferEncoding): void {
+      if (answers.push({ res, body, encoding }) === 1) setImmediate(sendAnswers)
+    },
     /**
      * Writes a whole body after its head, piece by piece as the client reads it. Each piece that is read resets the
      * write deadline.
