@@ -169,24 +169,17 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
   if (checked.images) owners.admission.requireQueueRoom(call.admitted, call.fallbacks !== undefined)
   // Before the call takes a slot that others could use.
   const prepared = checked.images ? await complete(exchange, checked, owners) : checked
-  const { stream, form } = prepared
-  const translationOf = () => form && formedStream(form, { createdAt: call.createdAt, queuedMs: 0 })
-  // Lines of JSON have neither comments nor ids.
-  const isLines = () => translationOf()?.contentType === 'application/x-ndjson'
-  const endingOf = () => {
-    if (isLines()) return undefined
-    const translation = translationOf()
-    return (failure: Failure) => translation?.failure(failure, exchange.id) ?? errorFrame(failure, exchange.id)
-  }
+  const { stream } = prepared
   const prompt = isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined
-  const resumable = stream && call.resumeSeconds > 0 && !prepared.unstored && !isLines()
+  const endingOf = stream ? endingOfStream(exchange, prepared, call) : undefined
+  const resumable = stream && call.resumeSeconds > 0 && !prepared.unstored && endingOf!() !== undefined
   const kept = resumable ? owners.resumable.keep(exchange, call.resumeSeconds) : undefined
   call.kept = kept?.stream
   if (kept) exchange.header('preference-applied', `resume=${kept.seconds}`)
   try {
     await runCall(
       exchange,
-      { stream, prompt, named: kept?.named, endingOf: stream ? endingOf : undefined, ...call },
+      { stream, prompt, named: kept?.named, endingOf, ...call },
       attemptOf(exchange, prepared, call, owners),
       owners,
     )
@@ -198,6 +191,15 @@ async function answer(exchange: ClientExchange, checked: PreparedRequest, call: 
     throw thrown
   }
 }
+
+/** Returns how a stream ends that fails before its answer began; undefined for lines of JSON: they have no comments and no ids. */
+const endingOfStream =
+  (exchange: ClientExchange, { form }: PreparedRequest, { createdAt }: AdmittedCall) =>
+  (): ((failure: Failure) => string) | undefined => {
+    const translation = form && formedStream(form, { createdAt, queuedMs: 0 })
+    if (translation?.contentType === 'application/x-ndjson') return undefined
+    return failure => translation?.failure(failure, exchange.id) ?? errorFrame(failure, exchange.id)
+  }
 
 const attemptOf =
   (exchange: ClientExchange, prepared: PreparedRequest, call: AdmittedCall, owners: InferenceOwners): CallAttempt =>

@@ -65,11 +65,11 @@ export function rateHeaders(
   const { policy, partition } = headersOf(caller)
   if (policy[bucket] !== '') headers.push('ratelimit-policy', policy[bucket])
   add(headers, 'requests', tightest(tightest(organization, token), parent))
-  const states = [
-    ...(organization.limit > 0 ? [`"${bucket}"${stateOf(organization)}`] : []),
-    ...(token.limit > 0 ? [`"token-${bucket}"${stateOf(token)}${partition}`] : []),
-  ]
-  if (states.length > 0) headers.push('ratelimit', states.join(', '))
+  const ofOrganization = organization.limit > 0 ? `"${bucket}"${stateOf(organization)}` : ''
+  const ofToken = token.limit > 0 ? `"token-${bucket}"${stateOf(token)}${partition}` : ''
+  const between = ofOrganization !== '' && ofToken !== '' ? ', ' : ''
+  const states = ofOrganization + between + ofToken
+  if (states !== '') headers.push('ratelimit', states)
   add(headers, 'tokens', tightest(tokens.organization, tokens.token))
   return headers
 }

@@ -5,8 +5,11 @@ import type { ClientExchange } from './exchange.ts'
 /** Query parameters by name. */
 export type Query = Record<string, string | string[] | Record<string, string>>
 
+const noQuery: Query = Object.freeze(Object.create(null) as Query)
+
 /** Reads the query string. Repeated names and `name[]` become lists, `name[key]` a member of an object. */
 export function queryOf(exchange: ClientExchange): Query {
+  if (!exchange.req.url?.includes('?')) return noQuery
   const query = Object.create(null) as Query
   for (const [name, value] of exchange.query) {
     const member = /^(\w+)\[([^[\]]+)\]$/.exec(name)
