@@ -4,14 +4,19 @@ import { failureOfThrown } from '../terminal/exit-codes.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import { confirm } from '../terminal/standard-input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { environmentKinds } from './environment-kinds.ts'
+import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 import { installShown } from './install-shown.ts'
 import { releaseKinds } from './releases/release-kinds.ts'
+
+const environmentsByName: Readonly<Record<string, EnvironmentKind>> = environmentKinds
+
+const titleOf = ({ name, source }: EnvironmentKind): string =>
+  source ? `${source.title} ${source.version} (${source.license})` : `the environment '${name}'`
 
 /** The Python environment that brings an engine for these tasks; undefined if infer makes none. */
 function environmentFor(engine: string, tasks: readonly Task[]) {
   const name = presets.get(engine)?.installation?.(tasks).environments?.[0] ?? engine
-  return Object.values(environmentKinds).find(kind => kind.name === name)
+  return environmentsByName[name]
 }
 
 /**
@@ -31,14 +36,15 @@ export async function offerEngine(
   // No server is asked for a release without a yes.
   const question = release
     ? `Install ${engine} from the releases of ${release.repository} now?`
-    : `Install the environment '${environment!.name}' now? It takes about ${sizeText(environment!.bytes)} on the disk.`
+    : `Install ${titleOf(environment!)} now? It takes about ${sizeText(environment!.bytes)} on the disk.`
   if (!(await confirm(question, true, terminal, signal))) return terminal.remark(`Later: ${command}`)
   try {
     if (release) {
       const { setUpRelease } = await import('./releases/set-up-release.ts')
       await setUpRelease(release, { dataDir }, terminal, signal)
     } else {
-      await installShown(environment!, { dataDir }, terminal, signal)
+      const { program } = await installShown(environment!, { dataDir }, terminal, signal)
+      for (const sentence of program?.warnings ?? []) terminal.warn(sentence)
       terminal.print(`The engine '${engine}' is installed.`)
     }
   } catch (thrown) {

@@ -13,7 +13,7 @@ import { parsed } from '../../core/schemas/issues.ts'
 import { filesNeed } from '../../gpu/estimate/estimate.ts'
 import { comfyuiFolder } from '../../gpu/presets/comfyui.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
-import { isInstalled } from './engine-programs.ts'
+import { installAdvice, isInstalled } from './engine-programs.ts'
 import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 
@@ -61,7 +61,7 @@ export function proposeGraph(
     entry,
     memory: model.memory ?? null,
     obstacle: obstacle ?? null,
-    advice: [],
+    advice: server.missing === undefined ? [] : [server.missing],
     facts: [
       ['source', path],
       ['engine', server.text],
@@ -89,11 +89,13 @@ interface Server {
   /** Its installation, if infer starts it. */
   folder?: string
   text: string
+  /** How it is installed, as sentences, where it is not. */
+  missing?: string
 }
 
 /**
  * Returns the server that the option names: an address or the folder of an installation; else what `infer engine setup`
- * has installed, or an installation in a usual folder.
+ * has installed, an installation in a usual folder, or what that command would install.
  */
 function serverOf(given: string | undefined, dataDir: string): Server {
   if (given !== undefined && /^https?:\/\//i.test(given))
@@ -104,10 +106,12 @@ function serverOf(given: string | undefined, dataDir: string): Server {
   const isInstallation = (one: string) => existsSync(join(one, 'main.py'))
   const folder = given === undefined ? usualFolders.find(isInstallation) : resolve(given)
   if (folder === undefined)
-    throw new Failure(
-      'invalid_value',
-      `ComfyUI is not installed on this machine. Install it with: infer engine setup comfyui. Or say where it is, if not in ${usualFolders.join(', ')}: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
-    )
+    return {
+      entry: { engine: 'comfyui' },
+      folder: comfyuiFolder(dataDir),
+      text: 'ComfyUI of infer engine setup, which is not installed yet',
+      missing: `${installAdvice('comfyui', [])}. Or say where it is, if not in ${usualFolders.join(', ')}: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
+    }
   if (!isInstallation(folder))
     throw new Failure('invalid_value', `The folder '${folder}' has no main.py, so it is no installation of ComfyUI.`)
   const python =

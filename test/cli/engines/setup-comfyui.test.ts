@@ -43,7 +43,7 @@ test('ComfyUI is shown, installed from a commit, tried, found by a model, listed
   const workflow = join(folder, 'cats.json')
   writeFileSync(workflow, JSON.stringify(graph))
   const add = ['model', 'add', `comfyui:${workflow}`, '--yes']
-  expect((await run(add)).stderr).toContain('Install it with: infer engine setup comfyui')
+  expect((await run([...add, '--dry-run'])).stderr).toContain('Install it with: infer engine setup comfyui')
 
   const { exitCode, stdout, stderr } = await install(first)
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining('ComfyUI 0.33.0 is installed.')])

@@ -302,6 +302,28 @@ test.runIf(hasTerminal)('a remote model is inspected and confirmed before it is 
   expect([existsSync(env.HF_HOME), existsSync(path)]).toEqual([false, false])
 })
 
+test.runIf(hasTerminal)(
+  'where no ComfyUI is installed, a graph is added and the set-up is offered in a terminal',
+  async () => {
+    const { dataDir, file, written } = setUp()
+    const graph = {
+      6: { class_type: 'CLIPTextEncode', inputs: { text: 'a cat' } },
+      3: { class_type: 'KSampler', inputs: { seed: 1, steps: 20, positive: ['6', 0] } },
+      9: { class_type: 'SaveImage', inputs: { filename_prefix: 'x', images: ['3', 0] } },
+    }
+    const path = file('cats.json', Buffer.from(JSON.stringify(graph)))
+    const terminal = inTerminal(['model', 'add', `comfyui:${path}`, '--data-dir', dataDir])
+    await terminal.sees("The engine 'comfyui' is not installed on this machine.")
+    await terminal.sees('Add it to')
+    terminal.types('y\n')
+    await terminal.sees('Install ComfyUI 0.33.0 (GPL-3.0) now? It takes about 8.4 GiB on the disk.')
+    terminal.types('n\n')
+    await terminal.sees('Later: infer engine setup comfyui')
+    expect(await terminal.ends()).toBe(0)
+    expect(written()).toContain('engine: comfyui')
+  },
+)
+
 test('a ComfyUI graph is proposed with its mapping, and one in the format of the editor is refused', async () => {
   const { dataDir, file, add, written } = setUp('models:\n  - id: first\n    source: /m.gguf\n')
   const workflow = {
