@@ -22,6 +22,8 @@ export interface CallOptions {
   waitMs: number
   /** The answer needs no engine: the call takes no slot, waits for none and loads nothing. */
   withoutEngine?: boolean | undefined
+  /** The trace that it belongs to (W3C Trace Context), for its engine and the log. */
+  traceparent?: string | undefined
   /** Aborted when the caller disconnects or the call is cancelled. */
   caller: AbortSource
   /** The body that the engine gets, if it begins with what other requests begin with: the prompt of a text. */
@@ -37,6 +39,7 @@ export interface CallOptions {
 /** A job with a synchronous caller, while it waits or runs. It is in memory only. */
 export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
   readonly id: string
+  readonly traceparent: string | undefined
   modelId: string
   requestedModel: string | null
   fallbackReason: FallbackReason | null
@@ -93,6 +96,7 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   task: call.task,
   modelId: call.modelId,
   requestedModel: call.requestedModel,
+  traceparent: call.traceparent ?? null,
   fallbackReason: call.fallbackReason,
   organizationId: call.organizationId,
   tokenId: call.tokenId,

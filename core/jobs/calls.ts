@@ -76,6 +76,7 @@ export function openCalls(dependencies: {
         model: modelId,
         engine: engineId,
         engine_error: failure.engineText,
+        traceparent: call.traceparent,
       })
     const finished: FinishedJob = {
       id,
@@ -102,7 +103,7 @@ export function openCalls(dependencies: {
   /** Gives the call to another model: its hold is that of this model from now on. */
   function substituted(call: RunningCall, before: Model, failure: Failure, { admitted, attempt, reason }: Substitute) {
     const { model, spender, hold } = admitted
-    const facts = { job: call.id, from: before.id, model: model.id, reason }
+    const facts = { job: call.id, from: before.id, model: model.id, reason, traceparent: call.traceparent }
     log.warn('A fallback answers a request', { ...facts, failure: failure.message })
     spend.release(call.id)
     // It was admitted already: what others hold since then does not end it.
@@ -143,6 +144,7 @@ export function openCalls(dependencies: {
         organizationId,
         tokenId,
         task,
+        traceparent: options.traceparent,
         modelId: model.id,
         requestedModel,
         fallbackReason: null,
@@ -199,6 +201,7 @@ export function openCalls(dependencies: {
             entry = slot.entry
           }
           lease.organizationId = organizationId
+          lease.traceparent = options.traceparent
           const since = performance.now()
           let outcome: CallEnd | undefined
           try {
@@ -244,6 +247,7 @@ export function openCalls(dependencies: {
             engine: call.engineId,
             attempt: attempts,
             reason: outcome.failure.message,
+            traceparent: options.traceparent,
           })
           if (crash !== 'beside') attempts++
           // Behind those that wait: they are answered before another engine may end.

@@ -128,7 +128,10 @@ export function openRuns(options: RunsOptions) {
   async function runOn({ entry, abort }: Run, job: JobRecord, slot: Lease | Failure, report: RunReport) {
     const since = performance.now()
     const lease = slot instanceof Failure ? undefined : slot
-    if (lease) lease.organizationId = job.organizationId
+    if (lease) {
+      lease.organizationId = job.organizationId
+      lease.traceparent = job.traceparent ?? undefined
+    }
     const outcome =
       slot instanceof Failure
         ? { end: slot, unresponsive: undefined }
@@ -146,7 +149,12 @@ export function openRuns(options: RunsOptions) {
       // A batch runs whenever there is capacity, so it does not count against a rate.
       if (job.class !== 'batch') used(job.tokenId, end.usage)
     } else if (end.engineText)
-      log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
+      log.warn('An engine failed a request', {
+        job: job.id,
+        model: job.modelId,
+        engine_error: end.engineText,
+        traceparent: job.traceparent ?? undefined,
+      })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, crash, engineId: lease?.engineId || null, used: slotUse }
   }

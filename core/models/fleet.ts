@@ -144,6 +144,8 @@ export interface Lease extends Disposable {
    * unset, nothing is saved.
    */
   organizationId?: string | undefined
+  /** The trace of the work (W3C Trace Context), which an engine on this machine gets as a header. */
+  traceparent?: string | undefined
   /**
    * Names the body that the engine will get, of a text whose slot was taken before the body was known: of several engines, the
    * slot becomes one of that which has computed its beginning, if that has one free. Call it before `open`.

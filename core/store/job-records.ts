@@ -46,6 +46,8 @@ export interface NewJob {
   modelId: string
   /** The name by which the request chose its model; null or absent if it is `modelId`. */
   requestedModel?: string | null
+  /** The trace that it belongs to (W3C Trace Context); null or absent without one. */
+  traceparent?: string | null
   /** The slug of the request; null if the request named a model. */
   slug: string | null
   /** JSON text. */

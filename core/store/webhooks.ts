@@ -82,6 +82,8 @@ export interface DueDelivery
   attempts: number
   body: string
   secret: SecretState
+  /** The trace of the job that it is about, for its header; null without one. */
+  traceparent: string | null
 }
 
 /** Deliveries with the same target share a limit of concurrent requests. */

@@ -33,11 +33,13 @@ export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 
   })
 
   function headersOf(delivery: Omit<DueDelivery, 'attempts' | 'number' | 'type' | 'url'>): Record<string, string> {
-    const { id, organizationId, endpointId, form, object, body, secret } = delivery
+    const { id, organizationId, endpointId, form, object, body, secret, traceparent } = delivery
     const at = clock.now()
-    return form === 'fal'
-      ? falHeaders(keys.webhookSigning, { requestId: queueIdOf(object), userId: organizationId, at, body })
-      : standardHeaders(activeSecrets(keys.webhooks, endpointId ?? organizationId, secret, at), { id, at, body })
+    const signed =
+      form === 'fal'
+        ? falHeaders(keys.webhookSigning, { requestId: queueIdOf(object), userId: organizationId, at, body })
+        : standardHeaders(activeSecrets(keys.webhooks, endpointId ?? organizationId, secret, at), { id, at, body })
+    return traceparent === null ? signed : { ...signed, traceparent }
   }
 
   return {
@@ -53,7 +55,7 @@ export function openMessages(options: Pick<WebhooksOptions, 'keys' | 'config' | 
       const at = clock.now()
       const body = messageText({ id: newId('evt'), type, at, data: '{"test":true}' })
       const { id: endpointId, organizationId, secret, url } = endpoint
-      const message = { id: newId('msg'), organizationId, endpointId, object: '', body, secret }
+      const message = { id: newId('msg'), organizationId, endpointId, object: '', body, secret, traceparent: null }
       const reply = await sender.send({ url, headers: headersOf({ ...message, form: 'standard' }), body }, signal)
       const decision = decide(reply, { attempts: 1, delays: [], now: at, random: 0 })
       const { statusCode, durationMs } = reply

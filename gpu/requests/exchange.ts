@@ -6,7 +6,6 @@ import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
-import { ownerHeader } from '../engines/owner.ts'
 import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
 import { pauseRequested, requestedPauseMs } from './pause.ts'
@@ -55,8 +54,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #listener: EngineListener
   /** Called when it ends; true when the engine answered the request completely. */
   #onEnd: (succeeded: boolean) => void
-  /** For whom an engine that saves conversations may save this one. */
-  #owner: string | undefined
+  /** Headers of this request besides those of all. */
+  #ownHeaders: readonly string[]
   #controller: Dispatcher.DispatchController | undefined
   #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
   #status = 0
@@ -77,14 +76,14 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     call: EngineCall,
     listener: EngineListener,
     onEnd: (succeeded: boolean) => void,
-    owner?: string,
+    ownHeaders: readonly string[] = [],
   ) {
     this.#connections = connections
     this.#client = client
     this.#call = call
     this.#listener = listener
     this.#onEnd = onEnd
-    this.#owner = owner
+    this.#ownHeaders = ownHeaders
   }
 
   start(): void {
@@ -99,8 +98,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     const { method = 'POST', path, body, contentType, patienceMs } = this.#call
     const { headers } = this.#connections.options
     const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
-    const ownHeaders = this.#owner === undefined ? headers : [...headers, ownerHeader, this.#owner]
-    const bodyHeaders = contentType === undefined ? ownHeaders : withContentType(ownHeaders, contentType)
+    const allHeaders = this.#ownHeaders.length === 0 ? headers : [...headers, ...this.#ownHeaders]
+    const bodyHeaders = contentType === undefined ? allHeaders : withContentType(allHeaders, contentType)
     const stream = isStreamed(body)
     const pieces = body instanceof Uint8Array && body.length > pieceBytes
     const bytes = stream ? body.bytes : pieces ? body.length : undefined

@@ -11,6 +11,7 @@ import type {
   SocketListener,
 } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
+import { ownerHeader } from '../engines/owner.ts'
 import type { ConvertedCall } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
 import type { EngineConnections } from './connections.ts'
@@ -34,11 +35,14 @@ export interface LeaseOptions {
   followProgress?: (listener: (progress: EngineProgress) => void) => () => void
 }
 
+const none: readonly string[] = []
+
 export class EngineLease implements Lease {
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
   organizationId: string | undefined
+  traceparent: string | undefined
   #connections: EngineConnections
   #resident: Resident
   #client: Client
@@ -117,8 +121,6 @@ export class EngineLease implements Lease {
 
   /** Opens a request without changing it. */
   #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
-    const { ownerOf } = this.#connections.options
-    const owner = this.organizationId === undefined ? undefined : ownerOf?.(this.organizationId)
     const exchange = new UndiciExchange(
       this.#connections,
       this.#client,
@@ -130,13 +132,26 @@ export class EngineLease implements Lease {
         this.#slot?.ended(exchange.began)
         if (this.#open === exchange) this.#open = undefined
       },
-      owner,
+      this.#ownHeaders(),
     )
     this.#open = exchange
     this.#workPath = call.workPath
     if (this.#released) exchange.abort()
     else exchange.start()
     return exchange
+  }
+
+  /** The headers of this work besides those of all requests. */
+  #ownHeaders(): readonly string[] {
+    const { ownerOf, isOwnProcess } = this.#connections.options
+    const owner = this.organizationId === undefined ? undefined : ownerOf?.(this.organizationId)
+    // Not to a remote service, which could tell by it which requests belong together.
+    const trace = isOwnProcess ? this.traceparent : undefined
+    if (owner === undefined && trace === undefined) return none
+    return [
+      ...(owner === undefined ? none : [ownerHeader, owner]),
+      ...(trace === undefined ? none : ['traceparent', trace]),
+    ]
   }
 
   followProgress(listener: (progress: EngineProgress) => void): void {

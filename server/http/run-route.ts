@@ -157,7 +157,11 @@ function refuseUnknownQuery({ path, query: declared }: Route, query: Query) {
 
 function fail(exchange: ClientExchange, failure: Failure, log: Log) {
   if (failure.code === 'internal_error')
-    log.error('A request failed inside infer', { request: exchange.id, path: exchange.route.path }, failure.cause)
+    log.error(
+      'A request failed inside infer',
+      { request: exchange.id, path: exchange.route.path, traceparent: exchange.traceparent },
+      failure.cause,
+    )
   if (failure.code === 'cancelled' && exchange.disconnected) {
     // The client cannot read an answer; the status is for the metrics.
     exchange.res.statusCode = failure.status

@@ -167,6 +167,9 @@ const JobFacts = z.object({
     .literal(false)
     .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
   webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
+  traceparent: nullableString(
+    'The trace of the request, as its `traceparent` header said (W3C Trace Context); null without a valid one.',
+  ),
   metadata: anything('Your own key-value pairs; null if none were sent.'),
 })
 
@@ -201,6 +204,7 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
     task: job.task,
     model_id: job.modelId,
     requested_model: job.requestedModel,
+    traceparent: job.traceparent ?? null,
     fallback_reason: job.fallbackReason,
     slug: job.slug,
     status: job.status,

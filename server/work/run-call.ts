@@ -74,8 +74,8 @@ export async function runCall(
     }
   }
   try {
-    const caller = exchange.abortSource
-    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, caller, fallbacks, waits, began }
+    const { abortSource: caller, traceparent } = exchange
+    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, traceparent, caller, fallbacks, waits, began }
     const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
     if (ended.end.how === 'cancelled') failed(new Failure('cancelled', 'The request was cancelled.'))

@@ -72,7 +72,10 @@ export async function submitJob(
   options: JobOptions,
   { config, jobs }: Owners<'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
-  const submitted = await jobs.submit({ ...newJobOf(options, config), idempotency: idempotencyOf(exchange, body) })
+  const submitted = await jobs.submit({
+    ...newJobOf(exchange, options, config),
+    idempotency: idempotencyOf(exchange, body),
+  })
   exchange.header('x-job-id', submitted.job.id)
   if (submitted.replayed) exchange.header('idempotent-replayed', 'true')
   return submitted
@@ -90,7 +93,7 @@ export async function submitJobs(
 ): Promise<{ job: JobRecord; replayed: boolean }[]> {
   const key = idempotencyOf(exchange, body)
   const submitted = await jobs.submitAll(
-    options.map((one, at) => ({ ...newJobOf(one, config), idempotency: key && memberKey(key, at) })),
+    options.map((one, at) => ({ ...newJobOf(exchange, one, config), idempotency: key && memberKey(key, at) })),
   )
   if (submitted.every(({ replayed }) => replayed)) exchange.header('idempotent-replayed', 'true')
   return submitted
@@ -123,6 +126,7 @@ const memberKey = <K extends { key: string }>(key: K, at: number) =>
   at === 0 ? key : { ...key, key: `${key.key} ${at}` }
 
 function newJobOf(
+  { traceparent }: ClientExchange,
   { id = newId('job'), admitted, slug = null, inputs, terms = {}, deferred = false, withoutEngine }: JobOptions,
   { limits }: Owners['config'],
 ): Omit<AdmittedJob, 'idempotency'> {
@@ -144,6 +148,7 @@ function newJobOf(
     createdAt: now,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     webhook: terms.webhook ?? null,
+    traceparent: traceparent ?? null,
   }
 }
 

@@ -29,7 +29,8 @@ export interface JobRow
 export const jobColumns = `${selected(
   `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
   claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
-  createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, finishedAt, expiresAt, execution, node, batch, batchLine`,
+  createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, traceparent,
+  finishedAt, expiresAt, execution, node, batch, batchLine`,
 )}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
 
 /** The columns of a job that waits. */

@@ -134,7 +134,7 @@ export function openJobRows(
     'jobs',
     `organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts, claims,
     crashes, notBefore, startBy, timeoutMs, retentionMs, metadata, region, webhook, held, createdAt, updatedAt, batch,
-    batchLine, requestedModel`,
+    batchLine, requestedModel, traceparent`,
   )
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 

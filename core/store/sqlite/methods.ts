@@ -160,6 +160,7 @@ const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }
   class: job.class ?? 'async',
   region: job.region ?? null,
   requestedModel: job.requestedModel ?? null,
+  traceparent: job.traceparent ?? null,
   kind: 'async',
   status: 'pending',
   attempt: 0,

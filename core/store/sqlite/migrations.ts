@@ -18,6 +18,7 @@ import { unfinishedExecutions } from './migrations/015-unfinished-executions.ts'
 import { limitsParent } from './migrations/016-limits-parent.ts'
 import { referenceQueue } from './migrations/017-reference-queue.ts'
 import { modelNames } from './migrations/018-model-names.ts'
+import { traceparent } from './migrations/019-traceparent.ts'
 
 export interface Migration {
   version: number
@@ -44,6 +45,7 @@ export const migrations: readonly Migration[] = [
   limitsParent,
   referenceQueue,
   modelNames,
+  traceparent,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -297,6 +297,7 @@ CREATE TABLE jobs (
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   requested_model TEXT,
   fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
+  traceparent TEXT CHECK (length(traceparent) = 55),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),

@@ -7,6 +7,7 @@ import type { MediaInput, MediaSender } from '../../../core/media/media.ts'
 import type { Config } from '../../../core/models/config.ts'
 import type { SteadyTime } from '../../../core/steady-time.ts'
 import type { SwapSetMember } from '../../../core/swap-set.ts'
+import { traceparentOf } from '../../../core/trace-context.ts'
 import type { AccessWatch } from '../access/access-watch.ts'
 import { clientAddress, requestOrigin } from '../connection/forwarded.ts'
 import { commonHeaders } from '../connection/head.ts'
@@ -112,6 +113,11 @@ export class ClientExchange implements SwapSetMember {
   /** The client's address, as a trusted proxy reports it. */
   get clientAddress(): string {
     return clientAddress(this.req, this.#proxies)
+  }
+
+  /** The trace that the request belongs to, as its client says; undefined without a valid one. */
+  get traceparent(): string | undefined {
+    return traceparentOf(this.req.headers.traceparent)
   }
 
   /** The query string's parameters. */
