@@ -60,3 +60,6 @@ export interface Discovery {
   /** Those among `devices` that have a fault. */
   faulty?: readonly CardReport[]
 }
+
+/** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */
+export const bookable = { gpu: 0.97, cpu: 0.8 }

@@ -18,6 +18,7 @@ import { withDraftModel, withPagedDraft } from './draft-model.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { shapeOf, sizeOf, weightsOf } from './model-files.ts'
 import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
+import type { PlacementTarget } from './target.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 const overhead = { cpu: 256 * 2 ** 20, gpu: 2 ** 30, vulkan: 256 * 2 ** 20 }
@@ -27,23 +28,6 @@ export const overheadOf = ({ kind, backend }: Pick<PlacementTarget, 'kind' | 'ba
 
 /** Weights use a fifth more memory than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
-
-export interface PlacementTarget {
-  kind: 'gpu' | 'cpu'
-  /** How many devices it is divided among at least. `capacity`: bytes that may be booked on each of them. */
-  devices: number
-  capacity: number
-  /**
-   * Bytes that may be booked on each card that it may have, largest first. More of them than `devices` are used where the
-   * engine can divide the model, and fewer have no room for it. Absent: `devices` equal ones.
-   */
-  cards?: readonly number[]
-  slots: number
-  /** The backend by which the built-in engine uses the cards. */
-  backend?: 'cuda' | 'vulkan' | undefined
-  /** Bytes that could be booked on each of them, if `capacity` is a part that the configuration names. */
-  whole?: number
-}
 
 /** The fields of a model that decide its memory. */
 export type Sized = Pick<Model, 'memory' | 'source'> & Partial<Pick<Model, 'comfyui'>> & EstimatedModel

@@ -6,10 +6,10 @@ import {
   type EstimatedModel,
   ggufNeedOn,
   type MemoryEstimate,
-  type PlacementTarget,
   type Sized,
   sizingSettings,
 } from './estimate.ts'
+import type { PlacementTarget } from './target.ts'
 
 /** The context that the memory has left to a model, in tokens, and what would make it longer. */
 export interface LongerContexts {

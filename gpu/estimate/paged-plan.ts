@@ -1,7 +1,8 @@
 import type { Model } from '../../core/models/model.ts'
 import type { TransformersShape } from '../../core/models/recognition/transformers-shape.ts'
+import { bookable } from '../devices/device.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
-import type { PlacementTarget } from './estimate.ts'
+import type { PlacementTarget } from './target.ts'
 
 /** The memory of an engine that reserves its cache when it starts, for one request of the full length at least. */
 export interface PagedPlan {
@@ -36,8 +37,8 @@ const activation = 2
 /** Tokens of a block of the cache, and the part of it that alignment and tables take. */
 const pageTokens = 16
 const cacheMargin = 1.02
-/** Their presets give them 0.95 of a card at most, of which 0.97 can be booked. */
-const usable = { gpu: 0.95 / 0.97, cpu: 1 }
+/** Their presets give them 0.95 of a card at most. */
+const usable = { gpu: 0.95 / bookable.gpu, cpu: 1 }
 /** A context below this serves no chat; multiples of this are chosen. */
 const leastLength = 2048
 const lengthStep = 1024
@@ -86,8 +87,9 @@ export function pagedPlanOn(
 export function pagedPlan(
   shape: PagedShape,
   model: Partial<Pick<Model, 'context_length' | 'args' | 'memory'>>,
-  { kind, devices, capacity }: PlacementTarget,
+  target: PlacementTarget,
 ): { bytes: number; fits: boolean; plan: PagedPlan } {
+  const { kind, devices, capacity } = target
   const given = pagedOptions(model.args ?? [])
   const tokens = given.stepTokens ?? stepTokens
   const step =
@@ -96,12 +98,11 @@ export function pagedPlan(
   const runtimeBytes = Math.ceil(runtime[kind] * devices + step)
   const need = (length: number) =>
     Math.ceil(shape.weights + runtimeBytes + cacheBytes(shape, length, tokens, given.cacheBytes) * cacheMargin)
-  const total = capacity * devices
-  const room =
-    model.memory ?? (given.share === undefined ? Math.floor(capacity * devices * usable[kind]) : given.share * total)
-  const booked = (bytes: number) => model.memory ?? (given.share === undefined ? bytes : Math.ceil(room))
+  const share = givenShare(given, target, runtimeBytes)
+  const room = model.memory ?? (share === undefined ? Math.floor(capacity * devices * usable[kind]) : share * devices)
+  const booked = (bytes: number) => model.memory ?? (share === undefined ? bytes : Math.ceil(share * devices))
   const fixed = given.length ?? model.context_length
-  const isOurs = kind === 'gpu' && shape.causal && model.memory === undefined && given.share === undefined
+  const isOurs = kind === 'gpu' && shape.causal && model.memory === undefined && share === undefined
   const own = { runtimeBytes, ...(isOurs ? { most: Math.floor(capacity * usable.gpu) } : {}) }
   const wanted = fixed ?? shape.contextLength ?? leastLength
   if (need(wanted) <= room) return { bytes: booked(need(wanted)), fits: true, plan: own }
@@ -121,6 +122,25 @@ export function pagedPlan(
   }
 }
 
+/**
+ * Bytes that an engine takes of each device by a share in its arguments; undefined without one. vLLM takes that share of the
+ * whole memory, whatever others use, and does not start where less is free. SGLang takes that share of what is free when it
+ * starts for weights and cache, and activations and CUDA graphs besides. Source: `request_memory` of vLLM 0.26;
+ * `pre_model_load_memory` of SGLang 0.5.23.
+ */
+function givenShare(
+  { ofWhole, ofFree }: PagedOptions,
+  { kind, devices, capacity, sizes }: PlacementTarget,
+  runtimeBytes: number,
+): number | undefined {
+  const whole = capacity / bookable[kind]
+  const { total, free } = sizes?.[devices - 1] ?? { total: whole, free: whole }
+  // More than may be booked counts as all of it: the engine starts on a device of its own.
+  if (ofWhole !== undefined) return Math.min(ofWhole, bookable[kind]) * total
+  if (ofFree === undefined) return undefined
+  return Math.min(free - (1 - bookable[kind]) * total, ofFree * free + runtimeBytes / devices)
+}
+
 /** Bytes of the cache of one request; what a window keeps includes the tokens of one step. */
 function cacheBytes({ causal, blockMemory }: PagedShape, length: number, step: number, bytes: number): number {
   if (!causal) return 0
@@ -135,7 +155,9 @@ function cacheBytes({ causal, blockMemory }: PagedShape, length: number, step: n
 interface PagedOptions {
   length?: number | undefined
   /** Part of each device's whole memory. */
-  share?: number | undefined
+  ofWhole?: number | undefined
+  /** Part of what is free on each device, for weights and cache. */
+  ofFree?: number | undefined
   stepTokens?: number | undefined
   /** Bytes of one number of the cache. */
   cacheBytes: number
@@ -156,7 +178,8 @@ function pagedOptions(args: readonly string[]): PagedOptions {
   }
   return {
     length: number(last('--max-model-len', '--context-length')),
-    share: number(last('--gpu-memory-utilization', '--mem-fraction-static')),
+    ofWhole: number(last('--gpu-memory-utilization')),
+    ofFree: number(last('--mem-fraction-static')),
     stepTokens: number(last('--max-num-batched-tokens', '--chunked-prefill-size')),
     cacheBytes: /fp8|int8/.test(last('--kv-cache-dtype') ?? '') ? 1 : 2,
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
 import type { DeviceProcess, DeviceSnapshot, LeftDevice } from '../../core/models/fleet.ts'
-import { type Device, type Discovery, noReadings } from '../devices/device.ts'
+import { bookable, type Device, type Discovery, noReadings } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
@@ -27,8 +27,6 @@ export interface DeviceSource {
   cpu: Device
 }
 
-/** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */
-export const bookable = { gpu: 0.97, cpu: 0.8 }
 const bookableOf = ({ kind, isUnified }: Device): number => bookable[kind === 'cpu' || isUnified ? 'cpu' : 'gpu']
 
 /** A card shows freed memory 0.5 to 1.5 s after the process has ended; after 5 s it will not any more. */

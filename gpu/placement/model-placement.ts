@@ -8,12 +8,12 @@ import {
   leastBytes,
   type MemoryEstimate,
   type MemoryPlan,
-  type PlacementTarget,
   planMemory,
   type Sized,
 } from '../estimate/estimate.ts'
 import { longerContextsOf } from '../estimate/longer-context.ts'
 import { checkSource, type SourceFault } from '../estimate/source-check.ts'
+import type { PlacementTarget } from '../estimate/target.ts'
 import type { Backend, Preset } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { wantedLevel } from '../presets/sandbox-requirements.ts'

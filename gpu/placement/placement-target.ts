@@ -2,7 +2,7 @@ import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { LeftDevice } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Device } from '../devices/device.ts'
-import type { PlacementTarget } from '../estimate/estimate.ts'
+import type { PlacementTarget } from '../estimate/target.ts'
 import type { Backend } from '../presets/preset.ts'
 import { presetOf } from '../presets/presets.ts'
 import { equalCapacities } from '../residency/equal-share.ts'
@@ -65,14 +65,17 @@ function canUse(model: Model, card: Device, cards: readonly Device[], backend: B
  * have on each of so many.
  */
 export function capacitiesOf(
-  { kind, only, takesShare }: Pick<Where, 'kind' | 'only' | 'takesShare'>,
+  where: Pick<Where, 'kind' | 'only' | 'takesShare'>,
   capacities: readonly DeviceCapacity[],
 ): number[] {
-  const usable = capacities
+  const usable = usableOf(where, capacities)
+  return where.takesShare ? equalCapacities(usable) : usable.map(({ capacity }) => capacity)
+}
+
+const usableOf = ({ kind, only }: Pick<Where, 'kind' | 'only'>, capacities: readonly DeviceCapacity[]) =>
+  capacities
     .filter(({ id, kind: own }) => own === kind && (only?.includes(id) ?? true))
     .toSorted((a, b) => b.capacity - a.capacity)
-  return takesShare ? equalCapacities(usable) : usable.map(({ capacity }) => capacity)
-}
 
 /** The devices that a model may get; undefined when infer starts no engine. */
 export function placementTargetFor(
@@ -83,5 +86,17 @@ export function placementTargetFor(
   if (kind === 'none') return undefined
   const cards = capacitiesOf({ kind, only, ...(takesShare && { takesShare }) }, capacities)
   const capacity = cards[devices - 1] ?? cards.at(-1) ?? 0
-  return { kind, devices, capacity, slots, ...(kind === 'gpu' ? { cards: cards.slice(0, mostDevices) } : {}) }
+  const sizes = smallestOf(usableOf({ kind, ...(only && { only }) }, capacities))
+  return { kind, devices, capacity, slots, ...sizes, ...(kind === 'gpu' ? { cards: cards.slice(0, mostDevices) } : {}) }
+}
+
+/** The smallest of the first n of these devices, for every n; nothing where the memory of one is not known. */
+function smallestOf(devices: readonly DeviceCapacity[]): Pick<PlacementTarget, 'sizes'> {
+  let smallest = { total: Number.POSITIVE_INFINITY, free: Number.POSITIVE_INFINITY }
+  const sizes = devices.map(({ totalBytes = Number.NaN, usedByOthers = 0 }) => {
+    const { total, free } = smallest
+    smallest = { total: Math.min(total, totalBytes), free: Math.min(free, totalBytes - usedByOthers) }
+    return smallest
+  })
+  return Number.isNaN(smallest.total) ? {} : { sizes }
 }

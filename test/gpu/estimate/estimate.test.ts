@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { readGgufHeader } from '../../../core/models/gguf-header.ts'
-import { estimate, ggufNeed, type PlacementTarget, planMemory, type Sized } from '../../../gpu/estimate/estimate.ts'
+import { estimate, ggufNeed, planMemory, type Sized } from '../../../gpu/estimate/estimate.ts'
+import type { PlacementTarget } from '../../../gpu/estimate/target.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'infer-size-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

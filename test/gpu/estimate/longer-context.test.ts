@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
 import { wantedContext, writes } from '../../../gpu/engines/gguf/sizing.ts'
 import { catalogShape } from '../../../gpu/estimate/catalog-shape.ts'
-import { type EstimatedModel, ggufNeedOn, type PlacementTarget } from '../../../gpu/estimate/estimate.ts'
+import { type EstimatedModel, ggufNeedOn } from '../../../gpu/estimate/estimate.ts'
 import { eightBitContext, longerContextTexts } from '../../../gpu/estimate/longer-context.ts'
+import type { PlacementTarget } from '../../../gpu/estimate/target.ts'
 
 const GiB = 2 ** 30
 const card = (...gib: number[]): PlacementTarget => {

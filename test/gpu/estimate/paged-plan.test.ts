@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { transformersShape } from '../../../core/models/recognition/transformers-shape.ts'
-import type { PlacementTarget } from '../../../gpu/estimate/estimate.ts'
 import { type PagedShape, pagedPlan } from '../../../gpu/estimate/paged-plan.ts'
+import type { PlacementTarget } from '../../../gpu/estimate/target.ts'
 import { llama8b } from '../_llama-8b.ts'
 
 const GiB = 2 ** 30
@@ -189,14 +189,31 @@ test('what is given decides: context, bytes of the cache, share of the card', ()
   expect(pagedPlan(shape, { args: ['--max-model-len', '8K'] }, card(80)).bytes).toBe(
     pagedPlan(shape, { context_length: 8192 }, card(80)).bytes,
   )
-  expect(pagedPlan(shape, { args: ['--gpu-memory-utilization', '0.5'] }, card(80)).bytes).toBe(
-    Math.ceil(0.5 * card(80).capacity),
-  )
+  expect(pagedPlan(shape, { args: ['--gpu-memory-utilization', '0.5'] }, card(80)).bytes).toBe(40 * GiB)
   expect(pagedPlan(shape, { memory: 22 * GiB }, card(80))).toMatchObject({
     bytes: 22 * GiB,
     fits: true,
     plan: { maxLength: 36_864 },
   })
+})
+
+/** What vLLM takes of the whole card, whoever uses it, and SGLang of what is free, with activations and graphs besides. */
+test.each<[option: string, gib: number, free: number, devices: number, booked: number]>([
+  ['--gpu-memory-utilization 0.5', 80, 80, 1, 40],
+  ['--gpu-memory-utilization 0.9', 80, 50, 1, 72],
+  ['--gpu-memory-utilization 0.9', 80, 80, 2, 144],
+  ['--gpu-memory-utilization 0.99', 80, 80, 1, 77.6],
+  ['--mem-fraction-static 0.5', 80, 80, 1, 40 + 2.5],
+  ['--mem-fraction-static 0.5', 80, 50, 1, 25 + 2.5],
+  ['--mem-fraction-static=0.5', 80, 80, 2, 80 + 4],
+  ['--mem-fraction-static 0.99', 80, 80, 1, 77.6],
+  ['--mem-fraction-static 0.99', 80, 50, 1, 47.6],
+])('%s of cards of %s GiB with %s free, %s of them', (option, gib, free, devices, booked) => {
+  const shape = shapeOf(models[0]![1], models[0]![2])
+  const size = { total: gib * GiB, free: free * GiB }
+  const target = { ...card(gib, devices), capacity: (free - 0.03 * gib) * GiB, sizes: [size, size] }
+  const { bytes } = pagedPlan(shape, { args: option.split(' ') }, target)
+  expect(bytes / GiB).toBeCloseTo(booked, 0)
 })
 
 test('a context that does not fit is explained with one that does', () => {

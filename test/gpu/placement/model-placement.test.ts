@@ -39,7 +39,12 @@ async function placed(models: readonly Model[], gib: number | readonly number[],
     return { id: `gpu${at}`, kind: 'gpu', capacity, totalBytes: size * GiB, usedByOthers: foreign * GiB }
   })
   const placements = openModelPlacement(
-    { devices: () => capacities, left: () => [], capacities: () => capacities } as never,
+    {
+      devices: () => capacities,
+      left: () => [],
+      capacities: () => capacities,
+      refresh: () => Promise.resolve(false),
+    } as never,
     { find: () => Promise.resolve({ gpu: 'cuda', folder: '/cuda' }) },
     { tool: { name: 'bubblewrap', network: true } } as never,
     { find: () => Promise.resolve(undefined) },
@@ -305,7 +310,20 @@ describe('a model that fits on no single card is divided by itself', () => {
 
 test('a configured amount stays', async () => {
   expect((await placed([{ ...eight, memory: 40 * GiB }], 80)).gib).toBe(40)
-  expect((await placed([{ ...eight, args: ['--gpu-memory-utilization', '0.5'] }], 80)).gib).toBeCloseTo(0.485 * 80, 1)
+  expect((await placed([{ ...eight, args: ['--gpu-memory-utilization', '0.5'] }], 80)).gib).toBe(40)
+})
+
+test('a share in the arguments is booked of each card as the engine takes it', async () => {
+  const half = { ...eight, args: ['--gpu-memory-utilization', '0.5'] }
+  const uneven = await placed([{ ...half, devices: 2 }], [80, 48])
+  const shares = uneven.shares.map((bytes: number) => bytes / GiB)
+  expect(Object.fromEntries(uneven.devices.map((id, at) => [id, shares[at]]))).toEqual({ gpu0: 40, gpu1: 24 })
+  // vLLM does not start where other programs leave less.
+  expect((await placed([{ ...eight, args: ['--gpu-memory-utilization', '0.9'] }], 80, [20])).decision.do).not.toBe(
+    'load',
+  )
+  const sglang = Model.parse({ id: 'eight', engine: 'sglang', source: folder, args: ['--mem-fraction-static', '0.5'] })
+  expect((await placed([sglang], 80, [20])).gib).toBeCloseTo(0.5 * 60 + 2.5, 0)
 })
 
 /** The placements on a machine with one GPU, where another program releases what it uses of 10 GiB. */
