@@ -44,6 +44,9 @@ export interface DispatchOptions {
   slotsPerModel: number
 }
 
+/** How many jobs may be given up at once while other jobs occupy all slots. */
+const slotsToGiveUp = 16
+
 /**
  * Pairs waiting entries with free slots. The slot comes first: only when one is free is the next entry chosen, so that
  * the fair order holds until the last moment. Every change wakes it, including the fleet's offers; `check` may be
@@ -229,9 +232,12 @@ export function openDispatch(options: DispatchOptions) {
     /** A slot for a call if no entry waits: nearly every request takes this path, without a queue entry. */
     takeFree: (modelId: string, prompt?: string | Uint8Array): Lease | undefined =>
       queue.waits(modelId) ? undefined : fleet.take(modelId, undefined, undefined, prompt),
-    /** Fails a waiting job without a slot; false if no more jobs may run now. */
+    /**
+     * Fails a waiting job without a slot; false: not now. It occupies one until it is claimed, for which some are left
+     * where jobs occupy all others.
+     */
     giveUp(job: WaitingJob, failure: Failure): boolean {
-      if (draining || room(job.modelId) === 0) return false
+      if (draining || unwritten() >= slots || held >= slots + slotsToGiveUp) return false
       const entry = queue.takeWaiting(job)
       if (!entry) return true
       hold(job.modelId)

@@ -15,6 +15,8 @@ export interface Lane {
   inStore: number
   /** The highest rank that is only in the store. */
   newest: number
+  /** How many entries have been added. */
+  arrived: number
   /** How many of its entries were taken and have not ended. */
   underWay: number
   /** Since when it waits without one of its entries being served, monotonic milliseconds. */
@@ -58,6 +60,7 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
   completeTo: Number.POSITIVE_INFINITY,
   inStore: 0,
   newest: Number.NEGATIVE_INFINITY,
+  arrived: 0,
   underWay: 0,
   waitingSince: now,
   sparse: false,
@@ -86,6 +89,7 @@ export function indexIn({ window }: Lane, job: WaitingJob): number {
 /** Adds a waiting entry. A window of more than twice `size` is shortened; the removed end is only in the store. */
 export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.reading?.noLongerWaiting.delete(job.id)
+  lane.arrived++
   if (job.rank > lane.completeTo) {
     lane.inStore++
     lane.newest = Math.max(lane.newest, job.rank)

@@ -1,7 +1,7 @@
 import type { ReferenceOrder } from '../models/fleet.ts'
 import { movingAverage } from '../moving-average.ts'
-import type { JobClass, WaitingJob } from '../store/store.ts'
-import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
+import type { JobClass, WaitingJob, WaitingQuery } from '../store/store.ts'
+import { type Account, hasMore, indexIn, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { classesAbove, entriesAhead, type NextLane, nextLane, positionInLane } from './order.ts'
 import { openReferenceOrder } from './reference-order.ts'
 import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
@@ -32,6 +32,11 @@ export interface QueueOptions {
   now?: () => number
   /** A lane that has waited this long without being served goes before higher classes. */
   ageingMs?: number
+}
+
+/** A lane of stored jobs; `arrived`: how many were added since it exists. */
+export interface WaitingLane extends Pick<WaitingQuery, 'modelId' | 'class' | 'organizationId'> {
+  arrived: number
 }
 
 /** The assumed duration of an entry before any has run. */
@@ -210,11 +215,16 @@ export function openQueue(options: QueueOptions) {
       return charge(at, job, { classes, inOrder: !choice.aged, referenceStart })
     },
 
-    /** Takes a job that still waits here, out of order; undefined if it does not. */
+    /** Takes a job that still waits, in memory or in the store, out of order; undefined if it does not. */
     takeWaiting(job: WaitingJob): RunningEntry | undefined {
       const at = windows.find(job)
-      if (!at || taken.has(job.id) || !at.lane.window.some(({ id }) => id === job.id)) return undefined
-      windows.change(at, () => void withdraw(at.lane, job))
+      if (!at || taken.has(job.id)) return undefined
+      const { lane } = at
+      const isInWindow = lane.window[indexIn(lane, job)]?.id === job.id
+      if (!isInWindow && !(hasMore(lane) && job.rank >= lane.completeTo)) return undefined
+      windows.change(at, () => {
+        if (!withdraw(lane, job)) lane.inStore = Math.max(0, lane.inStore - 1)
+      })
       return charge(at, job, { classes: [job.class], inOrder: false })
     },
 
@@ -316,10 +326,14 @@ export function openQueue(options: QueueOptions) {
         ageingMs,
       }),
 
-    /** The jobs of the model that are in memory and may run. */
-    jobsOf: (modelId: string): WaitingJob[] =>
+    /** The lanes of the model in which jobs wait that may run. */
+    lanesOf: (modelId: string): WaitingLane[] =>
       Array.from(windows.queue(modelId)?.lanes.values() ?? []).flatMap(lane =>
-        lane.class === 'interactive' || suspended().has(lane.organizationId) ? [] : lane.window,
+        lane.class === 'interactive' ||
+        suspended().has(lane.organizationId) ||
+        (waitingIn(lane) === 0 && !hasMore(lane))
+          ? []
+          : { modelId, class: lane.class, organizationId: lane.organizationId, arrived: lane.arrived },
       ),
 
     /** The models that have waiting entries, or had running ones. */

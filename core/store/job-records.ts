@@ -149,6 +149,12 @@ export const waitingOf = ({ id, organizationId, modelId, class: jobClass, rank }
   rank,
 })
 
+/** What decides whether a job that waits leaves its model. */
+export interface WaitingJobDetails extends WaitingJob, Pick<JobRecord, 'maxAttempts' | 'fallbackReason'> {
+  /** Since when it waits: its arrival, or when it became due again, epoch milliseconds. */
+  since: number
+}
+
 /** The number of due pending jobs of one model, class and organization. */
 export interface Backlog extends Pick<WaitingJob, 'modelId' | 'organizationId'> {
   class: StoredJobClass
@@ -300,6 +306,8 @@ export interface JobStore {
   backlog(): Promise<Backlog[]>
   /** Due pending jobs of one model, class and organization, by rank, starting at rank `from` (included). */
   waiting(query: WaitingQuery): Promise<WaitingJob[]>
+  /** The same jobs with details. */
+  waitingDetails(query: WaitingQuery): Promise<WaitingJobDetails[]>
   /** Delayed jobs that have become due: from now on `waiting` returns them. At most `limit`, the earliest first. */
   wake(now: number, limit: number): Promise<WaitingJob[]>
   /**

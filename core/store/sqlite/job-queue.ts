@@ -31,7 +31,8 @@ export function queueCommands(connection: Connection, context: WriteContext) {
     AND status = 'pending' AND not_before = ?`
   const unhold = connection.statement`UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?`
   const replaceInputs = connection.statement`UPDATE job_inputs SET inputs = ? WHERE number = ?`
-  const undelay = connection.statement`UPDATE jobs SET not_before = 0 WHERE number = ?`
+  const undelay = connection.statement`UPDATE jobs
+    SET not_before = 0, updated_at = max(updated_at, not_before) WHERE number = ?`
   const giveBack = connection.query<RetriedJob>`UPDATE jobs
     SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?

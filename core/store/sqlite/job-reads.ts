@@ -9,6 +9,7 @@ import {
   type RequestWebhook,
   type Usage,
   type WaitingJob,
+  type WaitingJobDetails,
 } from '../store.ts'
 import { fromJson, pageOf, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -91,9 +92,11 @@ export function jobReads(connection: Connection) {
   const removed = connection.scalar<number>`SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async'
     AND job_id = ? AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id
     AND jobs.id = ledger.job_id)`
-  const waiting = connection.query<WaitingJob>`SELECT ${waitingColumns} FROM jobs WHERE status = 'pending'
-    AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ? ORDER BY rank, number
-    LIMIT ?`
+  const due = `FROM jobs WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ?
+    AND organization_id = ? AND rank >= ? ORDER BY rank, number LIMIT ?`
+  const waiting = connection.query<WaitingJob>`SELECT ${waitingColumns} ${due}`
+  const details = connection.query<WaitingJobDetails>`SELECT ${waitingColumns},
+    ${selected('maxAttempts, fallbackReason')}, updated_at AS since ${due}`
   const nextDue = connection.scalar<number | null>`SELECT min(due) FROM (
       SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
       UNION ALL
@@ -123,6 +126,8 @@ export function jobReads(connection: Connection) {
     'jobs.wasRemoved': (organizationId, id) => removed.get(organizationId, id) !== undefined,
     'jobs.logs': (organizationId, id) => logs.get(organizationId, id) ?? '[]',
     'jobs.waiting': query => waiting.all(query.modelId, query.class, query.organizationId, query.from, query.limit),
+    'jobs.waitingDetails': query =>
+      details.all(query.modelId, query.class, query.organizationId, query.from, query.limit),
     'jobs.nextDue': () => nextDue.get() ?? null,
     'jobs.counts': () =>
       Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,

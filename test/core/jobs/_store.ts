@@ -73,9 +73,17 @@ export function memoryStore(): Store {
         .slice(0, want.limit)
         .map(waitingOf)
     },
+    async waitingDetails(want) {
+      const found = await jobs.waiting!(want)
+      return found.map(job => {
+        const { maxAttempts, fallbackReason, updatedAt: since } = rows.get(job.id)!
+        return { ...job, maxAttempts, fallbackReason, since }
+      })
+    },
     async wake(at, limit) {
       const woken = [...rows.values()].filter(job => job.status === 'pending' && !due(job) && job.notBefore <= at)
-      for (const job of woken.slice(0, limit)) job.notBefore = job.createdAt
+      for (const job of woken.slice(0, limit))
+        Object.assign(job, { updatedAt: Math.max(job.updatedAt, job.notBefore), notBefore: job.createdAt })
       return woken.slice(0, limit).map(waitingOf)
     },
     async nextDue() {

@@ -50,6 +50,21 @@ export function queueRules({ store }: Subject): void {
     expect(lines).toHaveLength(2)
   })
 
+  test('the details of waiting jobs have their attempts, and since when they wait: not before they are due', async () => {
+    fresh()
+    const now = Date.now()
+    const plain = await submit({ createdAt: now, maxAttempts: 7 })
+    const delayed = await submit({ createdAt: now, notBefore: now + 90_000 })
+    const details = () =>
+      store.jobs.waitingDetails({ modelId, class: 'async', organizationId, from: Number.MIN_SAFE_INTEGER, limit: 100 })
+    const common = { organizationId, modelId, class: 'async', fallbackReason: null }
+    const first = { ...common, id: plain.id, rank: plain.rank, maxAttempts: 7, since: now }
+    expect(await details()).toEqual([first])
+    await store.jobs.wake(now + 90_000, 100)
+    const second = { ...common, id: delayed.id, rank: delayed.rank, maxAttempts: 3, since: now + 90_000 }
+    expect(await details()).toEqual([first, second])
+  })
+
   test('jobs of one class are read and counted separately from those of another', async () => {
     fresh()
     const [batch, plain] = [await submit({ rank: 1, class: 'batch' }), await submit({ rank: 2 })]

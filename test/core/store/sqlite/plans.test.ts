@@ -135,9 +135,8 @@ test('the queue reads its entries, its start times and its deadlines from the in
   const plansOf = (part: string) =>
     [...statements].filter(sql => sql.includes(part)).map(sql => planOf(plain, sql).join(' | '))
   expect(plansOf('GROUP BY model_id')).toEqual([expect.stringContaining('USING COVERING INDEX jobs_due')])
-  expect(plansOf('rank >= ?')).toEqual([
-    'SEARCH jobs USING INDEX jobs_due (model_id=? AND class=? AND organization_id=? AND rank>?)',
-  ])
+  const byRank = 'SEARCH jobs USING INDEX jobs_due (model_id=? AND class=? AND organization_id=? AND rank>?)'
+  expect(plansOf('rank >= ?')).toEqual([byRank, byRank])
   expect(plansOf('SELECT min(due)')).toEqual([expect.stringMatching(/INDEX jobs_delayed .* INDEX jobs_start_by /)])
   expect(plansOf('start_by <= ?')).toEqual([
     expect.stringMatching(/^SEARCH jobs USING INDEX jobs_start_by .*start_by<\?\)$/),
