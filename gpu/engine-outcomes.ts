@@ -25,7 +25,7 @@ export const engineOutcomes = ({ log, memory, measured, loadTimes, residency, re
     log.warn(
       startsAgain
         ? 'An engine ran out of memory and is started again with more'
-        : 'An engine ran out of memory; its next layout uses less',
+        : 'An engine ran out of memory, or a tensor was too large; its next layout uses less',
       fields,
     )
     if (!startsAgain) resize(resident.serves.model.id)

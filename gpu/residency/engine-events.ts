@@ -1,6 +1,6 @@
 import { unknownLoadMs } from '../../core/jobs/waiting-calls.ts'
 import { movingAverage } from '../../core/moving-average.ts'
-import { saysGpuError, saysOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
+import { saysGpuError, saysOutOfMemory, saysTooLarge } from '../../core/tasks/protocols/engine-text.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import type { ResidencyRules } from './advance.ts'
@@ -83,16 +83,20 @@ export function engineEvents(
     return true
   }
 
-  /** The reason of a load that ran out of memory says how much was free. */
-  const withFreeMemory = (reason: string, resident: Resident): string =>
-    saysOutOfMemory(reason) && resident.devices.length > 0
-      ? `${reason} ${formatBytes(reconciler.freeBytes(resident))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
-      : reason
+  /** The reason of a load for which the memory is too small, with what to do, and with how much was free. */
+  function withAdvice(reason: string, resident: Resident): string {
+    if (resident.devices.length === 0) return reason
+    if (saysTooLarge(reason))
+      return `${reason} Mostly it is the cache of one layer for all requests: reduce its context_length or concurrency, or set kv_type: q8_0.`
+    if (!saysOutOfMemory(reason)) return reason
+    return `${reason} ${formatBytes(reconciler.freeBytes(resident))} were free for it: reduce its context_length or concurrency, or use a smaller model.`
+  }
 
-  /** Lets the next layouts use less, where infer chooses them and this one ran out of memory. Returns whether it does. */
+  /** Lets the next layouts use less, where infer chooses them and this one was too large. Returns whether it does. */
   function planLess(resident: Resident, reason: string, now: number): boolean {
     const { bytes, estimate = bytes, plan, kind } = resident.placement
-    if (!saysOutOfMemory(reason) || !plan?.layout || resident.devices.length === 0) return false
+    const isTooMuch = saysOutOfMemory(reason) || saysTooLarge(reason)
+    if (!isTooMuch || !plan?.layout || resident.devices.length === 0) return false
     const { cache, gpu, cpu } = plan.layout.need
     // Half of the cache is a context of half the length. What the process itself takes cannot become less.
     const less = Math.max(cache / 2, (kind === 'cpu' ? cpu : gpu) * (1 - 1 / layoutFactor))
@@ -190,7 +194,7 @@ export function engineEvents(
       const isSecond = state.startedAgain
       remove(resident)
       if (!stopped && (fault || !startsAgain(resident, reason))) {
-        failed(resident, withFreeMemory(reason, resident), now)
+        failed(resident, withAdvice(reason, resident), now)
         // With a smaller layout those who wait get one more start.
         const triesLess = planLess(resident, reason, now) && !isSecond && !fault
         if (triesLess) state.startedAgain = true

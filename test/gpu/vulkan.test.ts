@@ -123,6 +123,32 @@ describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missi
     expect(log.lines.filter(line => line.includes('does not work'))).toEqual([])
   })
 
+  test('the cache of a layer is larger than one buffer may be: the next load has a shorter context, and a fixed one says why', async () => {
+    const dataDir = temporary()
+    const host = {
+      ...environment(driver, '0'),
+      INFER_CACHE_DIR: cacheWithShaders(dataDir),
+      // The cache of a layer for four requests has 2 MiB.
+      GGML_VK_FORCE_MAX_BUFFER_SIZE: '2000000',
+      GGML_VK_SUBALLOCATION_BLOCK_SIZE: '2000000',
+    }
+    const of = (id: string, more: object) => Model.parse({ id, engine: 'gguf', source, ...more })
+    const [chosen, fixed] = [
+      of('chosen', {}),
+      of('fixed', { context_length: 4096, concurrency: 4, gpu_layers: 2 }),
+    ] as [Model, Model]
+    const { fleet } = await fleetOf([chosen, fixed], {
+      dataDir,
+      environment: host,
+      machine: await probeMachine(dataDir, host),
+    })
+    await fleet.load(chosen)
+    expect(fleet.snapshot().residents).toMatchObject([{ modelId: 'chosen', devices: ['gpu0'] }])
+    await expect(fleet.load(fixed)).rejects.toThrow(
+      /Engine exited \(SIGABRT\): a tensor is larger than one buffer of the GPU can be\..* reduce its context_length/,
+    )
+  })
+
   test.for<[when: string, drivers: string, visible: string | undefined, detail: RegExp, advice: RegExp]>([
     [
       'with a driver that crashes',

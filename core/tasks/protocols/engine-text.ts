@@ -1,11 +1,14 @@
 const outOfMemory = 'out of memory'
 const gpuError = 'the GPU reported an error'
+const tooLarge = 'a tensor is larger than one buffer of the GPU can be'
 
 /**
  * Classes of engine errors that callers may see. The output of engines names files, addresses and other tenants' requests,
  * so callers get only the class of an engine error. Only messages about an invalid request are quoted, without locations.
  */
 const classes: readonly [says: RegExp, sentence: string][] = [
+  // llama.cpp on Vulkan, mostly of the cache of one layer. It refuses every operation with such a tensor, also none.
+  [/pre-allocated tensor .*cannot run the operation \(NONE\)|buffer size exceeds device/i, tooLarge],
   [
     /out ?of ?(\w+ ?)?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|allocation of size \d+ failed|(not enough|no available) memory/i,
     outOfMemory,
@@ -38,6 +41,8 @@ export const isOutOfMemory = (line: string): boolean => faultClass(line) === out
 
 /** Whether a reason with such a class says that an engine ran out of memory, or that its GPU reported an error. */
 export const saysOutOfMemory = (reason: string): boolean => reason.includes(`: ${outOfMemory}`)
+/** Whether it says that a tensor does not fit into one buffer of the GPU, however much is free there. */
+export const saysTooLarge = (reason: string): boolean => reason.includes(`: ${tooLarge}`)
 export const saysGpuError = (reason: string): boolean => reason.includes(`: ${gpuError}`)
 
 /** Returns a text of an engine on one line, without control characters. */

@@ -824,6 +824,23 @@ describe('an engine that runs out of memory while it loads', () => {
     expect(later.resident?.engineId).toBe('e3')
   })
 
+  test('tries a smaller layout, and no further engine is evicted, where a tensor does not fit into one buffer', () => {
+    const large = 'Engine exited (SIGABRT): a tensor is larger than one buffer of the GPU can be.'
+    warm('idle', 8)
+    const state = stateOf('a', 10)
+    state.placement = { ...state.placement, plan: { layout: layoutOf(4) } }
+    const asked = ask(state)
+    residency.startFailed('e2', large)
+    expect([since(), asked.failure]).toEqual([['start e2 a', 'less than e2 11.3'], undefined])
+    expect(state.planned!.bytesEach / GiB).toBeCloseTo(8)
+    pass(1_000)
+    residency.settled('e3')
+    residency.startFailed('e3', large)
+    expect(asked.failure?.message).toMatch(
+      /: a tensor is larger than one buffer of the GPU can be\. Mostly it is the cache of one layer .* reduce its context_length/,
+    )
+  })
+
   test('plans for less after an engine that answered has run out of memory', () => {
     const state = stateOf('a', 16)
     state.placement = { ...state.placement, plan: { layout: layoutOf(4) } }

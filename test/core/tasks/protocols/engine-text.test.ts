@@ -32,6 +32,11 @@ test.for<[words: string, sentence: string | undefined]>([
     'the model cannot be loaded',
   ],
   ['CUDA error: device-side assert', 'the GPU reported an error'],
+  [
+    'ggml-backend.cpp:941: pre-allocated tensor (cache_k_l0) in a buffer (Vulkan0) that cannot run the operation (NONE)',
+    'a tensor is larger than one buffer of the GPU can be',
+  ],
+  ['pre-allocated tensor (x) in a buffer (Vulkan0) that cannot run the operation (ROPE)', undefined],
   ['error: unknown argument: --foo', 'its arguments are wrong'],
   ["the prompt 'tell me about my patient' failed", undefined],
 ])('%j means %j', ([words, sentence]) => expect(faultClass(words)).toBe(sentence))
