@@ -178,6 +178,10 @@ export interface EngineCall {
   path: string
   /** JSON, unless `contentType` is set. */
   body: string | Uint8Array | StreamedBody
+  /** Members, as JSON text, that are sent at the start of the object in `body`, so that a large one need not be copied. */
+  members?: string | undefined
+  /** Whether nothing of the request may be stored. Where absent, the body is searched for it. */
+  unstored?: boolean | undefined
   contentType?: string
   /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number

@@ -24,12 +24,20 @@ export function openTextRunner({
   return async (...[job, lease, signal, report]) => {
     const { record, model, catalog, sender } = workOfJob('text', job, registry, signal)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), catalog, limits)
-    const { path, bodies, droppable, answerFormat } = await withImages(checked, fetchFrom(media, sender), cpu)
+    const {
+      path,
+      bodies,
+      droppable,
+      answerFormat,
+      unstored = false,
+    } = await withImages(checked, fetchFrom(media, sender), cpu)
     if (isStreamable(answerFormat)) lease.prefer?.(bodies[0]!)
     const answers: Buffer[] = []
     const ignored = (paths: string) => report.log('WARN', ignoredLine(model.id, paths))
     for (const body of bodies)
-      answers.push(await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable, ignored }))
+      answers.push(
+        await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable, ignored, unstored }),
+      )
     return answeredResult(await cpu.shape(answers, answerFormat), model)
   }
 }

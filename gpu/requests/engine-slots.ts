@@ -3,8 +3,10 @@ import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
 import type { SavingEngine } from '../caches/caches.ts'
 import { headOf, withMembers } from './body-members.ts'
 import { chooseSlot } from './choose-slot.ts'
+import { isInPieces } from './exchange.ts'
+import type { SlotFile } from './owner-files.ts'
 import { commonBytes, lengthOf, type MarkedPrompt, type PromptMarks, promptMarks } from './prompt-marks.ts'
-import type { SlotFile, SlotFiles } from './slot-files.ts'
+import type { SlotFiles } from './slot-files.ts'
 import type { SlotRoutes } from './slot-routes.ts'
 
 /** A shorter conversation is computed again about as fast as it is read. */
@@ -268,7 +270,8 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         const sent = body as string | Uint8Array
         const head = headOf(sent)
         const adapters = /^\{("lora":\[[^\]]*\])/.exec(head)?.[1] ?? ''
-        const wanted = organizationId === undefined || isUnstored(sent) ? undefined : ownerOf(organizationId)
+        const isStorable = organizationId !== undefined && !(call.unstored ?? isUnstored(sent))
+        const wanted = isStorable ? ownerOf(organizationId) : undefined
         const ownLengths = wanted === undefined ? [] : files.lengths(wanted)
         const lengths = slots.flatMap(({ marks }) => marks?.length ?? [])
         const prompt = promptMarks(sent, markKey, [...lengths, ...ownLengths])
@@ -288,7 +291,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         // The engine would reuse what it has computed with other adapters.
         const members = `"id_slot":${mine.id}${mine.adapters === adapters ? '' : ',"cache_prompt":false'}`
         Object.assign(mine, { owner: undefined, marks: prompt && marksOf(prompt), adapters, saved: false })
-        const pinned = { ...call, body: withMembers(sent, members) }
+        const pinned = withSlot(call, sent, members)
         if (!gains) return { call: pinned, listener }
         const restored = restore(mine, owner!, gains.file)
         restoring = restored
@@ -320,6 +323,12 @@ export type EngineSlots = ReturnType<typeof openEngineSlots>
 export type SlotHold = ReturnType<EngineSlots['hold']>
 
 const marksOf = ({ length, end, powers }: MarkedPrompt): PromptMarks => ({ length, end, powers })
+
+/** Adds members to a request. Those of a large body are sent before it. */
+function withSlot(call: EngineCall, body: string | Uint8Array, members: string): EngineCall {
+  if (typeof body === 'string' || !isInPieces(body)) return { ...call, body: withMembers(body, members) }
+  return { ...call, members: call.members === undefined ? members : `${members},${call.members}` }
+}
 
 /** Whether the request says that nothing of it may be stored. In a text of a body the quotes would be escaped. */
 function isUnstored(body: string | Uint8Array): boolean {

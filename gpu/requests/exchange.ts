@@ -6,6 +6,7 @@ import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
+import { withMembers } from './body-members.ts'
 import type { EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
 import { pauseRequested, requestedPauseMs } from './pause.ts'
@@ -24,9 +25,13 @@ const withContentType = (headers: readonly string[], contentType: string): strin
 
 /** A larger body is written in pieces: the connection would keep a whole one in memory until the answer has ended. */
 const pieceBytes = 1 << 20
+/** Whether a body is sent without a copy of it. */
+export const isInPieces = (body: Uint8Array): boolean => body.length > pieceBytes
 
-function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes)
+function* piecesOf(body: Uint8Array, members: string | undefined): Generator<Uint8Array> {
+  if (members !== undefined) yield Buffer.from(`{${members},`)
+  for (let at = members === undefined ? 0 : 1; at < body.length; at += pieceBytes)
+    yield body.subarray(at, at + pieceBytes)
 }
 
 const isStreamed = (body: EngineCall['body']): body is StreamedBody =>
@@ -95,14 +100,17 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   }
 
   #send(): void {
-    const { method = 'POST', path, body, contentType, patienceMs } = this.#call
+    const { method = 'POST', path, body: given, members, contentType, patienceMs } = this.#call
     const { headers } = this.#connections.options
     const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
     const allHeaders = this.#ownHeaders.length === 0 ? headers : [...headers, ...this.#ownHeaders]
     const bodyHeaders = contentType === undefined ? allHeaders : withContentType(allHeaders, contentType)
+    const pieces = given instanceof Uint8Array && isInPieces(given)
+    const body = members === undefined || pieces || isStreamed(given) ? given : withMembers(given, members)
     const stream = isStreamed(body)
-    const pieces = body instanceof Uint8Array && body.length > pieceBytes
-    const bytes = stream ? body.bytes : pieces ? body.length : undefined
+    // The members take the place of the opening brace, and have one themselves and a comma.
+    const memberBytes = members === undefined ? 0 : Buffer.byteLength(members) + 1
+    const bytes = stream ? body.bytes : pieces ? given.length + memberBytes : undefined
     this.#controller = undefined
     this.#client.dispatch(
       {
@@ -115,7 +123,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
             : stream
               ? body.open()
               : pieces
-                ? Readable.from(piecesOf(body), { objectMode: false })
+                ? Readable.from(piecesOf(given, members), { objectMode: false })
                 : body,
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,

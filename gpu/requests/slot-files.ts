@@ -3,17 +3,8 @@ import { constants } from 'node:fs'
 import { link, lstat, open, readdir, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inFolder } from '../caches/held-folder.ts'
-import { commonBytes, type MarkedPrompt, type PromptMarks } from './prompt-marks.ts'
-
-/** The content of a slot in a file, with the prompt that it begins with. */
-export interface SlotFile {
-  name: string
-  bytes: number
-  marks: PromptMarks
-}
-
-/** More saved conversations of one owner are recognized by their beginnings only. */
-const maxLengths = 128
+import { openOwnerFiles, type SlotFile } from './owner-files.ts'
+import type { MarkedPrompt, PromptMarks } from './prompt-marks.ts'
 
 const namePattern =
   /^slot-(?<settings>[0-9a-f]{12})-(?<length>\d+)(?:\.(?<end>[0-9a-f]{12}))?-(?<powers>[0-9a-f.]*)-(?<bytes>\d+)\.state$/
@@ -36,10 +27,10 @@ const nameOf = (settings: string, { length, end, powers }: PromptMarks, bytes: n
  * digits for what the content of a slot depends on besides the model.
  */
 export function openSlotFiles({ folder, exchange, settings }: { folder: string; exchange: string; settings: string }) {
-  let files = new Map<string, Map<string, SlotFile>>()
+  let files = new Map<string, ReturnType<typeof openOwnerFiles>>()
 
-  const known = (owner: string): Map<string, SlotFile> => {
-    const own = files.get(owner) ?? new Map<string, SlotFile>()
+  const known = (owner: string) => {
+    const own = files.get(owner) ?? openOwnerFiles()
     files.set(owner, own)
     return own
   }
@@ -47,32 +38,22 @@ export function openSlotFiles({ folder, exchange, settings }: { folder: string; 
   return {
     /** Finds what is there: other engines of the model save too, and the caches delete. */
     async read(): Promise<void> {
-      const found = new Map<string, Map<string, SlotFile>>()
+      const found: typeof files = new Map()
       const owners = await readdir(folder, { withFileTypes: true }).catch(() => [])
       for (const { name: owner } of owners.filter(entry => entry.isDirectory())) {
         const names = await readdir(join(folder, owner)).catch((): string[] => [])
         const own = names.flatMap(name => slotFileOf(name, settings) ?? [])
-        if (own.length > 0) found.set(owner, new Map(own.map(file => [file.name, file])))
+        if (own.length > 0) found.set(owner, openOwnerFiles(own))
       }
       files = found
     },
     /** The lengths of the prompts of an owner, for `promptMarks`: each takes a few microseconds. */
-    lengths: (owner: string): number[] =>
-      [...(files.get(owner)?.values() ?? [])].slice(-maxLengths).map(({ marks }) => marks.length),
+    lengths: (owner: string): readonly number[] => files.get(owner)?.lengths() ?? [],
     /** The file of an owner that has most of a prompt, and how many bytes of it. */
-    longest(owner: string, prompt: MarkedPrompt): { file: SlotFile; common: number } | undefined {
-      let best: { file: SlotFile; common: number } | undefined
-      for (const file of files.get(owner)?.values() ?? []) {
-        const common = commonBytes(prompt, file.marks)
-        if (common > (best?.common ?? 0)) best = { file, common }
-      }
-      return best
-    },
+    longest: (owner: string, prompt: MarkedPrompt): { file: SlotFile; common: number } | undefined =>
+      files.get(owner)?.longest(prompt),
     /** The files of an owner whose whole prompts this one begins with: it replaces them. */
-    within: (owner: string, prompt: MarkedPrompt): string[] =>
-      [...(files.get(owner)?.values() ?? [])].flatMap(({ name, marks }) =>
-        marks.length > 0 && prompt.at.get(marks.length) === marks.end ? [name] : [],
-      ),
+    within: (owner: string, prompt: MarkedPrompt): string[] => files.get(owner)?.within(prompt) ?? [],
 
     /** A name for a file that the engine is to write. */
     newName: (): string => `${randomUUID()}.part`,
@@ -98,7 +79,7 @@ export function openSlotFiles({ folder, exchange, settings }: { folder: string; 
               return undefined
             }
             const file = { name, bytes: size, marks }
-            known(owner).set(name, file)
+            known(owner).add(file)
             return file
           })
         } catch (thrown) {
@@ -137,7 +118,7 @@ export function openSlotFiles({ folder, exchange, settings }: { folder: string; 
     },
 
     async remove(owner: string, name: string): Promise<void> {
-      files.get(owner)?.delete(name)
+      files.get(owner)?.remove(name)
       await rm(join(folder, owner, name), { force: true })
     },
   }

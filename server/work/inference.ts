@@ -16,7 +16,6 @@ import { fetchFrom, withImages } from '../../core/tasks/chat/images.ts'
 import type { PreparedRequest } from '../../core/tasks/engine-request.ts'
 import type { PrepareOptions } from '../../core/tasks/preparation.ts'
 import { ask, openShortened } from '../../core/tasks/protocols/ask.ts'
-import { withMembers } from '../../core/tasks/protocols/openai-text.ts'
 import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { noUsage } from '../../core/usage.ts'
 import { heldAfterReading, heldBytes, readBody } from '../http/body/body.ts'
@@ -256,7 +255,8 @@ function relay(
       ended: resolve,
     })
     const [body] = prepared.bodies
-    const sent = { path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    const unstored = prepared.unstored === true
+    const sent = { path: prepared.path, body: body!, unstored, stream: true, maxBytes: Number.POSITIVE_INFINITY }
     stream.attach(openShortened(lease, sent, stream, prepared.droppable))
   })
 }
@@ -289,6 +289,7 @@ async function collect(
   let ignored: string | undefined
   const options = {
     droppable,
+    unstored: prepared.unstored === true,
     ignored(paths: string) {
       ignored = paths
     },
@@ -297,7 +298,7 @@ async function collect(
   try {
     if (collected)
       answers.push(
-        await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), exchange.abortSource, options),
+        await collected.ask(lease, path, prepared.bodies[0]!, exchange.abortSource, { ...options, members: asStream }),
       )
     else
       for (const body of prepared.bodies)

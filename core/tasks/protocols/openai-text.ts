@@ -37,9 +37,3 @@ export const streamedMembers = (how: EngineTraits['streamUsage']): string | unde
   how === 'continuous' || how === 'progress'
     ? JSON.stringify({ stream: true, ...streamOptions(how) }).slice(1, -1)
     : undefined
-
-/** Adds such members to a JSON body. */
-export function withMembers(body: string | Uint8Array, members: string): string | Uint8Array {
-  if (typeof body === 'string') return `${body.slice(0, -1)},${members}}`
-  return Buffer.concat([body.subarray(0, -1), Buffer.from(`,${members}}`)])
-}

@@ -62,12 +62,13 @@ async function runTextCall(
   if (!fallbacks) exchange.releaseBody()
   let answer: string | Uint8Array = ''
 
-  function attemptWith({ path, bodies, answerFormat }: PreparedRequest): CallAttempt {
+  function attemptWith({ path, bodies, answerFormat, unstored }: PreparedRequest): CallAttempt {
     return async (lease, call) => {
       const answers: Buffer[] = []
       try {
         const maxBytes = answerBound(answerFormat, config.limits)
-        for (const one of bodies) answers.push(await ask(lease, path, one, maxBytes, exchange.abortSource))
+        for (const one of bodies)
+          answers.push(await ask(lease, path, one, maxBytes, exchange.abortSource, { unstored: unstored === true }))
       } catch (thrown) {
         return endOfFailure(thrown)
       }

@@ -6,7 +6,7 @@ import type { EngineCall, EngineListener, Lease } from '../../../core/models/fle
 import { AnswerCollector } from '../../../core/tasks/answer-collector.ts'
 import { prepareChat } from '../../../core/tasks/chat/chat-completion.ts'
 import { prepareCompletion } from '../../../core/tasks/completion/completion.ts'
-import { withMembers } from '../../../core/tasks/protocols/openai-text.ts'
+import { withMembers } from '../../../gpu/requests/body-members.ts'
 import { catalogOf } from './_catalog.ts'
 
 describe('the requests for which the engine streams', () => {

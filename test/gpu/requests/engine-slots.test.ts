@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { EngineCall } from '../../../core/models/fleet.ts'
 import { openEngineSlots, type PinnedCall } from '../../../gpu/requests/engine-slots.ts'
 import { openSlotFiles } from '../../../gpu/requests/slot-files.ts'
 import { openLlamaSlots } from '../../fixtures/llama-slots.ts'
@@ -39,12 +40,13 @@ function setup() {
     useless: () => expect.fail('Every restore has an effect.'),
     log: keptLog(),
   })
-  async function ask(topic: string, more: object = {}): Promise<{ body: object; waited: boolean }> {
+  async function ask(topic: string, more: object = {}, unstored?: boolean): Promise<{ body: object; waited: boolean }> {
     const hold = slots.hold()
     const messages = [{ role: 'user', content: `${topic} `.repeat(300) }]
     const call = {
       path: '/v1/chat/completions',
       body: JSON.stringify({ ...more, messages }),
+      unstored,
       stream: true,
       maxBytes: 1e6,
     }
@@ -57,8 +59,9 @@ function setup() {
     hold.release()
     return { body, waited: pinned instanceof Promise }
   }
+  const pin = async (call: EngineCall) => (await slots.hold().pin(call, quiet, 'org')).call
   const save = () => slots.saving.save({ maxBytes: { [owner]: 1e6 }, maxMs: 1_000 })
-  return { ask, save, faults, saved: () => readdirSync(own).length }
+  return { ask, pin, save, faults, saved: () => readdirSync(own).length }
 }
 
 test('conversations get slots of their own, go on there, and wait for nothing', async () => {
@@ -96,7 +99,16 @@ test('what was computed with an adapter is neither saved nor reused without it',
 test('what must not be stored is not saved', async () => {
   const { ask, save } = setup()
   await ask('apples', { store: false })
+  await ask('pears', {}, true)
   expect(await save()).toMatchObject({ saved: 0 })
+})
+
+test('a large body is sent without a copy, its slot before it', async () => {
+  const { pin } = setup()
+  const body = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(2 << 20) }] }))
+  const sent = await pin({ path: '/v1/chat/completions', body, members: '"stream":true', stream: true, maxBytes: 1e6 })
+  expect(sent.body).toBe(body)
+  expect(sent.members).toBe('"id_slot":0,"stream":true')
 })
 
 test('the slots of a request with several answers are unknown: none of them is saved', async () => {

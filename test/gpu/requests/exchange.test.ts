@@ -1,3 +1,4 @@
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Model } from '../../../core/models/model.ts'
@@ -30,6 +31,29 @@ test('a stream arrives chunk by chunk', async () => {
   expect(answer.chunks).toBeGreaterThan(5)
   expect(answer.text.match(/token\d+/g)).toHaveLength(20)
   expect(answer.text.endsWith('data: [DONE]\n\n')).toBe(true)
+})
+
+test.each<[what: string, body: (text: string) => string | Uint8Array, length: number]>([
+  ['a text', text => text, 10],
+  ['bytes', text => Buffer.from(text), 10],
+  ['many bytes, which are sent in pieces', text => Buffer.from(text), 3 << 20],
+])('members are sent at the start of the object: %s', async (_, made, length) => {
+  const bodies: Buffer[] = []
+  const server = createHttpServer((request, response) => {
+    request.on('data', (chunk: Buffer) => void bodies.push(chunk))
+    request.on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
+  })
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as { port: number }
+  const model = Model.parse({ id: 'there', engine: 'remote', url: `http://127.0.0.1:${port}/v1` })
+  const { fleet } = await fleetOf([model])
+  using lease = await fleet.lease(model, { waitMs: 30_000 })
+  const body = JSON.stringify({ model: 'm', text: 'é'.repeat(length) })
+  const sent = { body: made(body), members: '"id_slot":1,"name":"ü"' }
+  expect(await send(lease, '', sent).answer).toMatchObject({ failure: undefined, text: '{}' })
+  const received = Buffer.concat(bodies).toString('utf8')
+  expect(received === `{"id_slot":1,"name":"ü",${body.slice(1)}`).toBe(true)
 })
 
 test('several consecutive requests in one lease use one connection', async () => {
