@@ -104,10 +104,13 @@ export function nameFault(
   return undefined
 }
 
-/** Returns what is wrong with a fallback of the model, and its index; undefined without a fault. `offered`: all models by id. */
+/**
+ * Returns what is wrong with a fallback of the model, and its index; undefined without a fault. `offered`: all models by id.
+ * Fallbacks of fallbacks are not asked, so two models may be fallbacks of each other.
+ */
 export function fallbackFault(
   { id, tasks, fallbacks = [] }: Model,
-  offered: ReadonlyMap<string, Pick<Model, 'tasks'>>,
+  offered: ReadonlyMap<string, Named & Pick<Model, 'tasks'>>,
 ): { at: number; message: string } | undefined {
   const before = new Set<string>()
   for (const [at, { model }] of fallbacks.entries()) {
@@ -119,7 +122,7 @@ export function fallbackFault(
         : before.has(model)
           ? `the fallback '${model}' of '${id}' is listed twice. Remove one.`
           : !other
-            ? `the fallback '${model}' of '${id}' is not the id of a model here.`
+            ? `the fallback '${model}' of '${id}' is not the id of a model here${ownerText(model, offered)}.`
             : missing
               ? `the fallback '${model}' does not do ${missing}, which '${id}' does. Name a model with the same tasks.`
               : undefined
@@ -127,6 +130,12 @@ export function fallbackFault(
     before.add(model)
   }
   return undefined
+}
+
+/** Of which model a name is that is no id, for a message. */
+function ownerText(name: string, offered: ReadonlyMap<string, Named>): string {
+  const owner = [...offered.values()].find(model => namesOf(model).includes(name))
+  return owner ? `, but another name of '${owner.id}' or of its adapter. Name '${owner.id}'` : ''
 }
 
 /** Keys of profiles that need a feature of the engine. */

@@ -59,6 +59,12 @@ const entry = (id: string, more: string) => `  - {id: ${id}, source: x${more}}\n
 test.each<[what: string, fallback: string, words: string]>([
   ['itself', '{model: a}', "the model 'a' is its own fallback"],
   ['an unknown model', '{model: z}', "the fallback 'z' of 'a' is not the id of a model here"],
+  ['an alias', '{model: bee}', "but another name of 'b' or of its adapter. Name 'b'."],
+  [
+    'one of eleven',
+    Array.from({ length: 11 }, (_, at) => `{model: m${at}}`).join(', '),
+    "'models[0].fallbacks' has more than 10 entries",
+  ],
   [
     'a model of other tasks',
     '{model: vectors}',
@@ -68,10 +74,16 @@ test.each<[what: string, fallback: string, words: string]>([
   ['no condition', '{model: b, when: []}', "Name a condition in 'when', or set 'wait'"],
   ['another key', '{model: b, on: x}', "no setting 'on'"],
 ])('a fallback that is %s is an error with its place', (_, fallback, words) => {
-  const models = `${entry('a', `, fallbacks: [${fallback}]`)}${entry('b', '')}${entry('vectors', ', tasks: [std/embeddings]')}`
+  const models = `${entry('a', `, fallbacks: [${fallback}]`)}${entry('b', ', aliases: [bee]')}${entry('vectors', ', tasks: [std/embeddings]')}`
   const parse = () => parseConfig(`models:\n${models}`, 'infer.yaml')
   expect(parse).toThrow(words)
   expect(parse).toThrow(/^infer\.yaml:2:\d+: /)
+})
+
+test('models may be fallbacks of each other in a chain of any length, because only those of the requested one are asked', () => {
+  const ids = Array.from({ length: 12 }, (_, at) => `m${at}`)
+  const models = ids.map((id, at) => entry(id, `, fallbacks: [{model: ${ids[(at + 1) % 12]}}]`)).join('')
+  expect(parseConfig(`models:\n${models}`, 'infer.yaml').models).toHaveLength(12)
 })
 
 test('two models may be fallbacks of each other', () => {
