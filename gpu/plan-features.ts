@@ -57,7 +57,12 @@ export function plannedSaves(
   caches: Pick<Caches, 'of' | 'limits'> | undefined,
 ): Pick<ModelPlan, 'saved' | 'savedDetail'> {
   if (!generates(model)) return { saved: null, savedDetail: null }
-  if (!savesConversations(model) || !caches) return { saved: null, savedDetail: 'Its engine saves no conversations.' }
+  if (!savesConversations(model) || !caches) {
+    const why = model.speculative?.draft_model
+      ? 'No conversations are saved: the draft model would not have their memory.'
+      : 'Its engine saves no conversations.'
+    return { saved: null, savedDetail: why }
+  }
   const limits = caches.limits()
   const counts = caches.of(model)
   if (!counts || limits.limitBytes === 0) {

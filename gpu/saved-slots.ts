@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
+import { statSync } from 'node:fs'
 import type { Log } from '../core/log.ts'
 import type { Caches } from './caches/caches.ts'
+import { usableAdapters } from './estimate/adapters.ts'
+import type { MemoryPlan } from './estimate/estimate.ts'
 import type { Endpoint } from './launcher/launcher.ts'
 import { type EngineSlots, openEngineSlots } from './requests/engine-slots.ts'
 import { openSlotFiles } from './requests/slot-files.ts'
@@ -22,6 +25,13 @@ export interface SavedSlotsOptions {
   log: Log
 }
 
+/** The adapters by whose places requests name them, as their files are now. */
+const adapterFiles = ({ adapters }: MemoryPlan = {}) =>
+  usableAdapters(adapters).map(({ source, scale }) => {
+    const file = statSync(source, { throwIfNoEntry: false })
+    return [source, scale, file?.size, file?.mtimeMs]
+  })
+
 /**
  * Opens the slots of an engine that has just started. Undefined for a build that cannot do it, or that has fewer slots than
  * infer gives it requests: it is then used as any other engine.
@@ -32,10 +42,11 @@ export async function openSavedSlots(options: SavedSlotsOptions): Promise<Engine
   const fields = { model: model.id, engine: resident.engineId }
   const routes = slotRoutesAt(endpoint, headers)
   try {
-    const { count, build } = await routes.probe()
+    // With a draft model nothing is saved, so this one guesses from texts.
+    const { count, build } = await routes.probe(model.speculative !== undefined)
     if (count < resident.slots) throw new Error(`It has ${count} slots and gets ${resident.slots} requests at a time.`)
     const settings = createHash('sha256')
-      .update(JSON.stringify([build, usesCards]))
+      .update(JSON.stringify([build, usesCards, ...adapterFiles(resident.placement.plan)]))
       .digest('hex')
       .slice(0, 12)
     const files = openSlotFiles({ folder, exchange, settings })

@@ -103,6 +103,11 @@ function guessOptions({ speculative }: Model, { gpus }: LaunchFacts): string[] {
   return ['--spec-type', 'draft-simple', '-md', draft_model, '--spec-draft-n-max', String(tokens), '-ngld', layers]
 }
 
+/** Whether another model guesses, or may by the model's own options: its memory is not saved with that of the model. */
+const guessesByModel = ({ speculative, args }: Model): boolean =>
+  speculative?.draft_model !== undefined ||
+  args.some(arg => /^(-md|-hfr?d|--model-draft|--hf-repo-draft|--spec-(draft-model|draft-hf|type))(=|$)/.test(arg))
+
 /** It takes a comma for the end of a path. */
 function commaFault({ adapters = [] }: Model): string | undefined {
   const wrong = adapters.find(({ source }) => source.includes(','))
@@ -161,7 +166,8 @@ export const llamaServer = definePreset({
     streamUsage: 'progress',
     jsonObject: 'schema',
     // A folder of the operator's own is not that of infer.
-    savesConversations: !model.args.some(arg => /^--(slot-save-path|no-slots)(=|$)/.test(arg)),
+    savesConversations:
+      !guessesByModel(model) && !model.args.some(arg => /^--(slot-save-path|no-slots)(=|$)/.test(arg)),
   }),
   quirks,
 })

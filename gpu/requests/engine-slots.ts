@@ -98,6 +98,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
 
   async function restore(slot: Slot, owner: string, file: SlotFile): Promise<boolean> {
     try {
+      if (slot.adapters !== '') await routes.setAdapters(slot.id, slot.adapters, patienceMs)
       await files.lend(owner, file, name => routes.restore(slot.id, name, patienceMs))
       return true
     } catch (thrown) {
@@ -111,8 +112,8 @@ export function openEngineSlots(options: EngineSlotsOptions) {
     }
   }
 
-  /** Reads from the answer to the first request after a restore whether that had an effect. */
-  function checking(listener: EngineListener, owner: string, file: SlotFile, isWhole: boolean): EngineListener {
+  /** Reads from the answer to the first request after a restore whether that had an effect. `proves`: whether it tells of the build. */
+  function checking(listener: EngineListener, owner: string, file: SlotFile, proves: () => boolean): EngineListener {
     let cached = 0
     let rest = ''
     return {
@@ -130,7 +131,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
       finished() {
         if (cached === 0) {
           void files.remove(owner, file.name).catch(() => {})
-          if (isWhole) turnOff()
+          if (proves()) turnOff()
         }
         listener.finished()
       },
@@ -223,13 +224,13 @@ export function openEngineSlots(options: EngineSlotsOptions) {
       disturb()
     }
 
-    function take(prompt: MarkedPrompt | undefined, adapters: string): Slot | undefined {
+    function take(prompt: MarkedPrompt | undefined): Slot | undefined {
       const chosen = chooseSlot(
         slots.map(one => ({
           slot: one,
           free: !one.held,
           length: one.marks ? lengthOf(one.marks) : 0,
-          common: prompt && one.marks && one.adapters === adapters ? commonBytes(prompt, one.marks) : 0,
+          common: prompt && one.marks ? commonBytes(prompt, one.marks) : 0,
           usedAt: one.usedAt,
         })),
       )?.slot
@@ -274,31 +275,33 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         const wanted = isStorable ? ownerOf(organizationId) : undefined
         const ownLengths = wanted === undefined ? [] : files.lengths(wanted)
         const lengths = slots.flatMap(({ marks }) => marks?.length ?? [])
-        const prompt = promptMarks(sent, markKey, [...lengths, ...ownLengths])
-        slot = take(prompt, adapters)
+        // What one adapter has computed is nothing to another: its marks have other hashes.
+        const prompt = promptMarks(sent, markKey + adapters, [...lengths, ...ownLengths])
+        slot = take(prompt)
         if (!slot) {
           unpin()
           return { call, listener }
         }
         runs = true
         const mine = slot
-        // The engine starts with no adapter, and computes anew what it restored for a request with one.
-        owner = adapters === '' && prompt ? wanted : undefined
-        const common = prompt && mine.marks && mine.adapters === adapters ? commonBytes(prompt, mine.marks) : 0
+        owner = prompt ? wanted : undefined
+        const common = prompt && mine.marks ? commonBytes(prompt, mine.marks) : 0
         const best = owner === undefined ? undefined : files.longest(owner, prompt!)
-        const gains = best && mine.adapters === '' && best.common >= common + minGain ? best : undefined
+        const gains = best && best.common >= common + minGain ? best : undefined
         mine.replaces = owner === undefined ? [] : files.within(owner, prompt!)
+        const pinned = withSlot(call, sent, `"id_slot":${mine.id}`)
         // The engine would reuse what it has computed with other adapters.
-        const members = `"id_slot":${mine.id}${mine.adapters === adapters ? '' : ',"cache_prompt":false'}`
+        const isOther = mine.adapters !== adapters
+        const anew = isOther ? withSlot(call, sent, `"id_slot":${mine.id},"cache_prompt":false`) : pinned
         Object.assign(mine, { owner: undefined, marks: prompt && marksOf(prompt), adapters, saved: false })
-        const pinned = withSlot(call, sent, members)
-        if (!gains) return { call: pinned, listener }
+        if (!gains) return { call: anew, listener }
         const restored = restore(mine, owner!, gains.file)
         restoring = restored
         const isWhole = gains.common === gains.file.marks.length
         return restored.then(isRestored => ({
-          call: pinned,
-          listener: isRestored ? checking(listener, owner!, gains.file, isWhole) : listener,
+          call: isRestored ? pinned : anew,
+          // A request that named no slot may have changed it meanwhile.
+          listener: isRestored ? checking(listener, owner!, gains.file, () => isWhole && !mine.disturbed) : listener,
         }))
       },
       /** The request has ended. `began`: the engine has sent a part of its result, so its slot has this prompt. */

@@ -57,6 +57,15 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
       (await act(Saved, slot, 'save', timeoutMs, { filename })).n_saved,
     restore: async (slot: number, filename: string, timeoutMs: number): Promise<number> =>
       (await act(Restored, slot, 'restore', timeoutMs, { filename })).n_restored,
+    /**
+     * Gives the slot these adapters, as the member `lora` of a request. Where they change, the next request with them would
+     * compute anew what is restored before it.
+     */
+    async setAdapters(slot: number, adapters: string, timeoutMs: number): Promise<void> {
+      const lora = jsonOf(`{${adapters}}`) as object
+      const body = { prompt: 'a', n_predict: 0, id_slot: slot, cache_prompt: false, ...lora }
+      await ask(Computed, '/completion', timeoutMs, body)
+    },
     /** The tokens in each slot, by its number; absent where the build does not say. */
     async tokens(timeoutMs: number): Promise<(number | undefined)[]> {
       const counts: (number | undefined)[] = []
@@ -65,13 +74,13 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
     },
     /**
      * Tries whether requests get the slots that they name, and whether slots can be saved. Resolves with the number of
-     * slots and the name of the build; rejects for a build that lacks one of these.
+     * slots and the name of the build; rejects for a build that lacks one of these. `guesses`: it guesses tokens from texts.
      */
-    async probe(): Promise<{ count: number; build: string }> {
+    async probe(guesses = false): Promise<{ count: number; build: string }> {
       const { total_slots: count, build_info: build } = await ask(Props, '/props', probeMs)
       // The memory of a draft model is not saved, and would not have what the model has.
-      if ((await ask(Slots, '/slots', probeMs)).some(({ speculative }) => speculative))
-        throw new Error('It guesses tokens, and the memory for that is not saved.')
+      if (!guesses && (await ask(Slots, '/slots', probeMs)).some(({ speculative }) => speculative))
+        throw new Error('It guesses tokens with a draft model, whose memory is not saved.')
       // The same one twice: a build that chooses itself takes another the second time.
       const slot = count - 1
       for (let attempt = 0; attempt < 2; attempt++) {

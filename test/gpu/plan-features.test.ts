@@ -45,6 +45,12 @@ const caches = (of: object = {}) => ({ of: () => counts, limits: () => ({ ...lim
 test.each([
   ['a model without conversations', { tasks: ['std/embeddings'] }, caches(), null],
   ['an engine that saves none', { engine: 'vllm' }, caches(), 'Its engine saves no conversations.'],
+  [
+    'a draft model',
+    { engine: 'llama-server', speculative: { draft_model: '/d.gguf' } },
+    caches(),
+    'No conversations are saved: the draft model would not have their memory.',
+  ],
   ['no budget', {}, caches({ limitBytes: 0 }), "No conversations are saved: 'caches.memory' is 0."],
   [
     'in memory',

@@ -17,6 +17,7 @@ import { openApp } from '../../cli/server/app.ts'
 import { openLog } from '../../core/log.ts'
 import { optionalText } from '../../core/optional-file.ts'
 import { fakeEngine, fakeNeeds, startApp, type TestApp } from '../_app.ts'
+import { tinyLora } from '../_lora.ts'
 import { runInProcess } from '../cli/_in-process.ts'
 import { temporary } from '../gpu/launcher/_launch.ts'
 import { makeOrganization } from './_organization.ts'
@@ -38,11 +39,20 @@ afterAll(() => {
   rmSync(bin, { recursive: true, force: true })
 })
 
-async function serverWith(args: string[] = []): Promise<TestApp> {
+async function serverWith(args: string[] = [], more: object = {}, adapters: object[] = []): Promise<TestApp> {
   const source = join(temporary(), 'chat.gguf')
   writeFileSync(source, 'GGUF')
-  const model = { engine: 'llama-server', source, memory: '16MiB', devices: 'cpu', ...fakeNeeds, concurrency: 2, args }
-  const app = await startApp({ models: ['one', 'two'].map(id => ({ id, ...model })) })
+  const model = {
+    engine: 'llama-server',
+    source,
+    memory: '16MiB',
+    devices: 'cpu',
+    ...fakeNeeds,
+    concurrency: 2,
+    args,
+    ...more,
+  }
+  const app = await startApp({ models: [...['one', 'two'].map(id => ({ id, ...model })), ...adapters] })
   onTestFinished(() => app[Symbol.asyncDispose]())
   return app
 }
@@ -160,6 +170,33 @@ test('a saved slot belongs to its organization, and ends with it', async () => {
   await unload(app, 'one')
   expect(statesIn(app)).toHaveLength(1)
   expect(statesIn(app)).not.toContain(name)
+})
+
+test('what an adapter has computed is saved, and restored for that adapter only', async () => {
+  const file = (seed: number) => {
+    const path = join(temporary(), `lora-${seed}.gguf`)
+    writeFileSync(path, tinyLora(seed))
+    return path
+  }
+  const adapters = ['poet', 'tax'].map((id, at) => ({ id, adapter: { of: 'one', source: file(at + 1) } }))
+  const app = await serverWith([], {}, adapters)
+  for (const [at, name] of ['poet', 'tax', 'one'].entries()) {
+    expect(await ask(app, name, 'apples')).toMatchObject({ cached: 0 })
+    await unload(app, 'one')
+    expect(statesIn(app)).toHaveLength(at + 1)
+  }
+  for (const name of ['tax', 'one', 'poet']) {
+    const warm = await ask(app, name, 'apples')
+    expect(warm.cached).toBe(warm.prompt - 1)
+  }
+})
+
+test('where tokens are guessed from the text, conversations are saved too', async () => {
+  const app = await serverWith([], { speculative: {} })
+  await ask(app, 'one', 'apples')
+  await unload(app, 'one')
+  const warm = await ask(app, 'one', 'apples')
+  expect(warm.cached).toBe(warm.prompt - 1)
 })
 
 describe('nothing is saved, and requests are answered', () => {

@@ -49,6 +49,7 @@ function routesOf(engine: StandIn, restored: (slot: number) => void, beforeSave:
       return n_restored
     },
     tokens: async () => engine.slots.map(({ tokens }) => tokens.length),
+    setAdapters: () => Promise.resolve(),
     probe: () => Promise.reject(new Error('It is not probed.')),
   }
 }

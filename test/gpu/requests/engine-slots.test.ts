@@ -32,6 +32,10 @@ function setup() {
         return (await act(slot, 'restore', name)).n_restored
       },
       tokens: async () => engine.slots.map(({ tokens }) => tokens.length),
+      async setAdapters(slot, adapters) {
+        const body = JSON.stringify({ prompt: 'a', id_slot: slot, cache_prompt: false, ...JSON.parse(`{${adapters}}`) })
+        await engine.answer('POST', '/completion', body)
+      },
       probe: () => Promise.reject(new Error('It is not probed.')),
     },
     markKey: 'key',
@@ -40,6 +44,7 @@ function setup() {
     useless: () => expect.fail('Every restore has an effect.'),
     log: keptLog(),
   })
+  let found = 0
   async function ask(topic: string, more: object = {}, unstored?: boolean): Promise<{ body: object; waited: boolean }> {
     const hold = slots.hold()
     const messages = [{ role: 'user', content: `${topic} `.repeat(300) }]
@@ -54,6 +59,7 @@ function setup() {
     const { call: sent }: PinnedCall = await pinned
     const body = JSON.parse(sent.body as string) as object
     const work = await engine.begin(body)
+    found = work.cached
     work.done('an answer')
     hold.ended(true)
     hold.release()
@@ -61,7 +67,7 @@ function setup() {
   }
   const pin = async (call: EngineCall) => (await slots.hold().pin(call, quiet, 'org')).call
   const save = () => slots.saving.save({ maxBytes: { [owner]: 1e6 }, maxMs: 1_000 })
-  return { ask, pin, save, faults, saved: () => readdirSync(own).length }
+  return { ask, pin, save, faults, cached: () => found, saved: () => readdirSync(own).length }
 }
 
 test('conversations get slots of their own, go on there, and wait for nothing', async () => {
@@ -83,17 +89,24 @@ test('what left its slot is restored from its file, before the request', async (
   expect(saved()).toBe(2)
 })
 
-test('what was computed with an adapter is neither saved nor reused without it', async () => {
-  const { ask, save, saved } = setup()
-  const lora = { lora: [{ id: 0, scale: 1 }] }
-  await ask('apples', lora)
-  await ask('pears', lora)
-  expect(await save()).toMatchObject({ saved: 0 })
-  const { body } = await ask('apples')
-  expect(body).toMatchObject({ id_slot: 0, cache_prompt: false })
-  expect(await ask('apples')).toMatchObject({ body: { id_slot: 0 } })
+test('what was computed with an adapter is reused and restored for that one only', async () => {
+  const { ask, save, saved, cached } = setup()
+  const [one, other] = [1, 0.5].map(scale => ({ lora: [{ id: 0, scale }] }))
+  await ask('apples', one)
+  expect(await ask('apples', one)).toMatchObject({ body: { id_slot: 0 }, waited: false })
+  expect(await save()).toMatchObject({ saved: 1 })
+  // Neither in its slot nor from its file for the other one.
+  await ask('pears', one)
+  expect(await ask('apples', other)).toMatchObject({ body: { id_slot: 0, cache_prompt: false }, waited: false })
+  expect(cached()).toBe(0)
+  await ask('plums', other)
+  // The slot had another adapter; the engine gets this one before it restores, and keeps what it has restored.
+  const again = await ask('apples', one)
+  expect(again).toMatchObject({ body: one, waited: true })
+  expect(again.body).not.toHaveProperty('cache_prompt')
+  expect(cached()).toBeGreaterThan(250)
   await save()
-  expect(saved()).toBe(1)
+  expect(saved()).toBeGreaterThan(1)
 })
 
 test('what must not be stored is not saved', async () => {
