@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { chooseReplica } from '../../gpu/affinity/choose-replica.ts'
 import { openPrefixIndex } from '../../gpu/affinity/prefix-index.ts'
+import { runEngines } from './_affinity-engines.ts'
 
 /**
  * Simulates replicas of one model on recorded conversations: the choice of the product beside the least busy engine, on the
@@ -11,10 +12,15 @@ import { openPrefixIndex } from '../../gpu/affinity/prefix-index.ts'
  * `npx node test/bench/affinity.ts trace.jsonl`, with lines `{"timestamp": ms, "input_length", "output_length", "hash_ids"}`,
  * a hash for each 512 tokens. `--busy 0.9`: share of the time in which the least busy choice computes prompts; `--memory`:
  * tokens that an engine keeps.
+ *
+ * The same on real engines, with conversations that grow by turns and share four system prompts:
+ * `npx node test/bench/affinity.ts --engines llama-server PATH MODEL`, a program and a GGUF file. Both choices run one after the
+ * other with new engines, of one thread each: on a busy machine only their ratios say something.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    engines: { type: 'string' },
     replicas: { type: 'string', default: '4' },
     busy: { type: 'string', default: '0.9' },
     memory: { type: 'string', default: '2000000' },
@@ -34,11 +40,6 @@ interface Arrival {
   output_length: number
   hash_ids: number[]
 }
-const arrivals = readFileSync(positionals[0]!, 'utf8')
-  .trimEnd()
-  .split('\n')
-  .map(line => JSON.parse(line) as Arrival)
-const spanMs = arrivals.at(-1)!.timestamp
 
 /** What an engine keeps: the blocks that were used last. */
 function openCache(tokens: number) {
@@ -61,7 +62,8 @@ function openCache(tokens: number) {
   }
 }
 
-function run(choice: 'affinity' | 'least-busy', stretch: number) {
+function run(choice: 'affinity' | 'least-busy', arrivals: readonly Arrival[], stretch: number) {
+  const spanMs = arrivals.at(-1)!.timestamp
   const index = openPrefixIndex(Math.floor(memory / blockTokens))
   const engines = Array.from({ length: replicas }, (_, at) => ({
     engineId: String(at),
@@ -104,19 +106,39 @@ function run(choice: 'affinity' | 'least-busy', stretch: number) {
   return { cached, busiest, busy, p50: at(0.5), p99: at(0.99) }
 }
 
-const whole = openCache(memory * replicas)
-let ideal = 0
-for (const { input_length: length, hash_ids: blocks } of arrivals) {
-  ideal += Math.min(length, whole.find(blocks) * blockTokens)
-  whole.use(blocks)
+function simulate(trace: string) {
+  const lines = readFileSync(trace, 'utf8').trimEnd().split('\n')
+  const arrivals = lines.map(line => JSON.parse(line) as Arrival)
+  const whole = openCache(memory * replicas)
+  let ideal = 0
+  for (const { input_length: length, hash_ids: blocks } of arrivals) {
+    ideal += Math.min(length, whole.find(blocks) * blockTokens)
+    whole.use(blocks)
+  }
+  const stretch = run('least-busy', arrivals, 1).busy / Number(values.busy)
+  const runOf = (choice: Parameters<typeof run>[0]) => ({
+    ideal,
+    requests: arrivals.length,
+    ...run(choice, arrivals, stretch),
+  })
+  return { near: runOf('affinity'), plain: runOf('least-busy') }
 }
-const stretch = run('least-busy', 1).busy / Number(values.busy)
-const [near, plain] = [run('affinity', stretch), run('least-busy', stretch)]
+
+async function measure(program: string, file: string) {
+  const options = { program, file, replicas }
+  const plain = await runEngines('least-busy', options)
+  return { plain, near: await runEngines('affinity', options) }
+}
+
+const [first, second] = positionals
+const { near, plain } = values.engines === undefined ? simulate(first!) : await measure(first!, second!)
 const missed =
-  near.cached / ideal < bars.cached || near.busiest > bars.busiest || near.p50 / plain.p50 > bars.firstToken
-const text = ({ cached, busiest, busy, p50, p99 }: typeof near) =>
-  `${(cached / ideal).toFixed(2)} of the ideal, busiest ${busiest.toFixed(2)} of the mean, ${Math.round(busy * 100)} % busy, first token p50 ${p50.toFixed(0)} ms, p99 ${(p99 / 1000).toFixed(1)} s`
+  near.cached / near.ideal < bars.cached || near.busiest > bars.busiest || near.p50 / plain.p50 > bars.firstToken
+const text = ({ cached, ideal, busiest, p50, p99, ...of }: typeof near) => {
+  const busy = 'busy' in of ? `, ${Math.round((of.busy as number) * 100)} % busy` : ''
+  return `${(cached / ideal).toFixed(2)} of the ideal, busiest ${busiest.toFixed(2)} of the mean${busy}, first token p50 ${p50.toFixed(0)} ms, p99 ${(p99 / 1000).toFixed(1)} s`
+}
 console.log(
-  `affinity: ${replicas} replicas, ${arrivals.length} requests: ${text(near)} (least busy: ${text(plain)}; p50 ${(near.p50 / plain.p50).toFixed(2)})${missed ? ' MISSED' : ''}`,
+  `affinity: ${replicas} ${values.engines ?? 'simulated'} replicas, ${near.requests} requests: ${text(near)} (least busy: ${text(plain)}; p50 ${(near.p50 / plain.p50).toFixed(2)})${missed ? ' MISSED' : ''}`,
 )
 process.exitCode = missed ? 1 : 0
