@@ -71,6 +71,33 @@ export async function openBench() {
   return { engine, enginePort, proxy, config }
 }
 
+/** A server of chats: its process, and where a load client sends them. */
+export interface Served {
+  pid: number
+  address: readonly [port: number, path: string, token: string]
+}
+
+export const servedBy = ({ pid, match }: { pid: number; match: RegExpExecArray }): Served => ({
+  pid,
+  address: [Number(match[1]), '/v1/chat/completions', '-'],
+})
+
+/** Starts a bundle of infer with a data directory of this name, and makes a token for it. */
+export async function serve(name: string, file: string, config: string): Promise<Served> {
+  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, name) }
+  const before = ['--max-semi-space-size=8', file]
+  const { pid, match } = await start(
+    process.execPath,
+    [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
+    /(http:\/\/127\.0\.0\.1:\d+)/,
+    env,
+  )
+  const port = Number(new URL(match[1]!).port)
+  const root = readFileSync(join(folder, name, 'root-token'), 'utf8').trim()
+  const token = await limitedToken(port, root, process.execPath, before, env)
+  return { pid, address: [port, '/std/v1/chat/completions', token] }
+}
+
 /** Ends all processes and removes their files. */
 export function closeBench(): void {
   for (const child of children) child.kill('SIGKILL')

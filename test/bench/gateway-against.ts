@@ -1,16 +1,15 @@
-import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import {
   closeBench,
   cpuOf,
-  folder,
-  limitedToken,
   load,
   median,
   openBench,
   type Requests,
+  type Served,
   type Streams,
-  start,
+  serve,
+  servedBy,
 } from './_gateway.ts'
 
 /**
@@ -23,30 +22,14 @@ if (!older) throw new Error('Name the dist/main.cjs of the build to compare with
 const length = Number(seconds) * 1000
 const names = ['proxy', 'before', 'now'] as const
 type Name = (typeof names)[number]
-type Address = readonly [port: number, path: string, token: string]
-
-async function serve(name: string, file: string, config: string): Promise<{ pid: number; address: Address }> {
-  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, name) }
-  const before = ['--max-semi-space-size=8', file]
-  const { pid, match } = await start(
-    process.execPath,
-    [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
-    /(http:\/\/127\.0\.0\.1:\d+)/,
-    env,
-  )
-  const port = Number(new URL(match[1]!).port)
-  const root = readFileSync(join(folder, name, 'root-token'), 'utf8').trim()
-  const token = await limitedToken(port, root, process.execPath, before, env)
-  return { pid, address: [port, '/std/v1/chat/completions', token] }
-}
 
 const perName = (): Record<Name, number[]> => ({ proxy: [], before: [], now: [] })
 const ratio = (of: number[], to: number[]) => median(of.map((value, at) => value / to[at]!)).toFixed(3)
 
 try {
   const { proxy, config } = await openBench()
-  const servers: Record<Name, { pid: number; address: Address }> = {
-    proxy: { pid: proxy.pid, address: [Number(proxy.match[1]), '/v1/chat/completions', '-'] },
+  const servers: Record<Name, Served> = {
+    proxy: servedBy(proxy),
     before: await serve('before', resolve(older), config),
     now: await serve('now', resolve('dist/main.cjs'), config),
   }
