@@ -65,6 +65,7 @@ test('a call is readable directly after its end, with its usage and without its 
         task: 'std/chat-completion',
         model_id: 'far',
         requested_model: null,
+        traceparent: null,
         fallback_reason: null,
         slug: null,
         status: 'completed',
