@@ -133,6 +133,7 @@ describe('a job', () => {
       model_id: 'fake',
       requested_model: null,
       fallback_reason: null,
+      traceparent: null,
       slug: null,
       status: 'completed',
       priority: 10,
