@@ -1,3 +1,4 @@
+import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import type { Engine } from './engine.ts'
@@ -51,8 +52,12 @@ export function openEngineParking(options: {
         else events().ready(engineId)
       } catch (thrown) {
         const what = direction === 'park' ? 'parked' : 'woken'
-        const reason = `It could not be ${what}: ${thrown instanceof Error ? thrown.message : String(thrown)}`
-        if (resident.state !== 'stopping') log.warn('An engine could not be parked or woken', { ...fields, reason })
+        // Callers read the reason, so it quotes no engine and no system.
+        const why = thrown instanceof Failure ? thrown.message : 'The engine did not answer.'
+        const reason = `It could not be ${what}. ${why}`
+        const engineText = thrown instanceof Failure ? thrown.engineText : undefined
+        if (resident.state !== 'stopping')
+          log.warn('An engine could not be parked or woken', { ...fields, reason, engine_error: engineText }, thrown)
         events().parkFailed(engineId, reason)
       }
     },

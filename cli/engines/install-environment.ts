@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../../core/failure.ts'
@@ -102,8 +102,9 @@ export async function installEnvironment(options: InstallOptions): Promise<Insta
   const onWait = () => onStep('Another setup of this environment runs. Waiting for its end')
   return await withLock(`${lock}.lock`, { signal, onWait }, async () => {
     // Read before anything changes: a wrong file is reported now.
-    const configs = new Set([options.config, join(dataDir, 'infer.yaml')])
-    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind)])
+    const own = join(dataDir, 'infer.yaml')
+    const configs = new Set([options.config, own])
+    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
     try {
       const { version, folder, packages } = await install(options)
       const before = installedEnvironments(dataDir, kind).find(one => one.isCurrent && one.marker !== undefined)
@@ -164,7 +165,8 @@ async function install(options: InstallOptions): Promise<{ version: string; fold
   if (markerOf(folder) === undefined || !(await works(folder, [], options))) {
     if (options.release !== undefined) throw goneFrom(version)
     // Its files are beside those of the other versions, so it is not made anew there.
-    if (isAdopted(folder)) await deleteVersion(dataDir, kind, { version, path: versionsFolder(dataDir, kind) })
+    if (isAdopted(folder))
+      await deleteVersion(dataDir, kind, { version, path: realpathSync(versionsFolder(dataDir, kind)) })
     await installLibraries(folder, wanted.list, options)
   }
   const packages = await packagesFolder(folder, options)

@@ -126,9 +126,9 @@ export function folderFor(dataDir: string, kind: EnvironmentKind, version: strin
   return path
 }
 
-/** The versions of an environment that models of infer.yaml name, disabled models included. */
-export const pinnedVersions = (config: string, kind: EnvironmentKind): Set<string> =>
-  new Set(readConfig(config, false).models.flatMap(model => versionsOf(model, kind)))
+/** The versions of an environment that models of infer.yaml name, disabled models included. `required`: the file must exist. */
+export const pinnedVersions = (config: string, kind: EnvironmentKind, required: boolean): Set<string> =>
+  new Set(readConfig(config, required).models.flatMap(model => versionsOf(model, kind)))
 
 /** The versions of an environment that a model names, by `engine_version` or by its path. */
 export function versionsOf(model: Model, { name }: Pick<EnvironmentKind, 'name'>): string[] {

@@ -93,7 +93,7 @@ function baseOf(of: string, models: readonly Model[], path: string): Model {
 function sourceOf(what: string, { engine }: Model): string {
   const name = what.replace(/^hf:/, '')
   if (existsSync(resolve(what))) return resolve(what)
-  if (engineFacts(engine).loadsAdapters === 'running' && /^[\w.-]+\/[\w.-]+$/.test(name)) return name
+  if (engineFacts(engine).loadsAdapters === 'running' && /^\w[\w.-]*\/\w[\w.-]*$/.test(name)) return name
   throw invalidValue(
     `There is no file or folder '${resolve(name)}'. Name the LoRA on this machine; only vllm and sglang fetch one of a hub.`,
   )

@@ -16,7 +16,7 @@ export async function addableAdapter(
   adapterOf: string,
   { models, dataDir }: { models: readonly Model[]; dataDir: string },
 ): Promise<string> {
-  const [, repository] = /^(?:hf:)?([\w.-]+\/[\w.-]+)$/.exec(name) ?? []
+  const [, repository] = /^(?:hf:)?(\w[\w.-]*\/\w[\w.-]*)$/.exec(name) ?? []
   if (repository !== undefined) return `hf:${repository}`
   if (!isAbsolute(name))
     throw invalid(

@@ -119,6 +119,11 @@ export function openAdmission(options: {
     })
   }
 
+  /** Where a fallback does the work of a model that fails, the model need not be able to serve. */
+  function requireMachine(model: Model, task: Task): void {
+    if (!model.fallbacks?.some(({ when }) => when.includes('failed'))) room.machine(model, task)
+  }
+
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
   function readmit(job: Pick<JobRecord, 'task' | 'region'> & NamedWork): Model {
     const { task, modelId, region } = job
@@ -201,8 +206,7 @@ export function openAdmission(options: {
       const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
       if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
-      // Where a fallback does the work of a model that fails, the model need not be able to serve.
-      if (!model.fallbacks?.some(({ when }) => when.includes('failed'))) room.machine(model, task)
+      requireMachine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       const jobLimits = jobLimitsOf(requester, record)
@@ -244,7 +248,7 @@ export function openAdmission(options: {
       const limited = await spend.spenderOf(organizationId, tokenId)
       if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
       const spender = spend.holdsFor(jobId) ? withoutLimits(limited) : limited
-      room.machine(model, task)
+      requireMachine(model, task)
       room.records()
       const hold = holdOf(model, estimate)
       return { organizationId, tokenId, task, model, requestedModel, region, spender, hold } as Admitted

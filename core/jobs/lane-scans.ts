@@ -3,13 +3,15 @@ import type { WaitingLane } from './queue.ts'
 
 /** How far the jobs of a lane have been looked at. */
 interface Scan {
-  /** The rank from which the rest has not been looked at. */
+  /** The rank from which the rest has not been looked at, and the jobs of that rank that were: nodes share one. */
   from: number
+  seen: Set<string>
   isComplete: boolean
   /** When it begins again, epoch milliseconds. */
   againAt: number
   /** With how many failed starts of the model it begins again. */
   againWith: number
+  lane: object
   /** The arrivals of the lane that it knows of. */
   arrived: number
 }
@@ -33,7 +35,7 @@ const isSpent = ({ rows, jobs }: LookBudget): boolean => rows <= 0 || jobs <= 0
 
 /**
  * Looks at the stored jobs of a model, all of them, a bounded number at a time: each look continues where the last one ended.
- * Lanes without news cost nothing. Remembers four numbers for each lane.
+ * Lanes without news cost nothing. Remembers a few numbers for each lane, and the ids of its last rank.
  */
 export function openLaneScans(options: {
   read: (query: WaitingQuery) => Promise<WaitingJobDetails[]>
@@ -43,8 +45,14 @@ export function openLaneScans(options: {
   let scans = new Map<string, Scan>()
 
   const begin = (scan: Scan): Scan =>
-    Object.assign(scan, { from: Number.MIN_SAFE_INTEGER, isComplete: false, againAt: Infinity, againWith: Infinity })
-  const newScan = ({ arrived }: WaitingLane): Scan => begin({ arrived } as Scan)
+    Object.assign(scan, {
+      from: Number.MIN_SAFE_INTEGER,
+      seen: new Set<string>(),
+      isComplete: false,
+      againAt: Infinity,
+      againWith: Infinity,
+    })
+  const newScan = ({ lane, arrived }: WaitingLane): Scan => begin({ lane, arrived } as Scan)
 
   function refresh(scan: Scan, { arrived }: WaitingLane, failedStarts: number): void {
     const enoughFailed = scan.againWith < Infinity && failedStarts >= scan.againWith
@@ -59,18 +67,21 @@ export function openLaneScans(options: {
   /** Looks at a page; false: stop, because the budget is spent or `look` says so. */
   async function readPage(scan: Scan, lane: WaitingLane, budget: LookBudget, look: Look): Promise<boolean> {
     const { modelId, class: jobClass, organizationId } = lane
-    const limit = Math.min(pageRows, budget.rows)
+    const limit = Math.min(pageRows, budget.rows) + scan.seen.size
     // A read of no rows has a cost too.
     budget.rows -= 1
     const jobs = await read({ modelId, class: jobClass, organizationId, from: scan.from, limit })
     budget.rows -= jobs.length
     for (const job of jobs) {
+      if (scan.seen.has(job.id)) continue
       if (budget.jobs <= 0) return false
       const again = await look(job, budget)
       if (again === 'stop') return false
       if (again && 'at' in again) scan.againAt = Math.min(scan.againAt, again.at)
       if (again && 'failedStarts' in again) scan.againWith = Math.min(scan.againWith, again.failedStarts)
-      scan.from = job.rank + 1
+      if (job.rank !== scan.from) scan.seen.clear()
+      scan.from = job.rank
+      scan.seen.add(job.id)
     }
     scan.isComplete = jobs.length < limit
     return true
@@ -87,9 +98,13 @@ export function openLaneScans(options: {
       look: Look,
     ): Promise<void> {
       const byKey = new Map(lanes.map(lane => [`${lane.class} ${lane.organizationId}`, lane]))
-      const added = [...byKey].filter(([key]) => !scans.has(key)).map(([key, lane]) => [key, newScan(lane)] as const)
+      const isNew = (key: string, { lane }: WaitingLane) => scans.get(key)?.lane !== lane
+      const added = [...byKey]
+        .filter(([key, lane]) => isNew(key, lane))
+        .map(([key, lane]) => [key, newScan(lane)] as const)
       // New lanes first, then the one that was looked at the longest ago.
-      const order = [...added, ...[...scans].filter(([key]) => byKey.has(key))]
+      const known = [...scans].filter(([key]) => byKey.has(key) && !isNew(key, byKey.get(key)!))
+      const order = [...added, ...known]
       scans = new Map(order)
       for (const [key, scan] of order) {
         if (isSpent(budget)) return

@@ -151,8 +151,10 @@ export function openPromptExpansion(dependencies: {
         attempt: attemptWith(await prepare(work)),
       })
       const fallbacks = requester && callFallbacks(requester, admitted, substitute, { admission, jobs, registry })
-      const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, caller, fallbacks }
-      await jobs.calls.run(options, attemptWith(last))
+      const traceparent = job.traceparent ?? undefined
+      const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, traceparent, caller, fallbacks }
+      const { end } = await jobs.calls.run(options, attemptWith(last))
+      if (end.how === 'cancelled') throw new Failure('cancelled', 'The request that rewrites the prompt was cancelled.')
       return last.prompts[0]!
     } finally {
       closing.removeEventListener('abort', stop)

@@ -34,8 +34,9 @@ export interface QueueOptions {
   ageingMs?: number
 }
 
-/** A lane of stored jobs; `arrived`: how many were added since it exists. */
+/** A lane of stored jobs. `lane`: which one it is, for one that was empty meanwhile is another. `arrived`: how many were added to it. */
 export interface WaitingLane extends Pick<WaitingQuery, 'modelId' | 'class' | 'organizationId'> {
+  lane: object
   arrived: number
 }
 
@@ -333,7 +334,7 @@ export function openQueue(options: QueueOptions) {
         suspended().has(lane.organizationId) ||
         (waitingIn(lane) === 0 && !hasMore(lane))
           ? []
-          : { modelId, class: lane.class, organizationId: lane.organizationId, arrived: lane.arrived },
+          : { modelId, class: lane.class, organizationId: lane.organizationId, lane, arrived: lane.arrived },
       ),
 
     /** The models that have waiting entries, or had running ones. */

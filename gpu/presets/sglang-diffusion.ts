@@ -14,6 +14,7 @@ export const sglangDiffusion = definePreset({
   // That of `infer engine setup` has no libraries for diffusion.
   environments: undefined,
   programs: undefined,
+  parking: undefined,
   settings: undefined,
   name: 'sglang-diffusion',
   installation: { program: 'sglang', advice: "Install it with: pip install 'sglang[diffusion]'" },

@@ -14,7 +14,10 @@ export const vllmOmni = definePreset({
   // That of `infer engine setup` has no vLLM-Omni.
   environments: undefined,
   programs: undefined,
-  settings: ['speculative', 'parking'],
+  // Started without vLLM's switches for it.
+  parking: undefined,
+  channel: () => 'port',
+  settings: ['speculative'],
   installation: { program: 'vllm', advice: 'Install it with: pip install vllm vllm-omni' },
   slots: 1,
   command: (model, { gpus }) => [

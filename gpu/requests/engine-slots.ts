@@ -99,6 +99,11 @@ export function openEngineSlots(options: EngineSlotsOptions) {
   async function restore(slot: Slot, owner: string, file: SlotFile): Promise<boolean> {
     try {
       if (slot.adapters !== '') await routes.setAdapters(slot.id, slot.adapters, patienceMs)
+    } catch (thrown) {
+      log.warn('The adapters for a saved conversation could not be set', {}, thrown)
+      return false
+    }
+    try {
       await files.lend(owner, file, name => routes.restore(slot.id, name, patienceMs))
       return true
     } catch (thrown) {
@@ -313,7 +318,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
       },
       /** The engine works on it no more. */
       release(): void {
-        if (restoring) void restoring.then(free)
+        if (restoring) void restoring.then(free, free)
         else free()
       },
     }

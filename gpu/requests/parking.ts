@@ -1,4 +1,5 @@
 import { Client } from 'undici'
+import { Failure } from '../../core/failure.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { ParkingCall } from '../presets/parking-way.ts'
 
@@ -7,7 +8,8 @@ const patienceMs = 60_000
 /** Characters of an answer that explain a failure. */
 const quoted = 200
 
-/** Sends the requests that park or wake an engine, one after the other. Rejects with Error when one is refused. */
+/** Sends the requests that park or wake an engine, one after the other. Rejects with Failure `worker_error` when one is refused,
+ * and with another error when it is not answered. */
 export async function sendParking(
   endpoint: Endpoint,
   headers: readonly string[],
@@ -30,7 +32,9 @@ export async function sendParking(
       })
       const text = await response.body.text()
       if (response.statusCode >= 300)
-        throw new Error(`Engine answered ${response.statusCode} at ${path}: ${text.slice(0, quoted)}`)
+        throw new Failure('worker_error', `The engine answered ${response.statusCode} at ${path}.`, {
+          engineText: text.slice(0, quoted),
+        })
     }
   } finally {
     await client.destroy()

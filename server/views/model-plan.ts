@@ -168,22 +168,25 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
 
 /**
  * Returns the plan of a request under this name for callers. `names`: those that they may use; `allowed`: whether they may know
- * of a model.
+ * of a model; `usable`: whether a model may answer them, as the base of an allowed profile may not.
  */
 export function modelPlanView(
   plan: Plan,
   requested: ModelName,
-  names: readonly ModelName[],
-  allowed: (modelId: string) => boolean,
+  {
+    names,
+    allowed,
+    usable,
+  }: { names: readonly ModelName[]; allowed: (modelId: string) => boolean; usable: (modelId: string) => boolean },
 ): z.input<typeof ModelPlan> {
   const known = (id: string) => (allowed(id) ? id : null)
   const { figures, guesses, saved } = plan
   const { id, fallbacks } = requested.model
-  const fallback = plannedFallback({ id, fallbacks: fallbacks?.filter(one => allowed(one.model)) }, plan)
+  const fallback = plannedFallback({ id, fallbacks: fallbacks?.filter(one => usable(one.model)) }, plan)
   return {
     object: 'model.plan',
     model_id: plan.modelId,
-    ...planNamesView(requested, names, allowed),
+    ...planNamesView(requested, names, usable),
     status: plan.status,
     detail: plan.detail,
     advice: plan.advice,

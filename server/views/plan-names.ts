@@ -36,13 +36,13 @@ const PlanNames = z.object(planNames)
 const ownerOf = ({ listed }: ModelName): string => listed.adapterId ?? listed.modelId
 
 /**
- * Returns what a plan for a request under this name says of names. `names`: those that the token may use; `allowed`: whether it
- * may know of a model.
+ * Returns what a plan for a request under this name says of names. `names`: those that the token may use; `usable`: whether a
+ * model may answer it.
  */
 export function planNamesView(
   requested: ModelName,
   names: readonly ModelName[],
-  allowed: (modelId: string) => boolean,
+  usable: (modelId: string) => boolean,
 ): z.input<typeof PlanNames> {
   const { name, kind, model } = requested
   const detail = nameText(requested)
@@ -55,7 +55,7 @@ export function planNamesView(
         : [],
     ),
     fallbacks: (model.fallbacks ?? [])
-      .filter(fallback => allowed(fallback.model))
+      .filter(fallback => usable(fallback.model))
       .map(fallback => ({
         model_id: fallback.model,
         when: [...fallback.when],

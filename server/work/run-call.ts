@@ -58,6 +58,7 @@ export async function runCall(
     }
   }
   let jobId: string | null = null
+  let isCancelled = false
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
     named?.(running.id)
@@ -78,13 +79,18 @@ export async function runCall(
     const call = { admitted, createdAt, waitMs, withoutEngine, prompt, traceparent, caller, fallbacks, waits, began }
     const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
-    if (ended.end.how === 'cancelled') failed(new Failure('cancelled', 'The request was cancelled.'))
+    isCancelled = ended.end.how === 'cancelled'
   } catch (thrown) {
     const failure = Failure.from(thrown)
     failed(failure)
     await keepFailure(exchange, failure, jobId)
     throw failure
   }
+  if (!isCancelled) return
+  const failure = new Failure('cancelled', 'The request was cancelled.')
+  failed(failure)
+  // Not kept for its key: it may be sent again.
+  if (!exchange.disconnected && !exchange.res.headersSent) throw failure
 }
 
 /** Sets the headers that name the model that answers, where it is not the requested one. */

@@ -106,7 +106,9 @@ test('an engine that refuses to be parked ends, is started anew, and is not park
   for (const model of [a, b, a, b]) expect((await chat(fleet, model)).failure).toBeUndefined()
   await until(() => engine('a') === undefined)
   // Once for each model.
-  expect((await fleet.plan(a)).parking).toMatch(/its engine ends\. It could not be parked: .*404 at .sleep/)
+  expect((await fleet.plan(a)).parking).toMatch(
+    /its engine ends\. It could not be parked\. The engine answered 404 at .sleep/,
+  )
   expect(log.lines.filter(line => /could not be parked or woken.*404 at .sleep.level=1/.test(line))).toHaveLength(2)
 }, 60_000)
 

@@ -95,8 +95,9 @@ export async function installRelease(options: InstallOptions): Promise<Installed
   return await withLock(`${folder}.lock`, { signal, onWait }, async () => {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
     // Read before anything changes: a wrong file is reported now.
-    const configs = new Set([options.config, join(dataDir, 'infer.yaml')])
-    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind)])
+    const own = join(dataDir, 'infer.yaml')
+    const configs = new Set([options.config, own])
+    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
     const { trial, path } = await install(options, folder)
     const isCurrent = !options.beside || installedReleases(dataDir, kind).every(one => !one.isCurrent)
     if (isCurrent) await makeCurrent(dataDir, kind, options.release.version)

@@ -86,10 +86,10 @@ export async function makeCurrent(dataDir: string, kind: ReleaseKind, version: s
   await replaceLink(join(releasesFolder(dataDir, kind), linkName), join(version, 'bin'))
 }
 
-/** The versions of an engine that models of infer.yaml name, disabled models included. */
-export const pinnedVersions = (config: string, { name }: Pick<ReleaseKind, 'name'>): Set<string> =>
+/** The versions of an engine that models of infer.yaml name, disabled models included. `required`: the file must exist. */
+export const pinnedVersions = (config: string, { name }: Pick<ReleaseKind, 'name'>, required: boolean): Set<string> =>
   new Set(
-    readConfig(config, false).models.flatMap(model => (model.engine === name ? (model.engine_version ?? []) : [])),
+    readConfig(config, required).models.flatMap(model => (model.engine === name ? (model.engine_version ?? []) : [])),
   )
 
 /**

@@ -224,7 +224,9 @@ export class ClientExchange implements SwapSetMember {
     this.head(status, contentType, more)
     if (this.req.method === 'HEAD') this.res.end()
     else {
-      if (length <= streamPieceBytes) this.streams.send(this.res, body, encoding)
+      // An error ends at once: what has begun and not ended is taken for an event stream.
+      if (status >= 400) this.res.end(body, encoding)
+      else if (length <= streamPieceBytes) this.streams.send(this.res, body, encoding)
       else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }

@@ -67,7 +67,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   function sendAnswers() {
     const due = answers
     answers = []
-    for (const { res, body, encoding } of due) if (!res.destroyed) res.end(body, encoding)
+    for (const { res, body, encoding } of due) if (!res.destroyed && !res.writableEnded) res.end(body, encoding)
   }
 
   const opening = openPacer(openings)

@@ -81,7 +81,8 @@ async function runTextCall(
     }
   }
 
-  const call = { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, caller: exchange.abortSource, fallbacks }
+  const { abortSource: caller, traceparent } = exchange
+  const call = { admitted, createdAt, waitMs: Number.POSITIVE_INFINITY, traceparent, caller, fallbacks }
   const { end } = await jobs.calls.run(call, attemptWith(prepared))
   exchange.releaseBody()
   if (end.how === 'cancelled') throw new Failure('cancelled', 'The request was cancelled.')

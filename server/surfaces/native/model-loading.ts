@@ -66,7 +66,7 @@ export const modelStatusRoutes = (owners: Owners<'config' | 'fleet' | 'jobs' | '
 
 const Asked = z.strictObject({ model: modelId })
 
-export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
+export const modelPlanRoutes = (owners: Owners<'admission' | 'fleet' | 'registry'>) => [
   route('GET /api/plan', 'user:read', {
     summary: 'Get placement plan',
     description:
@@ -79,7 +79,8 @@ export const modelPlanRoutes = (owners: Owners<'fleet' | 'registry'>) => [
       const names = allowedNames(exchange, owners)
       const ids = new Set(names.flatMap(({ model, kind, name }) => (kind === 'alias' ? [model.id] : [model.id, name])))
       const plan = await owners.fleet.plan(owners.registry.find(requested.listed.modelId)!)
-      return modelPlanView(plan, requested, names, id => ids.has(id))
+      const usable = (id: string) => owners.admission.allowed(exchange.caller, id)
+      return modelPlanView(plan, requested, { names, allowed: id => ids.has(id), usable })
     },
   }),
 ]

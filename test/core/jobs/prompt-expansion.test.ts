@@ -27,7 +27,12 @@ function setUp({ model = 'writer', deferred = [] as [organization: string, id: s
       resumed.set(id, how)
       rows.delete(id)
     },
-    calls: { run: async (_: unknown, attempt: () => Promise<unknown>) => attempt() },
+    calls: {
+      async run(_: unknown, attempt: () => Promise<unknown>) {
+        await attempt()
+        return { end: { how: 'completed' } }
+      },
+    },
   }
   const rewriting = {
     async prepare({ sender }: { sender: { jobId: string } }) {
