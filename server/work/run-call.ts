@@ -87,7 +87,8 @@ export async function runCall(
     throw failure
   }
   if (!isCancelled) return
-  const failure = new Failure('cancelled', 'The request was cancelled.')
+  const { reason } = exchange.abortSource
+  const failure = reason instanceof Failure ? reason : new Failure('cancelled', 'The request was cancelled.')
   failed(failure)
   // Not kept for its key: it may be sent again.
   if (!exchange.disconnected && !exchange.res.headersSent) throw failure

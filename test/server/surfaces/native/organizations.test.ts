@@ -264,8 +264,14 @@ describe('suspended', () => {
     const ids = [await submit(secret, 'hold to be cancelled')]
     await running('hold to be cancelled')
     ids.push(await submit(secret, 'never', { not_before: 4_000_000_000 }))
+    const call = ask('POST', '/std/v1/embeddings', { model: 'far', input: 'hold the call' }, secret)
+    await running('hold the call')
     const done = await ok('POST', `${path}/suspend?cancel=true`)
-    expect(done).toMatchObject({ jobs_cancelled: 2, executions_cancelled: 0, requests_cancelled: 0 })
+    expect(done).toMatchObject({ jobs_cancelled: 2, executions_cancelled: 0, requests_cancelled: 1 })
+    expect((await call).body.error).toMatchObject({
+      code: 'cancelled',
+      message: expect.stringContaining('with the work of its organization') as string,
+    })
     await engine.until(seen => seen.find(({ body }) => body.input === 'hold to be cancelled')?.goneAt !== undefined)
     await ok('POST', `${path}/resume`)
     for (const id of ids) expect((await jobOf(id, secret)).status).toBe('cancelled')
