@@ -104,13 +104,14 @@ export async function installEnvironment(options: InstallOptions): Promise<Insta
     // Read before anything changes: a wrong file is reported now.
     const own = join(dataDir, 'infer.yaml')
     const configs = new Set([options.config, own])
-    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
+    const pinned = () => [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
+    pinned()
     try {
       const { version, folder, packages } = await install(options)
       const before = installedEnvironments(dataDir, kind).find(one => one.isCurrent && one.marker !== undefined)
       const isCurrent = !options.beside || before === undefined || before.version === version
       if (isCurrent) await makeCurrent(dataDir, kind, version)
-      const kept = options.served && new Set([...pinned, ...options.served])
+      const kept = options.served && new Set([...pinned(), ...options.served])
       const lacks = before === undefined || before.path === folder ? [] : lackedBy(folder, before.path)
       const pruned = await pruneEnvironments(dataDir, kind, { version, pinned: kept })
       return { version, folder, packages, isCurrent, lacks, ...pruned }

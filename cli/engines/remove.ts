@@ -70,15 +70,21 @@ async function run(
       'conflict',
       `${users.map(({ id }) => `'${id}'`).join(', ')} in infer.yaml ${users.length === 1 ? 'uses' : 'use'} ${what}. Remove ${users.length === 1 ? 'this model' : 'these models'} first: infer model remove ${users[0]!.id}`,
     )
-  const removal = version === undefined ? undefined : await removalOf(dataDir, name, version)
+  const removal = version === undefined ? undefined : await removalOf({ dataDir, name, version, signal })
   const path = removal?.path ?? join(folder, name)
   requireConfirmation({ yes, json }, terminal)
   const { folderBytes } = await import('./folder-size.ts')
   const bytes = await (removal ? removal.bytes() : folderBytes(path))
   if (!yes && !(await confirm(`Delete ${path} (${sizeText(bytes)})?`, false, terminal, signal)))
     return terminal.remark('Nothing was changed.')
-  if (removal) await removal.remove()
-  else {
+  if (version !== undefined) {
+    const { withLock } = await import('../../core/models/hub/lock.ts')
+    const onWait = () => terminal.remark('A setup of this engine runs. Waiting for its end')
+    await withLock(`${join(folder, name)}.lock`, { signal, onWait }, async () => {
+      // Asked again: it may have become the current one, or have been started, since the question.
+      await (await removalOf({ dataDir, name, version, signal })).remove()
+    })
+  } else {
     // Renamed first, so that an interruption leaves no half of an environment under its name.
     const removed = join(dataDir, `.removed-environment-${process.pid}`)
     await rename(path, removed)
@@ -104,11 +110,17 @@ function usesOf(model: Model, name: string, path: string): string[] {
 }
 
 /** How one version is deleted. Throws usage for one that is not installed, Failure `conflict` for one that is in use. */
-async function removalOf(
-  dataDir: string,
-  name: string,
-  version: string,
-): Promise<{ path: string; bytes(): Promise<number>; remove(): Promise<void> }> {
+async function removalOf({
+  dataDir,
+  name,
+  version,
+  signal,
+}: {
+  dataDir: string
+  name: string
+  version: string
+  signal: AbortSignal
+}): Promise<{ path: string; bytes(): Promise<number>; remove(): Promise<void> }> {
   const { installedReleases, removeRelease } = await import('./releases/installed-releases.ts')
   const { folderBytes } = await import('./folder-size.ts')
   const { deleteVersion, environmentBytes, installedEnvironments } = await import('./installed-environments.ts')
@@ -134,6 +146,13 @@ async function removalOf(
     throw refused(
       'conflict',
       `Engines run from ${version} of ${name}. Unload their models first: infer ps shows them, infer model unload <id> unloads one.`,
+    )
+  const { servedVersions } = await import('./releases/served-versions.ts')
+  const served = await servedVersions(dataDir, kind?.engines ?? [name], signal)
+  if (served?.has(version))
+    throw refused(
+      'conflict',
+      `A model of the running server names ${version} of ${name} in its 'engine_version'. Change that first: infer ps shows the models.`,
     )
   return {
     path: found.path,
