@@ -100,7 +100,7 @@ async function embed(url: string, token: string, model: string, size: number): P
     ({ index, embedding }, at) =>
       index === at &&
       embedding.length === size &&
-      embedding.every((value, d) => value === Math.fround((at + 1) / (d + 1))),
+      embedding.every((value, d) => Math.fround(value) === Math.fround((at + 1) / (d + 1))),
   )
   print({ status, answer: `${right.length} of ${data.length} right`, sent: `${text.length} bytes came`, ms })
 }
