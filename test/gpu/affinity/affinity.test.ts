@@ -83,6 +83,8 @@ describe('the engine of a prompt', () => {
       'b',
     ],
     ['may be a little busier', [replica('a', { common: 50, leases: 3 }), replica('b', { leases: 3 })], 'a'],
+    ['may have a few requests, however idle others are', [replica('a', { common: 50, leases: 2 }), replica('b')], 'a'],
+    ['is another where it has more', [replica('a', { common: 50, leases: 3 }), replica('b')], 'b'],
     ['has a free slot', [replica('a', { common: 50, leases: 8 }), replica('b', { leases: 7 })], 'b'],
     ['does not exist while none has', [replica('a', { leases: 8 }), replica('b', { leases: 8 })], undefined],
   ])('%s', (_, replicas, chosen) => expect(chooseReplica(replicas)?.engineId).toBe(chosen))
