@@ -175,7 +175,7 @@ function dispatchOwners(actor: Actor): DispatchOwners {
     streams: {
       send: (res: ServerResponse, body: string | Uint8Array, encoding: BufferEncoding) => void res.end(body, encoding),
       sendLarge: (res: ServerResponse, bytes: Uint8Array) => void res.end(bytes),
-    } as unknown as DispatchOwners['streams'],
+    } satisfies Pick<DispatchOwners['streams'], 'send' | 'sendLarge'> as unknown as DispatchOwners['streams'],
     limiter: openLimiter(),
     tokenLimiter: openTokenLimiter(),
     wrongTokens: openWrongTokenLimiter(config.limits.wrong_tokens_per_minute),

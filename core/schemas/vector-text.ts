@@ -2,7 +2,9 @@ import type { TypedVector } from './typed-vector.ts'
 
 /** Bytes of the longest text of a number, with a comma. */
 const maxBytes = 26
-let scratch = new Uint8Array(0)
+/** How many numbers are written before they become a text. */
+const atOnce = 4_096
+const scratch = new Uint8Array(atOnce * maxBytes)
 
 /**
  * Returns a vector as JSON. Each number has as few digits as give the same 32-bit float again, which takes half the bytes
@@ -10,15 +12,18 @@ let scratch = new Uint8Array(0)
  */
 export function vectorText(vector: TypedVector): string {
   if (!(vector instanceof Float32Array)) return `[${vector.join()}]`
-  const needed = vector.length * maxBytes + 2
-  if (scratch.length < needed) scratch = new Uint8Array(needed)
+  const pieces: string[] = []
+  for (let at = 0; at < vector.length; at += atOnce) pieces.push(numbersText(vector.subarray(at, at + atOnce)))
+  return `[${pieces.join()}]`
+}
+
+/** Returns numbers with commas between them, at most `atOnce`. */
+function numbersText(vector: Float32Array): string {
   let end = 0
-  scratch[end++] = 0x5b
   for (let at = 0; at < vector.length; at++) {
     if (at > 0) scratch[end++] = 0x2c
     end = writeNumber(vector[at]!, end)
   }
-  scratch[end++] = 0x5d
   return Buffer.from(scratch.buffer, 0, end).toString('latin1')
 }
 

@@ -201,15 +201,15 @@ export class EngineLease implements Lease {
   }
 }
 
-/** A request that is adapted before it is sent. A pause or abort before that takes effect when it is sent. */
+/** A request that is converted before it is sent. A pause or abort before that takes effect when it is sent. */
 function openDeferred(
-  adapted: Promise<ConvertedCall>,
+  converted: Promise<ConvertedCall>,
   open: (ready: ConvertedCall) => EngineExchange,
   listener: EngineListener,
 ): EngineExchange {
   let exchange: EngineExchange | undefined
   let [paused, aborted] = [false, false]
-  adapted.then(
+  converted.then(
     ready => {
       if (aborted) return
       exchange = open(ready)

@@ -94,10 +94,10 @@ try {
   const gap = median(stream.infer.gap) - median(stream.direct.gap)
   const chunk = median(stream.infer.cpu) / median(stream.proxy.cpu)
   console.log(
-    `gateway (${packed ? 'packed' : 'bundle'}): ${median(rate.infer).toFixed(0)} of the minimal proxy's ${median(rate.proxy).toFixed(0)} requests/s at 64 connections = ${ratio.toFixed(2)} (bar 0.65); ` +
-      `added p50 ${added.toFixed(3)} ms at 1 connection (bar 0.25; the proxy adds ${(median(alone.proxy) - median(alone.direct)).toFixed(3)}); ` +
-      `200 streams: added gap p99 ${gap.toFixed(2)} ms (bar 2; the proxy adds ${(median(stream.proxy.gap) - median(stream.direct.gap)).toFixed(2)}), ` +
-      `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.4); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
+    `gateway (${packed ? 'packed' : 'bundle'}): ${median(rate.infer).toFixed(0)} of the minimal proxy's ${median(rate.proxy).toFixed(0)} requests/s at 64 connections = ${ratio.toFixed(2)} (bar 0.70); ` +
+      `added p50 ${added.toFixed(3)} ms at 1 connection (bar 0.20; the proxy adds ${(median(alone.proxy) - median(alone.direct)).toFixed(3)}); ` +
+      `200 streams: added gap p99 ${gap.toFixed(2)} ms (bar 1; the proxy adds ${(median(stream.proxy.gap) - median(stream.direct.gap)).toFixed(2)}), ` +
+      `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.15); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
   )
 } finally {
   closeBench()

@@ -70,10 +70,10 @@ beforeAll(async () => {
       far.model({ ...spoken(1), fallbacks: [{ model: 'mute' }, { model: 'tones' }] }),
       toneModel({ id: 'mute', voices: ['alto'], ...spoken(2) }),
       toneModel(spoken(3)),
-      fakeModel('deaf', broken, { ...hearing, ...seconds(1), fallbacks: [{ model: 'hears' }], max_queue: 0 }),
-      { id: 'breaks', engine: 'remote', url: `${reader.url}/v1`, ...hearing, fallbacks: [{ model: 'hears' }] },
-      { id: 'streams', engine: 'remote', url: `${ears.url}/v1`, ...hearing, fallbacks: [{ model: 'hears' }] },
-      fakeModel('hears', [], { ...hearing, ...seconds(2) }),
+      fakeModel('no-whisper', broken, { ...hearing, ...seconds(1), fallbacks: [{ model: 'whisper' }], max_queue: 0 }),
+      { id: 'breaks', engine: 'remote', url: `${reader.url}/v1`, ...hearing, fallbacks: [{ model: 'whisper' }] },
+      { id: 'streams', engine: 'remote', url: `${ears.url}/v1`, ...hearing, fallbacks: [{ model: 'whisper' }] },
+      fakeModel('whisper', [], { ...hearing, ...seconds(2) }),
       fakeModel('writer', broken, { dispatch_wait_ms: '500ms', fallbacks: [{ model: 'author' }] }),
       fakeModel('author', [], price(5)),
       fakeModel('huge', [], {
@@ -155,12 +155,12 @@ describe('a transcription', () => {
   }
 
   test('of a model that cannot be started or has no room is made by the fallback, from the uploaded file', async () => {
-    const answer = await form({ model: 'deaf' })
-    expect([answer.status, ...told(answer)]).toEqual([200, 'hears', 'deaf; failed'])
+    const answer = await form({ model: 'no-whisper' })
+    expect([answer.status, ...told(answer)]).toEqual([200, 'whisper', 'no-whisper; failed'])
     expect(await answer.json()).toMatchObject({ text: heard })
     expect(await recordOf(answer)).toMatchObject({
-      model_id: 'hears',
-      requested_model: 'deaf',
+      model_id: 'whisper',
+      requested_model: 'no-whisper',
       fallback_reason: 'failed',
       cost: 4,
     })
@@ -174,18 +174,18 @@ describe('a transcription', () => {
     async (_, send) => {
       reader.lengths.length = 0
       const answer = await send()
-      expect([answer.status, ...told(answer)]).toEqual([200, 'hears', 'breaks; failed'])
+      expect([answer.status, ...told(answer)]).toEqual([200, 'whisper', 'breaks; failed'])
       expect(await answer.json()).toMatchObject({ text: heard, usage: { seconds: 2 } })
       expect(reader.lengths.length).toBeGreaterThan(0)
       for (const length of reader.lengths) expect(length).toBeGreaterThan(wav.length)
       const line = app.lines.find(one => one.includes('A fallback answers') && one.includes('"from":"breaks"'))
-      expect(line).toContain('"model":"hears","reason":"failed"')
+      expect(line).toContain('"model":"whisper","reason":"failed"')
     },
   )
 
   test('that is streamed is made by the fallback until the first event, and not afterwards', async () => {
-    const whole = await form({ model: 'deaf', stream: true })
-    expect(told(whole)).toEqual(['hears', 'deaf; failed'])
+    const whole = await form({ model: 'no-whisper', stream: true })
+    expect(told(whole)).toEqual(['whisper', 'no-whisper; failed'])
     expect(await whole.text()).toContain('transcript.text.done')
     const half = await form({ model: 'streams', stream: true, prompt: 'mode:stream,as=break,wait=1' })
     expect([half.status, ...told(half)]).toEqual([200, null, null])
@@ -195,7 +195,7 @@ describe('a transcription', () => {
   })
 
   test('is not made by a model that the token may not use', async () => {
-    expect([502, 503]).toContain((await form({ model: 'deaf' }, await own(['deaf']))).status)
+    expect([502, 503]).toContain((await form({ model: 'no-whisper' }, await own(['no-whisper']))).status)
   })
 
   test('of a realtime session is made by the fallback', async () => {
@@ -210,7 +210,7 @@ describe('a transcription', () => {
       }),
     )
     await once(socket, 'open')
-    const input = { transcription: { model: 'deaf' }, turn_detection: null }
+    const input = { transcription: { model: 'no-whisper' }, turn_detection: null }
     const send = (event: object) => socket.send(JSON.stringify(event))
     send({ type: 'session.update', session: { type: 'transcription', audio: { input } } })
     send({ type: 'input_audio_buffer.append', audio: samples.toString('base64') })
@@ -220,7 +220,7 @@ describe('a transcription', () => {
     await expect
       .poll(() => latest(token))
       .toContainEqual(
-        expect.objectContaining({ model_id: 'hears', requested_model: 'deaf', fallback_reason: 'failed' }),
+        expect.objectContaining({ model_id: 'whisper', requested_model: 'no-whisper', fallback_reason: 'failed' }),
       )
   })
 })
