@@ -1,5 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import { executionStatuses } from '../../core/dag/advance.ts'
+import { executionStatuses } from '../../core/dag/execution-state.ts'
 import { graphOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { type Client, dataOf, memberOf, openClient } from '../client/client.ts'

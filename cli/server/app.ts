@@ -210,6 +210,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       admission,
       works,
       flight,
+      store: store.executions,
       snapshots,
       media,
       run: openLineRunner({

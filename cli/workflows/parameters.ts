@@ -3,7 +3,7 @@ import { InvalidArgumentError } from '@commander-js/extra-typings'
 import type { Dag, Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { jsonOf } from '../../core/json.ts'
-import { referencesIn } from '../../core/workflows/bind.ts'
+import { referencesOfNode } from '../../core/workflows/bind.ts'
 import { fillParameters, misfit } from '../../core/workflows/parameters.ts'
 import { usedParameters } from '../../core/workflows/plan.ts'
 import { ReferenceFault } from '../../core/workflows/references.ts'
@@ -16,7 +16,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 const referredTo = (dag: Dag): Set<string> =>
   usedParameters(
     Object.values(dag.nodes)
-      .flatMap(({ inputs }) => referencesIn(inputs))
+      .flatMap(referencesOfNode)
       .flatMap(({ reference }) => (reference instanceof ReferenceFault ? [] : [reference])),
   )
 

@@ -1,57 +1,13 @@
 import type { Usage } from '../usage.ts'
-
-/**
- * The state machine of an execution: returns what follows from an event, as plain data for a store to write. Pure: the
- * time is in the event. Nodes are numbered in the order of the definition.
- *
- * A node is `pending` until all its predecessors have ended well, `ready` while its job waits, `running` while it runs.
- */
-export const nodeStatuses = [
-  'pending',
-  'ready',
-  'running',
-  'completed',
-  'failed',
-  'skipped',
-  'cancelled',
-  'timed_out',
-] as const
-export type NodeStatus = (typeof nodeStatuses)[number]
-
-export const executionStatuses = ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'] as const
-export type ExecutionStatus = (typeof executionStatuses)[number]
-export type EndStatus = Exclude<ExecutionStatus, 'pending' | 'running'>
-
-/** The part of an execution that never changes. */
-export interface ExecutionPlan {
-  nodes: readonly PlannedNode[]
-  /** Whether the first failure skips all nodes that have not started, or only those that come after it. */
-  onFailure: 'fail_fast' | 'continue'
-  /** Milliseconds from the start of its first node. */
-  timeoutMs: number
-}
-export interface PlannedNode {
-  modelId: string
-  successors: readonly number[]
-  /** How many nodes must end well before it starts. */
-  predecessors: number
-  /** With `continue`, its failure counts as an end like any other. */
-  onError: 'fail' | 'continue'
-  /** Its job may start at once: no cached result has to be looked up before. */
-  direct: boolean
-}
-
-/** The state of an execution: read by `advance`, changed only by `applyWrites`. */
-export interface ExecutionState {
-  status: ExecutionStatus
-  nodes: NodeStatus[]
-  /** For each node, how many predecessors have not ended well yet. */
-  missing: number[]
-  /** How many nodes have not ended. */
-  open: number
-  /** The earliest failure of a node with `onError: 'fail'`. */
-  firstFailure: { node: number; at: number } | null
-}
+import {
+  type EndStatus,
+  type ExecutionPlan,
+  type ExecutionState,
+  earlierFailure,
+  isOver,
+  type NodeStatus,
+  type PlannedNode,
+} from './execution-state.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
 export type ExecutionInput = { at: number } & (
@@ -69,6 +25,8 @@ export type ExecutionInput = { at: number } & (
     }
   /** The node reuses the result of another job; `ran`: its own job was running until now. */
   | { type: 'result_reused'; node: number; ran: boolean }
+  /** The condition of a node is false; `ran`: its job was running until now. */
+  | { type: 'condition_false'; node: number; ran: boolean }
 )
 export interface Spent extends Usage {
   /** Millionths of the currency unit. */
@@ -105,13 +63,9 @@ export interface FailedNodes {
   skipped: number[]
 }
 
-const endedStatuses: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', 'skipped', 'cancelled', 'timed_out'])
-/** Whether a node has ended, in any way. */
-export const isOver = (status: NodeStatus): boolean => endedStatuses.has(status)
-
 /**
- * Returns what follows from an event, in the order of the writes. Does not change the state; a repeated end has no
- * effect.
+ * The state machine of an execution: returns what follows from an event, in the order of the writes, as plain data for a
+ * store to write. Pure: the time is in the event. Does not change the state; a repeated end has no effect.
  */
 export function advance(plan: ExecutionPlan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
   switch (input.type) {
@@ -139,6 +93,17 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
         nodeWrite(node, 'completed'),
         event('node.cached', node),
         ...following(plan, state, { node, how: 'completed', at }, start),
+      ]
+    }
+    case 'condition_false': {
+      const { node, ran, at } = input
+      const start = started(plan, state, at)
+      return [
+        count({ running: ran ? -1 : 0, skipped: 1 }),
+        ...start,
+        nodeWrite(node, 'skipped'),
+        event('node.skipped', node),
+        ...following(plan, state, { node, how: 'skipped', at }, start),
       ]
     }
   }
@@ -173,26 +138,29 @@ function jobEnded(
 function following(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { node, how, at, slotOf }: { node: number; how: 'completed' | 'failed'; at: number; slotOf?: string | undefined },
+  {
+    node,
+    how,
+    at,
+    slotOf,
+  }: { node: number; how: 'completed' | 'failed' | 'skipped'; at: number; slotOf?: string | undefined },
   start: readonly ExecutionWrite[] = [],
 ): ExecutionWrite[] {
-  const { onError, successors } = plan.nodes[node]!
+  const { onError } = plan.nodes[node]!
   const writes: ExecutionWrite[] = []
-  let skipped: number[] = []
-  if (how === 'completed' || onError === 'continue') {
-    const ready = successors.filter(after => state.missing[after] === 1 && state.nodes[after] === 'pending')
-    ready.sort((a, b) => a - b)
+  let skipped: readonly number[]
+  if (how !== 'failed' || onError === 'continue') {
+    const reached = reachedBy(plan, state, node, how === 'skipped')
+    const { ready } = reached
+    ;({ skipped } = reached)
+    writes.push(...skips(skipped))
     const next = ready.find(after => plan.nodes[after]!.direct && plan.nodes[after]!.modelId === slotOf)
     for (const after of ready)
       if (after === next) writes.push({ write: 'create_job', node: after, takesSlotOf: node }, count({ running: 1 }))
       else writes.push({ write: 'create_job', node: after, takesSlotOf: null })
   } else {
     skipped = plan.onFailure === 'fail_fast' ? notStarted(state, node) : descendants(plan, state, node)
-    if (skipped.length > 0) writes.push(count({ skipped: skipped.length }))
-    for (const one of skipped) {
-      writes.push(nodeWrite(one, 'skipped'), event('node.skipped', one))
-      if (state.nodes[one] === 'ready') writes.push({ write: 'withdraw_job', node: one })
-    }
+    writes.push(...skips(skipped, state))
   }
   const ended = state.open === 1 + skipped.length
   if (!ended) return [...writes, announce(start)]
@@ -201,6 +169,56 @@ function following(
   const failure = first && failedNodes(state, first.node, how === 'failed' ? node : null, skipped)
   const status = failure ? 'failed' : 'completed'
   return [...writes, end(status, failure), event(status), announce(start, true)]
+}
+
+/** The writes that skip nodes which have not started; those that are ready have a job. */
+function skips(nodes: readonly number[], state?: ExecutionState): ExecutionWrite[] {
+  if (nodes.length === 0) return []
+  const writes: ExecutionWrite[] = [count({ skipped: nodes.length })]
+  for (const node of nodes) {
+    writes.push(nodeWrite(node, 'skipped'), event('node.skipped', node))
+    if (state?.nodes[node] === 'ready') writes.push({ write: 'withdraw_job', node })
+  }
+  return writes
+}
+
+/**
+ * The nodes that can start once the node has ended, and those that are skipped because it was, or because of each other;
+ * both in the order of the definition.
+ */
+function reachedBy(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  from: number,
+  wasSkipped: boolean,
+): { ready: number[]; skipped: number[] } {
+  const ready: number[] = []
+  const skipped: number[] = []
+  /** What the nodes that end now change. */
+  const missing = new Map<number, number>()
+  const absent = new Map<number, ReadonlySet<number>>()
+  const absentFor = (after: number) => absent.get(after) ?? state.absent.get(after)
+  const ended = [from]
+  for (let node = ended.pop(); node !== undefined; node = ended.pop()) {
+    const isAbsent = node !== from || wasSkipped
+    for (const after of plan.nodes[node]!.successors) {
+      if (state.nodes[after] !== 'pending') continue
+      const left = (missing.get(after) ?? state.missing[after]!) - 1
+      missing.set(after, left)
+      if (isAbsent) absent.set(after, new Set(absentFor(after)).add(node))
+      if (left > 0) continue
+      if (runsWithout(plan.nodes[after]!, absentFor(after))) ready.push(after)
+      else ended.push((skipped.push(after), after))
+    }
+  }
+  const inOrder = (a: number, b: number) => a - b
+  return { ready: ready.sort(inOrder), skipped: skipped.sort(inOrder) }
+}
+
+/** Whether a node runs without these predecessors, which were skipped; the others have ended well. */
+function runsWithout({ join, optional = [], predecessors }: PlannedNode, absent: ReadonlySet<number> | undefined) {
+  if (absent === undefined || (join === 'any' && absent.size < predecessors)) return true
+  return [...absent].every(node => optional.includes(node))
 }
 
 function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): ExecutionWrite[] {
@@ -242,15 +260,6 @@ function announce([start]: readonly ExecutionWrite[] = [], ended = false): Execu
   return { write: 'announce', ended, timeoutAt: start?.write === 'start' ? start.timeoutAt : undefined }
 }
 
-/** The earlier of two failures; of two at the same time, that of the lower node number. */
-function earlierFailure(
-  a: ExecutionState['firstFailure'],
-  b: ExecutionState['firstFailure'],
-): ExecutionState['firstFailure'] {
-  if (!a || !b) return a ?? b
-  return b.at < a.at || (b.at === a.at && b.node < a.node) ? b : a
-}
-
 function failedNodes(state: ExecutionState, first: number, last: number | null, skipped: readonly number[]) {
   const now = new Set(skipped)
   const select = (status: NodeStatus, also: (node: number) => boolean): number[] =>
@@ -275,32 +284,6 @@ function descendants(plan: ExecutionPlan, { nodes }: ExecutionState, from: numbe
   return [...found].sort((a, b) => a - b)
 }
 
-/** The initial state of an execution. `reused`: nodes that reuse the results of another execution. */
-export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new Set()): ExecutionState {
-  return restoredState(plan, {
-    status: 'pending',
-    nodes: plan.nodes.map((_, node) => ({ status: reused.has(node) ? 'completed' : 'pending', at: 0 })),
-  })
-}
-
-/** The state of an execution from stored rows: the status of each node and when it was set. */
-export function restoredState(
-  plan: ExecutionPlan,
-  stored: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
-): ExecutionState {
-  const state: ExecutionState = {
-    status: stored.status,
-    nodes: stored.nodes.map(({ status }) => status),
-    missing: plan.nodes.map(({ predecessors }) => predecessors),
-    open: 0,
-    firstFailure: null,
-  }
-  for (const [node, { status, at }] of stored.nodes.entries())
-    if (isOver(status)) ended(plan, state, node, at)
-    else state.open++
-  return state
-}
-
 /**
  * Returns the models of the nodes that start when those that are ready or running have ended well, each once. Empty once the
  * execution has ended.
@@ -318,32 +301,4 @@ export function nextModels(plan: ExecutionPlan, state: ExecutionState): string[]
     }
   }
   return [...models]
-}
-
-/** Applies the writes of `advance` to the state, so that it equals what the store now holds. */
-export function applyWrites(
-  plan: ExecutionPlan,
-  state: ExecutionState,
-  writes: readonly ExecutionWrite[],
-  at: number,
-): void {
-  for (const one of writes)
-    if (one.write === 'start') state.status = 'running'
-    else if (one.write === 'end') state.status = one.status
-    else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
-    else if (one.write === 'node') {
-      state.nodes[one.node] = one.status
-      if (!isOver(one.status)) continue
-      state.open--
-      ended(plan, state, one.node, at)
-    }
-}
-
-/** Counts the end of a node for its successors. */
-function ended(plan: ExecutionPlan, state: ExecutionState, node: number, at: number): void {
-  const status = state.nodes[node]
-  const { onError, successors } = plan.nodes[node]!
-  if (status === 'completed' || (status === 'failed' && onError === 'continue'))
-    for (const after of successors) state.missing[after]!--
-  else if (status === 'failed') state.firstFailure = earlierFailure(state.firstFailure, { node, at })
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { conversationTask } from '../schemas/task.ts'
+import { Condition } from './condition.ts'
 
 /** Limits for definitions in requests; executions have no such limits. Source: the API contract, 1.7.3. */
 const maxNodes = 500
@@ -79,6 +80,21 @@ export const WorkflowNode = z
       .optional()
       .describe(
         '`use`: reuse a stored result of the same work. `refresh`: run the node and store its result. `off`: neither. Default: `use` for work that always gives the same result.',
+      ),
+    when: Condition.optional().describe(
+      'The node runs only if this holds once the nodes before it have ended; else it is skipped. Default: it runs.',
+    ),
+    join: z
+      .enum(['all', 'any'])
+      .optional()
+      .describe(
+        '`all`: the node is skipped if a node before it was, unless `defaults` has a value for each reference to its result. `any`: the node runs if at least one of the nodes before it was not skipped; references to results of the others give null. Default: `all`.',
+      ),
+    defaults: z
+      .record(z.string().max(512), z.unknown())
+      .optional()
+      .describe(
+        'Values by reference, such as `nodes.translate.result.text`, for results of nodes that were skipped, or that have failed with `on_error: continue`.',
       ),
     position: z
       .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })

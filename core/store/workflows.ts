@@ -1,5 +1,5 @@
-import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
+import { type ExecutionStatus, type NodeStatus } from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
 import type { JobLimits } from './limits.ts'
 import type {
@@ -112,7 +112,10 @@ export interface NewExecutionNode {
   successors: number[]
   predecessors: number
   onError: 'fail' | 'continue'
-  /** Skips the cache: no earlier result is looked up before it is queued. */
+  /** As those of PlannedNode; absent where they have no effect. */
+  join?: 'any'
+  optional?: number[]
+  /** It has no condition, and no earlier result is looked up before it is queued. */
   direct: boolean
   maxAttempts: number
   /** Time limit of one attempt, milliseconds. */
@@ -271,5 +274,11 @@ export interface ExecutionStore {
     organizationId: string,
     jobId: string,
     from: { jobId: string; at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
+  ): Promise<boolean>
+  /** Skips the node of a job, whose condition is false. Otherwise like `reuse`. */
+  skip(
+    organizationId: string,
+    jobId: string,
+    how: { at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
   ): Promise<boolean>
 }

@@ -1,11 +1,22 @@
 import { placeOf } from '../schemas/issues.ts'
-import { parseTemplate, type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
+import {
+  isOfResult,
+  parseTemplate,
+  type Reference,
+  ReferenceFault,
+  type ReferenceStep,
+  referenceText,
+} from './references.ts'
 
 /** The values that replace references. */
 export interface Bindings {
   input: Readonly<Record<string, unknown>>
-  /** By node id. A node that has not ended is absent; a node whose failure is tolerated is null. */
+  /** By node id. A node that has not ended is absent. */
   nodes: Readonly<Record<string, unknown>>
+  /** The nodes that have ended without a result: those that were skipped, and those whose failure is tolerated. */
+  withoutResult?: ReadonlySet<string>
+  /** The values of references to results of such nodes, by the text of the reference; null for those without one. */
+  defaults?: ReadonlyMap<string, unknown>
   execution: Readonly<Record<string, unknown>>
   /** Optional parameters without a value: null as a whole value, and empty within a text. */
   absent?: ReadonlySet<string>
@@ -69,8 +80,8 @@ export function resolve({ source, root, path }: Reference, bindings: Bindings): 
   if (large) return large.value
   let value: unknown = bindings[root]
   let before: ReferenceStep = root
-  // Its failure is tolerated, so a reference to it gives null instead of failing as well.
-  if (root === 'nodes' && Object.hasOwn(bindings.nodes, path[0]!) && bindings.nodes[path[0]!] === null) return null
+  if (root === 'nodes' && isOfResult(path) && bindings.withoutResult?.has(String(path[0])))
+    return bindings.defaults?.get(referenceText(root, path)) ?? null
   if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
   for (const step of path) {
     const missing = absence(value, step, before)
@@ -105,10 +116,11 @@ function known(value: object): string {
   return names.length === 0 ? '' : ` (it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''})`
 }
 
-/** A reference or its fault, and its position in the inputs. */
+/** A reference or its fault, and its position. */
 export interface FoundReference {
+  /** The position within the value that was searched. */
   at: readonly ReferenceStep[]
-  /** The position as text: `inputs.messages[0].content`. */
+  /** The position in the node as text: `inputs.messages[0].content`. */
   path: string
   /** Whether it is the whole text, so that the value keeps its type. */
   whole: boolean
@@ -117,43 +129,44 @@ export interface FoundReference {
 
 const cachedReferences = new WeakMap<object, FoundReference[]>()
 
-/** All references in the texts of the inputs. Cached by object, so the inputs must not be changed afterwards. */
-export function referencesIn(inputs: unknown): readonly FoundReference[] {
-  if (typeof inputs !== 'object' || inputs === null) return findReferences(inputs)
-  const before = cachedReferences.get(inputs)
+/**
+ * All references in the texts of a member of a node. Cached by object, so the value must not be changed afterwards, and an
+ * object must be that of one member only.
+ */
+export function referencesIn(value: unknown, member: 'inputs' | 'when' = 'inputs'): readonly FoundReference[] {
+  const before = typeof value === 'object' && value !== null ? cachedReferences.get(value) : undefined
   if (before) return before
-  const found = findReferences(inputs)
-  cachedReferences.set(inputs, found)
+  const found: FoundReference[] = []
+  visit(value, [], { found, member })
+  if (typeof value === 'object' && value !== null) cachedReferences.set(value, found)
   return found
 }
 
-function findReferences(inputs: unknown): FoundReference[] {
-  const found: FoundReference[] = []
-  visit(inputs, [], found)
-  return found
-}
+/** The references of a node: those of its condition, then those of its inputs. */
+export const referencesOfNode = ({ inputs, when }: { inputs: unknown; when?: unknown }): readonly FoundReference[] =>
+  when === undefined ? referencesIn(inputs) : [...referencesIn(when, 'when'), ...referencesIn(inputs)]
 
 /** `at` is the position of the value; it is restored before returning. */
-function visit(value: unknown, at: ReferenceStep[], found: FoundReference[]): void {
+function visit(value: unknown, at: ReferenceStep[], into: { found: FoundReference[]; member: string }): void {
   if (typeof value === 'string') {
-    if (value.includes('${')) for (const one of referencesOf(value, [...at])) found.push(one)
+    if (value.includes('${')) for (const one of referencesOf(value, [...at], into.member)) into.found.push(one)
   } else if (Array.isArray(value))
     for (let index = 0; index < value.length; index++) {
       at.push(index)
-      visit(value[index], at, found)
+      visit(value[index], at, into)
       at.pop()
     }
   else if (value !== null && typeof value === 'object')
     for (const key of Object.keys(value)) {
       at.push(key)
-      visit((value as Record<string, unknown>)[key], at, found)
+      visit((value as Record<string, unknown>)[key], at, into)
       at.pop()
     }
 }
 
 /** The references of one text, each once however often it occurs, or the first fault in it. */
-function referencesOf(text: string, at: readonly ReferenceStep[]): FoundReference[] {
-  const path = placeOf(['inputs', ...at])
+function referencesOf(text: string, at: readonly ReferenceStep[], member: string): FoundReference[] {
+  const path = placeOf([member, ...at])
   try {
     const parts = parseTemplate(text)
     const whole = parts.length === 1

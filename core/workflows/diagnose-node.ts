@@ -3,7 +3,8 @@ import { type Dag, type Parameters, WorkflowNode } from '../dag/definition.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
-import { referencesIn } from './bind.ts'
+import { referencesOfNode } from './bind.ts'
+import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
 import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
@@ -44,6 +45,9 @@ export interface NodeContext {
   parameters: Parameters | undefined
   offer: Offer
   used: Set<string>
+  uncertain: UncertainNodes | undefined
+  /** The nodes before each node. */
+  predecessors: ReadonlyMap<string, readonly string[]>
   /** Both report a finding of the node; `facts` say where it is and what was probably meant. */
   warn: (code: Warning['code'], message: string, facts?: FindingFacts) => void
   issue: (code: TypeIssue['code'], message: string, facts?: FindingFacts) => void
@@ -68,16 +72,20 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
 
   const given: Given[] = []
   const templates: string[] = []
+  const kindsInCondition = new Map<string, Kinds>()
   let checked = 0
-  for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
+  for (const { at, path, whole, reference } of referencesOfNode(node)) {
     if (reference instanceof ReferenceFault) warn(reference.code, `Node '${id}': ${reference.message}`, { path })
     else {
       const kinds = diagnoseReference(id, path, reference, context)
-      if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
+      if (path.startsWith('when')) kindsInCondition.set(`\${${reference.source}}`, kinds)
+      else if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
       else templates.push(path)
     }
     if (++checked % stepSize === 0) yield
   }
+  if (node.when) diagnoseCondition(id, node.when, kindsInCondition, context)
+  if (node.defaults || node.join) diagnoseOptionalResults(id, node, context, context.predecessors.get(id) ?? [])
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
   for (const [at, output] of node.outputs.entries()) {

@@ -1,6 +1,7 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
-import { referencesIn } from './bind.ts'
+import { referencesOfNode } from './bind.ts'
+import { uncertainNodes } from './diagnose-condition.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import {
   type DiagnosticFinding,
@@ -10,7 +11,7 @@ import {
   type TypeIssue,
   type Warning,
 } from './diagnostics.ts'
-import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
+import { type Graph, graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { declarationFaults } from './parameters.ts'
 
 /** Validates a definition. Pure; reports all findings, in the order of the nodes. */
@@ -42,9 +43,10 @@ function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer):
   const issue = ({ code, ...more }: DiagnosticFinding<TypeIssue>) =>
     void found.type_issues.push({ code, severity: severityOf(code), ...withSuggestion(more) })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
-  const order = yield* diagnoseGraph(dag, warn)
+  const { order, whole } = yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
-  const context = { dag, parameters, offer, used }
+  const uncertain = uncertainNodes(dag.nodes, order, whole)
+  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors }
   for (const [id, node] of Object.entries(dag.nodes)) {
     yield* diagnoseNode(id, node, {
       ...context,
@@ -72,7 +74,7 @@ const withSuggestion = <F extends { message: string; suggestion?: string }>(foun
 function* diagnoseGraph(
   dag: Dag,
   warn: (warning: DiagnosticFinding<Warning>) => void,
-): Generator<void, Survey['order']> {
+): Generator<void, Pick<Survey, 'order'> & { whole: Graph }> {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
   yield
   // If the graph has all edges, no edge is wrong.
@@ -81,8 +83,8 @@ function* diagnoseGraph(
   if (taken < dag.edges.length) diagnoseEdges(dag, warn)
   yield
   // Fills the cache of `referencesIn`, one node per step.
-  for (const { inputs } of Object.values(dag.nodes)) {
-    referencesIn(inputs)
+  for (const node of Object.values(dag.nodes)) {
+    referencesOfNode(node)
     yield
   }
   const references = nodeReferences(dag)
@@ -100,7 +102,7 @@ function* diagnoseGraph(
   const order = ranksOf(whole)
   const cycle = order ? undefined : shortestCycle(drawn)
   if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })
-  return order
+  return { order, whole }
 }
 
 function diagnoseEdges(dag: Dag, warn: (warning: DiagnosticFinding<Warning>) => void): void {

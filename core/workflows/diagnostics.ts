@@ -28,6 +28,10 @@ export const warningCodes = [
   'empty_graph',
   'coerced_media_reference',
   'unknown_field',
+  'invalid_condition',
+  'constant_condition',
+  'unused_default',
+  'unused_join',
 ] as const
 
 export interface Diagnostic<Code extends string = string> {
@@ -64,6 +68,9 @@ const harmless: ReadonlySet<string> = new Set<Warning['code']>([
   'unused_parameter',
   'coerced_media_reference',
   'unknown_field',
+  'constant_condition',
+  'unused_default',
+  'unused_join',
 ])
 
 export const severityOf = (code: string): Diagnostic['severity'] => (harmless.has(code) ? 'warning' : 'error')

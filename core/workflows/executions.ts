@@ -8,7 +8,7 @@ import type { Fleet } from '../models/fleet.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
-import { referencesIn } from './bind.ts'
+import { referencesOfNode } from './bind.ts'
 import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
@@ -63,7 +63,7 @@ export function openExecutions(dependencies: {
   const { store, jobs, admission, snapshots, works, flight, log, clock = { now: Date.now } } = dependencies
   /** By execution id and by organization id. */
   const followers = new Map<string, Set<Follower>>()
-  const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
+  const queueing = openNodeQueueing({ store, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
   const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 
@@ -108,8 +108,8 @@ export function openExecutions(dependencies: {
   ) {
     const { definition: given, requester, offer, workflow, timeout, inputParams, ...execution } = options
     requireRunnable(blockingOf(await diagnoseInTimeSlices(given.dag, given.parameters ?? undefined, offer)))
-    const references = Object.values(given.dag.nodes).flatMap(({ inputs }) =>
-      referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
+    const references = Object.values(given.dag.nodes).flatMap(node =>
+      referencesOfNode(node).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
     const nodes = planNodes(given.dag, more.reuse)
     const limits: JobLimits[] = []
@@ -177,7 +177,8 @@ export function openExecutions(dependencies: {
       const completed = new Map(
         nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
       )
-      const reuse = reusable(definition.dag, completed, from)
+      const skipped = new Set(nodes.flatMap(({ nodeId, status }) => (status === 'skipped' ? [nodeId] : [])))
+      const reuse = reusable(definition.dag, completed, skipped, from)
       return create(options, { parentExecutionId: id, reuse, kept: before.inputParams })
     },
 

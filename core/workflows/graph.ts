@@ -1,5 +1,5 @@
 import type { Dag } from '../dag/definition.ts'
-import { referencesIn } from './bind.ts'
+import { referencesOfNode } from './bind.ts'
 import type { Reference } from './references.ts'
 
 export interface Edge {
@@ -53,8 +53,8 @@ export function graphOf(nodes: readonly string[], edges: readonly Edge[]): Graph
 /** Every reference from one node to another, without those that cannot be parsed. */
 export function nodeReferences({ nodes }: Dag): NodeReference[] {
   const found: NodeReference[] = []
-  for (const [node, { inputs }] of Object.entries(nodes))
-    for (const { path, reference } of referencesIn(inputs))
+  for (const [node, definition] of Object.entries(nodes))
+    for (const { path, reference } of referencesOfNode(definition))
       if ('root' in reference && reference.root === 'nodes')
         found.push({ node, path, reference, target: String(reference.path[0]) })
   return found

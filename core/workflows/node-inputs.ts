@@ -1,4 +1,5 @@
 import { canonicalHash } from '../canonical.ts'
+import { ConditionFault, holds } from '../dag/condition.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
@@ -6,10 +7,11 @@ import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
 import { shownResult, taskNamed, taskRecord } from '../tasks/registry.ts'
 import type { RunResult } from '../tasks/run-job.ts'
-import { bind, type FoundReference, type LargeValue, referencesIn, Unresolved } from './bind.ts'
+import { type Bindings, bind, type FoundReference, type LargeValue, referencesIn, Unresolved } from './bind.ts'
 import type { DefinitionSnapshot, DefinitionSnapshots } from './definition-snapshots.ts'
+import { defaultsOf } from './optional-results.ts'
 import { absentParameters } from './parameters.ts'
-import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
+import { isOfResult, ReferenceFault, type ReferenceStep } from './references.ts'
 import type { ResultLookup } from './result-lookup.ts'
 
 /** A node and its bound inputs. */
@@ -18,44 +20,85 @@ export interface BoundNode {
   inputs: Record<string, unknown>
 }
 
+interface Sources {
+  snapshots: Pick<DefinitionSnapshots, 'results'>
+  cpu: Pick<ResultLookup, 'referred'>
+}
+
 /**
- * Binds the inputs of a node to the parameters and the results of the nodes before it. Files are named by id, because a
- * URL expires and begins with the host name of its reader. Throws Failure `unresolved_reference` for a reference to
- * something that does not exist, `invalid_value` for one with wrong syntax.
+ * Binds the inputs of a node to the parameters and the results of the nodes before it; undefined if its condition is false.
+ * Files are named by id, because a URL expires and begins with the host name of its reader. Throws Failure
+ * `unresolved_reference` for a reference to something that does not exist, `invalid_value` for one with wrong syntax and
+ * for a condition on a value that it cannot test.
  */
 export async function bindNodeInputs(
   snapshot: DefinitionSnapshot,
   nodeId: string,
-  { snapshots, cpu }: { snapshots: Pick<DefinitionSnapshots, 'results'>; cpu: Pick<ResultLookup, 'referred'> },
-): Promise<BoundNode> {
-  const { definition, inputParams, id, createdAt } = snapshot
-  const node = definition.dag.nodes[nodeId]!
-  const references = referencesIn(node.inputs)
-  const needed = references.flatMap(({ reference }) =>
-    'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
-  )
-  const ended = needed.length === 0 ? {} : await snapshots.results(snapshot, [...new Set(needed)])
-  const nodes = Object.fromEntries(
-    Object.entries(ended).map(([name, result]) => [name, valueOf(definition.dag.nodes[name]!, result)]),
-  )
-  const large = await largeValues(references, ended, definition.dag.nodes, cpu)
+  sources: Sources,
+): Promise<BoundNode | undefined> {
+  const node = snapshot.definition.dag.nodes[nodeId]!
+  const { when } = node
   try {
-    const execution = { id, created_at: Math.floor(createdAt / 1000) }
-    const absent = absentParameters(inputParams, definition.parameters)
-    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, large })
+    if (when) {
+      const bindings = await bindingsOf(snapshot, node, referencesIn(when, 'when'), sources)
+      const read = (value: unknown) => bind(value, bindings)
+      const find = (value: unknown) => {
+        try {
+          return read(value)
+        } catch (thrown) {
+          if (thrown instanceof Unresolved) return undefined
+          throw thrown
+        }
+      }
+      if (!holds(when, { read, find })) return undefined
+    }
+    const bindings = await bindingsOf(snapshot, node, referencesIn(node.inputs), sources)
+    const bound = bind(node.inputs, bindings)
     return { node, inputs: withMediaAddresses(bound, taskNamed(node.task)!.isMediaPath) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
     if (thrown instanceof ReferenceFault) throw new Failure('invalid_value', thrown.message)
+    if (thrown instanceof ConditionFault)
+      throw new Failure('invalid_value', `The condition of node '${nodeId}': ${thrown.message}`)
     throw thrown
   }
 }
 
+/** The values of the references of a node. */
+async function bindingsOf(
+  snapshot: DefinitionSnapshot,
+  node: WorkflowNode,
+  references: readonly FoundReference[],
+  { snapshots, cpu }: Sources,
+): Promise<Bindings> {
+  const { definition, inputParams, id, createdAt } = snapshot
+  const needed = references.flatMap(({ reference }) =>
+    'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
+  )
+  const ended = needed.length === 0 ? {} : await snapshots.results(snapshot, [...new Set(needed)])
+  const nodes: Record<string, unknown> = {}
+  const withoutResult = new Set<string>()
+  for (const [name, result] of Object.entries(ended)) {
+    const { task, on_error } = definition.dag.nodes[name]!
+    nodes[name] = valueOf(task, result)
+    if (result.status === 'skipped' || (result.status !== 'completed' && on_error === 'continue'))
+      withoutResult.add(name)
+  }
+  return {
+    input: inputParams,
+    nodes,
+    withoutResult,
+    defaults: defaultsOf(node),
+    execution: { id, created_at: Math.floor(createdAt / 1000) },
+    absent: absentParameters(inputParams, definition.parameters),
+    large: await largeValues(references, ended, definition.dag.nodes, cpu),
+  }
+}
+
 /** The value that references to a node read. */
-function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: NodeResult): object | null {
-  if (status !== 'completed') return on_error === 'continue' ? null : { status, error }
+function valueOf(task: string, { status, result, error }: NodeResult): object {
   // The parts of a large result are looked up in a thread.
-  if (typeof result === 'object' && result !== null) return { status, error: null }
+  if (status !== 'completed' || (typeof result === 'object' && result !== null)) return { status, error }
   const stored = result === null ? null : (JSON.parse(result) as unknown)
   const shown = shownResult(task, stored, ({ id }) => id)
   return { status, error: null, result: shown, outputs: shown }
@@ -84,7 +127,7 @@ async function largeValues(
         'root' in reference &&
         reference.root === 'nodes' &&
         String(reference.path[0]) === nodeId &&
-        intoResult(reference)
+        isOfResult(reference.path)
       )
         wholeBySource.set(reference.source, whole || wholeBySource.get(reference.source) === true)
     if (wholeBySource.size === 0) continue
@@ -100,8 +143,6 @@ async function largeValues(
   }
   return large
 }
-
-const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'
 
 /** Whether a node may reuse a stored result, and whether its own result may be reused. */
 export function cacheUse(

@@ -6,11 +6,11 @@ import type { NodeWorks } from './node-run.ts'
 import type { SingleFlight } from './single-flight.ts'
 
 /**
- * Queues released node jobs. A job whose work is cached reuses that result and is not queued; a job whose work is being
+ * Queues released node jobs. The node of a job whose condition is false is skipped. A job whose work is cached reuses that result and is not queued; a job whose work is being
  * done by another waits for it here, where it holds no engine slot.
  */
 export function openNodeQueueing(options: {
-  store: Pick<Store['jobs'], 'find'>
+  store: { jobs: Pick<Store['jobs'], 'find'>; executions: Pick<Store['executions'], 'skip'> }
   works: Pick<NodeWorks, 'prepare' | 'forget'>
   flight: SingleFlight
   /** Queues jobs for an engine slot. */
@@ -31,10 +31,14 @@ export function openNodeQueueing(options: {
     }
     try {
       for (;;) {
-        const job = await store.find(waiting.organizationId, id)
+        const job = await store.jobs.find(waiting.organizationId, id)
         if (job?.status !== 'pending') return stop()
         // Faults of its inputs are reported when it runs.
         const found = await works.prepare(job).catch(() => undefined)
+        if (found?.skipped) {
+          await store.executions.skip(waiting.organizationId, id, { at: Date.now() })
+          return stop()
+        }
         if (!found?.read || found.key === null) {
           stop()
           return queue([waiting])
@@ -62,7 +66,8 @@ export function openNodeQueueing(options: {
   /** Queues the job even if the cache cannot be read. */
   function queueUnlessCached(job: WaitingJob): void {
     checkCache(job).catch((thrown: unknown) => {
-      if (!Failure.from(thrown).retryable) log.error('A cached result could not be looked up', { job: job.id }, thrown)
+      if (!Failure.from(thrown).retryable)
+        log.error('The condition or the cached result of a node could not be looked up', { job: job.id }, thrown)
       queue([job])
     })
   }

@@ -8,6 +8,7 @@ import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
 import { requiredLabel } from '../schemas/region.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
+import type { ExecutionStore } from '../store/workflows.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
@@ -16,8 +17,12 @@ import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, oversize } from '
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
-/** The work of a node's job. */
-export interface NodeWork extends BoundNode {
+/** The work of a node's job; `skipped`: it has none, because the condition of the node is false. */
+export type NodeWork = NodeTask | { skipped: true; inputs: null; model: Model }
+
+/** What a node's job does. */
+interface NodeTask extends BoundNode {
+  skipped?: undefined
   model: Model
   /** Whether it may reuse a stored result, and the cache key of its own result; null: it is not cached. */
   read: boolean
@@ -47,6 +52,7 @@ export function openNodeWorks(options: {
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
     admission.readmit({ ...job, region: requiredLabel(execution.definition.region) })
     const node = await bindNodeInputs(execution, parent!.nodeId, { snapshots, cpu })
+    if (!node) return { skipped: true, inputs: null, model }
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const uncached = { ...node, model, read: false, key: null, origin }
@@ -92,10 +98,11 @@ export function openNodeRunner(dependencies: {
   admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
+  store: Pick<ExecutionStore, 'skip'>
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
-  const { run, admission, works, flight, snapshots, media } = dependencies
+  const { run, admission, works, flight, store, snapshots, media } = dependencies
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     if (!job.parent) {
       admission.readmit(job)
@@ -103,6 +110,7 @@ export function openNodeRunner(dependencies: {
     }
     const found = await works.of(job)
     works.forget(job.id)
+    if (found.skipped) return skip(job, signal)
     if (found.read && found.key !== null) await begin(job, found.key, signal)
     try {
       return await runWork(job, found, [lease, signal, report])
@@ -110,6 +118,15 @@ export function openNodeRunner(dependencies: {
       flight.end(job.id, 'running')
       throw thrown
     }
+  }
+
+  /** Skips the node, which ends the job. Never resolves; rejects with the signal's reason. */
+  async function skip({ id, organizationId, boot, claims }: JobRecord, signal: AbortSignal): Promise<never> {
+    signal.throwIfAborted()
+    const stopped = once(signal, 'abort')
+    await store.skip(organizationId, id, { at: Date.now(), claim: { boot, claims } })
+    await stopped
+    throw signal.reason
   }
 
   /**
@@ -131,7 +148,7 @@ export function openNodeRunner(dependencies: {
 
   async function runWork(
     job: JobRecord,
-    { node, inputs, model, key, origin }: NodeWork,
+    { node, inputs, model, key, origin }: NodeTask,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<RunResult> {
     const sender = { organizationId: job.organizationId, origin, jobId: job.id, signal }

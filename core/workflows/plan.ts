@@ -3,6 +3,7 @@ import { newId } from '../ids.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
+import { optionalNodes } from './optional-results.ts'
 
 /** The dependencies of the nodes: drawn edges and those that references imply. */
 export function dependencies(dag: Dag): Graph {
@@ -26,7 +27,8 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
   const { successors, predecessors, nodes } = dependencies(dag)
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   return nodes.map(nodeId => {
-    const { task, model_id, on_error, retries, timeout } = dag.nodes[nodeId]!
+    const { task, model_id, on_error, retries, timeout, join } = dag.nodes[nodeId]!
+    const optional = optionalNodes(dag.nodes[nodeId]!)
     return {
       nodeId,
       task: taskNamed(task)!.id,
@@ -34,7 +36,13 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,
-      direct: neverUsesCache(dag.nodes[nodeId]!),
+      ...(join === 'any' ? { join } : {}),
+      ...(optional.size > 0
+        ? {
+            optional: predecessors.get(nodeId)!.flatMap(before => (optional.has(before) ? [numbers.get(before)!] : [])),
+          }
+        : {}),
+      direct: dag.nodes[nodeId]!.when === undefined && neverUsesCache(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? defaultRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
@@ -56,18 +64,21 @@ function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
 }
 
 /**
- * The nodes of an ended execution whose results stay when it is retried. From `failed`: all completed nodes; from
- * `start`: none; from a node: all completed nodes that do not come after it.
+ * The nodes of an ended execution whose results stay when it is retried, of those that are completed. From `failed`: all
+ * that do not come after one that has ended badly; from `start`: none; from a node: all that do not come after it.
+ * `skipped` nodes are looked at again, and nothing has come after them but what runs without them.
  */
 export function reusable(
   dag: Dag,
   completed: ReadonlyMap<string, string>,
+  skipped: ReadonlySet<string>,
   from: 'failed' | 'start' | { node: string },
 ): Map<string, string> {
   if (from === 'start') return new Map()
   const { successors } = dependencies(dag)
   const rerun = new Set<string>()
-  const open = from === 'failed' ? Object.keys(dag.nodes).filter(node => !completed.has(node)) : [from.node]
+  const open =
+    from === 'failed' ? Object.keys(dag.nodes).filter(node => !completed.has(node) && !skipped.has(node)) : [from.node]
   for (let node = open.pop(); node !== undefined; node = open.pop())
     if (!rerun.has(node)) {
       rerun.add(node)

@@ -187,6 +187,9 @@ export const pathText = (path: readonly ReferenceStep[]): string =>
     )
     .join('')
 
+/** Whether a reference to a node, by its path, is to the node's result and not to how it has ended. */
+export const isOfResult = ([, member]: readonly ReferenceStep[]): boolean => member === 'result' || member === 'outputs'
+
 /** The text of a reference. */
 export const referenceText = (root: Reference['root'], path: readonly ReferenceStep[]): string =>
   `\${${root}${pathText(path)}}`

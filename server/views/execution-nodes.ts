@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nodeStatuses } from '../../core/dag/advance.ts'
+import { nodeStatuses } from '../../core/dag/execution-state.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import {
   anything,

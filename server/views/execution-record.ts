@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
+import { executionStatuses } from '../../core/dag/execution-state.ts'
 import { isId } from '../../core/ids.ts'
 import {
   anyObject,

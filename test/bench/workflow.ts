@@ -97,6 +97,7 @@ const run = openNodeRunner({
   admission,
   works,
   flight,
+  store: store.executions,
   snapshots,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"choices":[{"message":{"content":"done"}}]}' })),

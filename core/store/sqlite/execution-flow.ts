@@ -1,11 +1,5 @@
-import {
-  advance,
-  applyWrites,
-  type CountChange,
-  type ExecutionInput,
-  type ExecutionWrite,
-  nextModels,
-} from '../../dag/advance.ts'
+import { advance, type CountChange, type ExecutionInput, type ExecutionWrite, nextModels } from '../../dag/advance.ts'
+import { applyWrites } from '../../dag/execution-state.ts'
 import { noUsage } from '../../usage.ts'
 import { type JobError, rankAt, waitingOf } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'

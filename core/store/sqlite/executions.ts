@@ -1,8 +1,8 @@
-import type { ExecutionStatus } from '../../dag/advance.ts'
+import { type ExecutionStatus } from '../../dag/execution-state.ts'
 import { conflict, Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
-import { type RowKey, waitingOf } from '../store.ts'
+import { type JobClaim, type RowKey, waitingOf } from '../store.ts'
 import type { ExecutionRecord, NewExecution } from '../workflows.ts'
 import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -63,6 +63,7 @@ export function executionCommands(
     AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`
   const takeOver = connection.statement`UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ?
     AND node = ?`
+  const withoutJob = connection.statement`UPDATE execution_nodes SET job_id = NULL WHERE execution = ? AND node = ?`
   const completed = connection.scalar<number>`SELECT 1 FROM jobs WHERE organization_id = ? AND id = ?
     AND status = 'completed'`
 
@@ -76,6 +77,20 @@ export function executionCommands(
     }
     for (const drop of drops) drop.run(number)
     return jobs.length
+  }
+
+  /** The job of a node that can be removed: it waits, or runs under the claim. */
+  function removableJob(organizationId: string, jobId: string, claim: Pick<JobClaim, 'boot' | 'claims'> | undefined) {
+    const own = unfinished.get(organizationId, jobId)
+    if (!own) return undefined
+    const runs = own.status === 'processing'
+    const isRemovable = claim ? runs && own.boot === claim.boot && own.claims === claim.claims : !runs
+    return isRemovable ? { ...own, runs } : undefined
+  }
+
+  function removeJob(own: NonNullable<ReturnType<typeof removableJob>>, at: number): void {
+    forgetJob(own, at)
+    if (own.runs) effects.add('withdrawn', waitingOf({ ...own, class: 'workflow' }))
   }
 
   return {
@@ -167,15 +182,20 @@ export function executionCommands(
       },
 
       'executions.reuse'(organizationId, jobId, from) {
-        const own = unfinished.get(organizationId, jobId)
+        const own = removableJob(organizationId, jobId, from.claim)
         if (!own || completed.get(organizationId, from.jobId) === undefined) return false
-        const { claim } = from
-        const runs = own.status === 'processing'
-        if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
-        forgetJob(own, from.at)
-        if (runs) effects.add('withdrawn', waitingOf({ ...own, class: 'workflow' }))
+        removeJob(own, from.at)
         takeOver.run(from.jobId, own.execution, own.node)
-        flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
+        flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: own.runs, at: from.at })
+        return true
+      },
+
+      'executions.skip'(organizationId, jobId, { at, claim }) {
+        const own = removableJob(organizationId, jobId, claim)
+        if (!own) return false
+        removeJob(own, at)
+        withoutJob.run(own.execution, own.node)
+        flow.advance(own.execution, { type: 'condition_false', node: own.node, ran: own.runs, at })
         return true
       },
     } satisfies Statements),

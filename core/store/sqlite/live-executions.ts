@@ -4,7 +4,7 @@ import {
   type ExecutionStatus,
   type NodeStatus,
   restoredState,
-} from '../../dag/advance.ts'
+} from '../../dag/execution-state.ts'
 import type { NewExecutionNode } from '../workflows.ts'
 import { fromJson, selected } from './columns.ts'
 import type { Connection } from './database.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { executionStatuses } from '../../../core/dag/advance.ts'
 import { maxMembers } from '../../../core/dag/definition.ts'
+import { executionStatuses } from '../../../core/dag/execution-state.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import {

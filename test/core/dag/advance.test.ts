@@ -1,21 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { advance, type ExecutionInput, type ExecutionWrite, nextModels } from '../../../core/dag/advance.ts'
 import {
-  advance,
   applyWrites,
-  type ExecutionInput,
   type ExecutionPlan,
   type ExecutionState,
-  type ExecutionWrite,
   isOver,
   newState,
-  nextModels,
   restoredState,
-} from '../../../core/dag/advance.ts'
+} from '../../../core/dag/execution-state.ts'
 
-/** `a>b c>d`, with a question mark after nodes with on_error continue: `a?>b`. The model of a node is its letter. */
+/**
+ * `a>b c>d`, with a question mark after nodes with on_error continue: `a?>b`, an asterisk after those that join any: `a>b*`,
+ * and a colon before the edge whose end has defaults: `a:>b`. The model of a node is its letter.
+ */
 function planOf(text: string, onFailure: ExecutionPlan['onFailure'] = 'fail_fast') {
-  const pairs = text.split(' ').map(part => part.split('>'))
+  const drawn = text.split(' ').map(part => part.split('>'))
+  const pairs = drawn.map(([from, to]) => (to ? [from!.replace(':', ''), to] : [from!]))
   const names = [...new Set(pairs.flat())]
   const at = (name: string) => names.indexOf(name)
   const edges = pairs.flatMap(([from, to]) => (to ? [[at(from!), at(to)] as const] : []))
@@ -28,6 +29,8 @@ function planOf(text: string, onFailure: ExecutionPlan['onFailure'] = 'fail_fast
       successors: edges.filter(([from]) => from === node).map(([, to]) => to),
       predecessors: edges.filter(([, to]) => to === node).length,
       onError: name.endsWith('?') ? 'continue' : 'fail',
+      join: name.endsWith('*') ? 'any' : 'all',
+      optional: drawn.flatMap(([from, to]) => (to === name && from!.endsWith(':') ? [at(from!.replace(':', ''))] : [])),
     })),
   }
   return { plan, names }
@@ -46,17 +49,18 @@ function take(plan: ExecutionPlan, inputs: readonly Untimed[], state = newState(
 type Untimed<Input = ExecutionInput> = Input extends ExecutionInput ? Omit<Input, 'at'> : never
 
 /**
- * The inputs of `a~ a a b! c^ d= @`: starts, completes, cancelled, fails, is requeued, reuses a result; `@` cancels
- * all, `@@` times out.
+ * The inputs of `a~ a a b! c^ d= e- @`: starts, completes, cancelled, fails, is requeued, reuses a result, its condition is
+ * false; `@` cancels all, `@@` times out.
  */
 function inputOf(step: string, names: readonly string[]): Untimed {
   if (step === '@') return { type: 'cancelled' }
   if (step === '@@') return { type: 'timed_out' }
-  const node = names.indexOf(step.replace(/[~!^=]$/, ''))
+  const node = names.indexOf(step.replace(/[~!^=-]$/, ''))
   expect(node, step).toBeGreaterThanOrEqual(0)
   if (step.endsWith('~')) return { type: 'job_started', node }
   if (step.endsWith('^')) return { type: 'job_requeued', node }
   if (step.endsWith('=')) return { type: 'result_reused', node, ran: false }
+  if (step.endsWith('-')) return { type: 'condition_false', node, ran: false }
   return { type: 'job_ended', node, status: step.endsWith('!') ? 'failed' : 'completed', ran: true }
 }
 
@@ -71,7 +75,7 @@ function play(graph: string, steps: string, onFailure?: ExecutionPlan['onFailure
     .map(writes =>
       writes
         .flatMap(one => {
-          if (one.write === 'create_job') return `+${names[one.node]!.replace('?', '')}`
+          if (one.write === 'create_job') return `+${names[one.node]!.replace(/[?*]/, '')}`
           if (one.write === 'node' && one.status === 'skipped') return `-${names[one.node]}`
           return one.write === 'end' ? one.status : []
         })
@@ -101,6 +105,23 @@ test.for([
   ['a job that waits again runs again', 'a', 'a~ a^ a~ a', '+a, , , , completed'],
   ['a result that is taken over is an end like any other', 'a>b', 'a= b', '+a, +b, completed'],
   ['what was stopped goes on no more', 'a>b', 'a~ @ a @ @@', '+a, , cancelled, , , '],
+  [
+    'a false condition skips what comes after it, and nothing has failed',
+    'a>b b>c c>d',
+    'a b-',
+    '+a, +b, -b -c -d completed',
+  ],
+  ['a false condition of the first node is an end too', 'a', 'a-', '+a, -a completed'],
+  ['the other branch runs, and a join of all does not', 'a>c b>c d', 'a- b d', '+a +b +d, -a, -c, completed'],
+  ['a join of any runs after the last of its branches', 'a>c* b>c*', 'a- b c*', '+a +b, -a, +c, completed'],
+  ['also where the skipped one is the last', 'a>c* b>c*', 'a b- c*', '+a +b, , -b +c, completed'],
+  ['a join of any does not run after nothing', 'a>c* b>c* c*>d', 'a- b-', '+a +b, -a, -b -c* -d completed'],
+  ['a node with defaults runs without what was skipped', 'a:>b', 'a- b', '+a, -a +b, completed'],
+  ['but not without another', 'a:>c b>c', 'a- b-', '+a +b, -a, -b -c completed'],
+  ['defaults hold for a node that was skipped because of another', 'a>b b:>c', 'a- c', '+a, -a -b +c, completed'],
+  ['a diamond of two skips reaches its end once', 'a>b a>c b>d c>d', 'a-', '+a, -a -b -c -d completed'],
+  ['a failure skips a join of any too', 'a>c* b>c*', 'a! b', '+a +b, -c*, failed', 'continue'],
+  ['an end after a skip ends the execution', 'a>b c', 'a- c', '+a +c, -a -b, completed'],
 ] as const)('%s', ([, graph, steps, followed, onFailure]) => {
   expect(play(graph, steps, onFailure)).toBe(followed)
 })
@@ -260,9 +281,11 @@ describe('of any graph, with ends in any order', () => {
       size: fc.integer({ min: 1, max: 12 }),
       edges: fc.array(fc.tuple(fc.nat(11), fc.nat(11)), { maxLength: 30, size: 'max' }),
       borne: fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }),
+      joins: fc.array(fc.constantFrom('all' as const, 'any' as const), { minLength: 12, maxLength: 12 }),
+      defaults: fc.array(fc.boolean(), { minLength: 144, maxLength: 144 }),
       onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
     })
-    .map(({ size, edges, borne, onFailure }): ExecutionPlan => {
+    .map(({ size, edges, borne, joins, defaults, onFailure }): ExecutionPlan => {
       const own = [...new Set(edges.filter(([a, b]) => a < b && b < size).map(pair => pair.join('>')))].map(text =>
         text.split('>').map(Number),
       )
@@ -275,9 +298,56 @@ describe('of any graph, with ends in any order', () => {
           successors: own.filter(([from]) => from === node).map(([, to]) => to!),
           predecessors: own.filter(([, to]) => to === node).length,
           onError: borne[node] ? 'continue' : 'fail',
+          join: joins[node]!,
+          optional: own.flatMap(([from, to]) => (to === node && defaults[from! * 12 + node] ? [from!] : [])),
         })),
       }
     })
+
+  /** What each node ends as, given the fate of those that run: the rules, said as simply as possible. */
+  function interpreted({ nodes }: ExecutionPlan, fates: readonly Fate[]): string[] {
+    const ends: string[] = []
+    for (const [node, { join, optional }] of nodes.entries()) {
+      const before = nodes.flatMap(({ successors }, from) => (successors.includes(node) ? [from] : []))
+      const came = before.filter(from => ends[from] !== 'skipped')
+      const left = before.filter(from => ends[from] === 'skipped')
+      const runs =
+        left.length === 0 || (join === 'any' && came.length > 0) || left.every(from => optional!.includes(from))
+      ends.push(runs ? fates[node]! : 'skipped')
+    }
+    return ends
+  }
+  type Fate = 'completed' | 'failed' | 'skipped'
+
+  test('with conditions each node ends as the rules say, in whatever order they end', () => {
+    const drawnFates = fc.array(fc.constantFrom<Fate>('completed', 'failed', 'skipped'), {
+      minLength: 12,
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(graphs, drawnFates, fc.infiniteStream(fc.nat()), (drawn, fates, picks) => {
+        const plan = { ...drawn, nodes: drawn.nodes.map(node => ({ ...node, onError: 'continue' as const })) }
+        const state = newState(plan)
+        let at = 0
+        const step = (input: Untimed) => {
+          const writes = advance(plan, state, { ...input, at: ++at })
+          applyWrites(plan, state, writes, at)
+        }
+        step({ type: 'created' })
+        for (;;) {
+          const live = [...state.nodes.keys()].filter(node => state.nodes[node] === 'ready')
+          if (live.length === 0) break
+          const node = live[picks.next().value! % live.length]!
+          const status = fates[node]!
+          if (status === 'skipped') step({ type: 'condition_false', node, ran: false })
+          else step({ type: 'job_ended', node, status, ran: false })
+        }
+        expect(state.nodes).toEqual(interpreted(plan, fates))
+        expect(state).toMatchObject({ open: 0, status: 'completed' })
+      }),
+      { numRuns: 1_000 },
+    )
+  })
 
   test('no node runs before its parents, each ends once, the end is reported once, and the stored rows restore the state', () => {
     fc.assert(
@@ -288,6 +358,7 @@ describe('of any graph, with ends in any order', () => {
         const ends: string[] = []
         const counted = { running: 0, completed: 0, failed: 0, skipped: 0 }
         let now = 0
+        let conditions = 0
         const step = (input: Untimed) => {
           const at = ++now
           const writes = advance(plan, state, { ...input, at })
@@ -300,10 +371,13 @@ describe('of any graph, with ends in any order', () => {
             if (one.write !== 'create_job') continue
             expect(released.has(one.node)).toBe(false)
             released.add(one.node)
+            const { join, optional } = plan.nodes[one.node]!
             for (const [before, { successors, onError }] of plan.nodes.entries())
               if (successors.includes(one.node))
                 expect(
-                  state.nodes[before] === 'completed' || (state.nodes[before] === 'failed' && onError === 'continue'),
+                  state.nodes[before] === 'completed' ||
+                    (state.nodes[before] === 'failed' && onError === 'continue') ||
+                    (state.nodes[before] === 'skipped' && (join === 'any' || optional!.includes(before))),
                 ).toBe(true)
           }
           expect(counted).toEqual(countedIn(state))
@@ -319,7 +393,10 @@ describe('of any graph, with ends in any order', () => {
           const node = live[picks.next().value! % live.length]!
           // Some begin and end later, others end at once.
           if (state.nodes[node] === 'ready' && fates.next().value) step({ type: 'job_started', node })
-          else {
+          else if (picks.next().value! % 4 === 0) {
+            conditions++
+            step({ type: 'condition_false', node, ran: state.nodes[node] === 'running' })
+          } else {
             const status = fates.next().value ? 'completed' : 'failed'
             const slotOf = fates.next().value ? 'm' : undefined
             step({ type: 'job_ended', node, status, ran: state.nodes[node] === 'running', slotOf })
@@ -330,7 +407,7 @@ describe('of any graph, with ends in any order', () => {
         const bad = state.nodes.some((status, node) => status === 'failed' && plan.nodes[node]!.onError === 'fail')
         expect(ends).toEqual([bad ? 'failed' : 'completed'])
         expect(state.status).toBe(ends[0])
-        if (!bad) expect(state.nodes.includes('skipped')).toBe(false)
+        if (!bad && conditions === 0) expect(state.nodes.includes('skipped')).toBe(false)
       }),
       { numRuns: 500 },
     )

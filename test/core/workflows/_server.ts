@@ -39,6 +39,7 @@ export async function openServer(
     admission,
     works,
     flight,
+    store: store.executions,
     snapshots,
     media: { take: none },
     run: runner(async job => {
@@ -56,6 +57,7 @@ export async function openServer(
     models,
     ended: (id: string) =>
       expect.poll(async () => (await store.executions.summary(organizationId, id))!.status).toBe('completed'),
+    summary: async (id: string) => (await store.executions.summary(organizationId, id))!,
     nodes: async (id: string) =>
       Object.fromEntries((await store.executions.nodes(organizationId, id)).map(node => [node.nodeId, node])),
     async [Symbol.asyncDispose]() {

@@ -95,6 +95,17 @@ test('a valid graph has no diagnostics', () => {
   expect(story).toEqual({ type_issues: [], warnings: [] })
 })
 
+test('a condition with a join and a default is valid', () => {
+  const happens = { when: { value: '${input.topic}', equals: 'cats' } }
+  const dag = {
+    a: write('x', happens),
+    b: write('y', { when: { not: happens.when } }),
+    joined: write('${nodes.a.result.choices[0].message.content}', { join: 'any' }),
+    named: write('n: ${nodes.b.result.count}', { defaults: { '${nodes.b.result["count"]}': 0 } }),
+  }
+  expect(found(dag, ['a>joined', 'b>joined'], { topic: { type: 'string' } })).toEqual({ type_issues: [], warnings: [] })
+})
+
 describe('codes', () => {
   test.for<[code: string, about: string, nodes: Nodes, edges?: string[], parameters?: Record<string, object>]>([
     ['empty_graph', 'no nodes', {}],
@@ -122,6 +133,43 @@ describe('codes', () => {
     ],
     ['invalid_reference_syntax', 'is missing', { a: write('${input.x') }],
     ['undeclared_input', "'topic'", { a: write('${input.topic}') }, [], {}],
+    ['invalid_condition', 'it tests nothing', { a: write('x', { when: {} }) }],
+    ['invalid_condition', 'is not a number', { a: write('x', { when: { value: 'x', less_than: 1 } }) }],
+    ['constant_condition', 'never true', { a: write('x', { when: { value: 1, equals: 2 } }) }],
+    ['constant_condition', 'always true', { a: write('x', { when: { value: 1, equals: 1 } }) }],
+    [
+      'constant_condition',
+      'the value is of type integer and is compared with one of type string',
+      { a: write('x'), b: write('y', { when: { value: '${nodes.a.result.count}', equals: '3' } }) },
+    ],
+    [
+      'constant_condition',
+      'cannot be equal to both 1 and 2',
+      {
+        a: write('x'),
+        b: write('y', { when: { all: [1, 2].map(equals => ({ value: '${nodes.a.result.count}', equals })) } }),
+      },
+    ],
+    [
+      'unknown_reference',
+      "no node 'ghost'",
+      { a: write('x', { when: { value: '${nodes.ghost.result}', exists: true } }) },
+    ],
+    ['undeclared_input', "'topic'", { a: write('x', { when: { value: '${input.topic}', equals: 'x' } }) }, [], {}],
+    [
+      'unused_default',
+      'always has a result',
+      { a: write('x'), b: write('n: ${nodes.a.result.count}', { defaults: { 'nodes.a.result.count': 0 } }) },
+    ],
+    [
+      'unused_default',
+      'no such reference',
+      { a: write('x', { on_error: 'continue' }), b: write('y', { defaults: { 'nodes.a.result.count': 0 } }) },
+    ],
+    ['unused_default', "no node 'ghost'", { a: write('x', { defaults: { 'nodes.ghost.result.count': 0 } }) }],
+    ['unused_default', 'are for results of nodes', { a: write('x', { defaults: { 'input.topic': 0 } }) }],
+    ['invalid_reference_syntax', 'cannot stand', { a: write('x', { defaults: { 'nodes..a': 0 } }) }],
+    ['unused_join', 'no effect', { a: write('x'), b: write('y', { join: 'any' }) }, ['a>b']],
     ['unused_parameter', "'topic'", { a: write('x') }, [], { topic: { type: 'string' } }],
     ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
     [

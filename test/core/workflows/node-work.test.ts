@@ -37,7 +37,9 @@ async function workOf(task: string, inputs: object, more: object = {}) {
     content,
   })
   const job = { parent: { executionId: 'e', nodeId: 'a' }, organizationId: 'org', modelId: 'm', task } as unknown
-  const { read, key } = await works.of(job as JobRecord)
+  const work = await works.of(job as JobRecord)
+  if (work.skipped) throw new Error('Its condition is false')
+  const { read, key } = work
   return { read, key }
 }
 

@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  advance,
-  applyWrites,
-  type ExecutionInput,
-  type ExecutionState,
-  isOver,
-  newState,
-} from '../../../core/dag/advance.ts'
+import { advance, type ExecutionInput } from '../../../core/dag/advance.ts'
+import { applyWrites, type ExecutionState, isOver, newState } from '../../../core/dag/execution-state.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { newExecution } from './drawn.ts'

@@ -1,7 +1,7 @@
 import { type Document, isCollection, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
 import { type Reference, referenceText } from '../../../../../../core/workflows/references.ts'
 import { editorText } from '../../../text/editor.ts'
-import { isReference, outputText, referencesOfText, replaceReferences } from './references.ts'
+import { isReference, outputText, referencesOfText, replaceInDefault, replaceReferences } from './references.ts'
 import type { Path } from './workflow-document.ts'
 
 /** A change of a document. Comments stay, because only the nodes in question are touched. */
@@ -185,13 +185,16 @@ function renameKey(document: Document, path: Path, name: string, next: string): 
 
 const keyText = ({ key }: Pair): string => String(isScalar(key) ? key.value : key)
 
-/** Calls `visit` for each text in the inputs of each node, with the scalar's place. */
-function visitInputs(document: Document, visit: (text: string, at: Path) => void): void {
+const idsOf = (document: Document): string[] => {
   const nodes = document.getIn(nodesPath)
-  if (!isMap(nodes)) return
-  for (const pair of nodes.items) {
-    const id = keyText(pair)
-    walk(document.getIn([...nodePath(id), 'inputs'], true), [...nodePath(id), 'inputs'], visit)
+  return isMap(nodes) ? nodes.items.map(keyText) : []
+}
+
+/** Calls `visit` for each text in a member of each node, with the scalar's place. */
+function visitMember(document: Document, member: 'inputs' | 'when', visit: (text: string, at: Path) => void): void {
+  for (const id of idsOf(document)) {
+    const at = [...nodePath(id), member]
+    walk(document.getIn(at, true), at, visit)
   }
 }
 
@@ -203,18 +206,25 @@ function walk(node: unknown, at: Path, visit: (text: string, at: Path) => void):
 }
 
 function renameInReferences(document: Document, of: Reference['root'], name: string, next: string): void {
-  visitInputs(document, (text, at) => {
-    const renamed = replaceReferences(text, ({ root, path: [first, ...rest] }) =>
-      root === of && String(first) === name ? { root, path: [next, ...rest] } : undefined,
-    )
-    if (renamed !== text) setValue(at, renamed)(document)
-  })
+  const rename = ({ root, path: [first, ...rest] }: Reference) =>
+    root === of && String(first) === name ? { root, path: [next, ...rest] } : undefined
+  for (const member of ['inputs', 'when'] as const)
+    visitMember(document, member, (text, at) => {
+      const renamed = replaceReferences(text, rename)
+      if (renamed !== text) setValue(at, renamed)(document)
+    })
+  for (const id of idsOf(document)) {
+    const at = [...nodePath(id), 'defaults']
+    const defaults = document.getIn(at)
+    const names = isMap(defaults) ? defaults.items.map(keyText) : []
+    for (const key of names) renameKey(document, at, key, replaceInDefault(key, rename))
+  }
 }
 
 /** Removes the inputs that are nothing but a matching reference. Others stay, and the server says what they lack. */
 function removeInputs(document: Document, matches: (reference: Reference) => boolean): void {
   const gone: Path[] = []
-  visitInputs(document, (text, at) => {
+  visitMember(document, 'inputs', (text, at) => {
     if (!isReference(text)) return
     if (referencesOfText(text).some(matches)) gone.push(at)
   })

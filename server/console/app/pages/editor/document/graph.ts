@@ -13,7 +13,7 @@ import {
   together,
 } from './edits.ts'
 import { inputHandle, inputOfHandle, orderHandles, outputHandle, outputOfHandle, type Ports, portsOf } from './ports.ts'
-import { outputReference, type ValueLink, valueLinksOf } from './references.ts'
+import { conditionEdgesOf, outputReference, type ValueLink, valueLinksOf } from './references.ts'
 import { firstInputs, type TaskFacts } from './schema.ts'
 import { freeId } from './source.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
@@ -67,7 +67,7 @@ export function graphOf(
         toPort: inputHandle(link.input),
         link,
       })),
-    ...workflow.edges
+    ...[...workflow.edges, ...conditionEdgesOf(workflow)]
       .filter(({ from, to }) => ids.has(from) && ids.has(to))
       // An order that a reference gives anyway is no line of its own.
       .filter(({ from, to }) => !links.some(link => link.from === from && link.to === to))

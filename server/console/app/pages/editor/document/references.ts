@@ -30,6 +30,12 @@ export const outputText = (path: Path): string => pathText(path).replace(/^\./, 
 export const outputReference = (id: string, output: string): string =>
   `\${nodes${pathText([id])}.result${output === '' || output.startsWith('[') ? '' : '.'}${output}}`
 
+/** Replaces the reference that a name in `defaults` stands for, which may be written with or without its braces. */
+export function replaceInDefault(name: string, replace: Parameters<typeof replaceReferences>[1]): string {
+  if (name.includes('${')) return replaceReferences(name, replace)
+  return replaceReferences(`\${${name}}`, replace).slice(2, -1)
+}
+
 /** Replaces references in a text. `replace` returns the new path, null for one to be removed, undefined for no change. */
 export function replaceReferences(
   text: string,
@@ -83,6 +89,17 @@ export function valueLinksOf({ nodes }: Pick<Workflow, 'nodes'>): ValueLink[] {
   return links
 }
 
+/** The order that the conditions of nodes imply: each comes after the nodes that its condition asks about. */
+export function conditionEdgesOf({ nodes }: Pick<Workflow, 'nodes'>): { from: string; to: string }[] {
+  const edges: { from: string; to: string }[] = []
+  for (const { id, when } of nodes)
+    visitTexts(when, text => {
+      for (const { root, path } of referencesOfText(text))
+        if (root === 'nodes') edges.push({ from: String(path[0]), to: id })
+    })
+  return edges
+}
+
 type Graph = Pick<Workflow, 'nodes' | 'edges'>
 type Step = { from: string | undefined; to: string }
 /** The edges and references of a workflow by the node that they lead to, and by the node that they come from. */
@@ -92,7 +109,8 @@ const known = new WeakMap<Graph, Record<'to' | 'from', Map<string | undefined, S
 function stepsOf(workflow: Graph) {
   let found = known.get(workflow)
   if (found) return found
-  const steps: Step[] = [...workflow.edges, ...valueLinksOf(workflow)].filter(({ from }) => from !== undefined)
+  const all = [...workflow.edges, ...conditionEdgesOf(workflow), ...valueLinksOf(workflow)]
+  const steps: Step[] = all.filter(({ from }) => from !== undefined)
   found = { to: Map.groupBy(steps, ({ to }) => to), from: Map.groupBy(steps, ({ from }) => from) }
   known.set(workflow, found)
   return found

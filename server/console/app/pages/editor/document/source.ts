@@ -1,8 +1,9 @@
 import { stringify } from 'yaml'
+import type { Reference } from '../../../../../../core/workflows/references.ts'
 import { type Schema } from '../../../api/schema.ts'
 import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
-import { replaceReferences } from './references.ts'
-import type { Workflow } from './workflow-document.ts'
+import { replaceInDefault, replaceReferences } from './references.ts'
+import { isRecord, type Workflow } from './workflow-document.ts'
 
 /** A workflow as the API returns it. */
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
@@ -55,16 +56,19 @@ export function insertWorkflow(into: Workflow, other: Workflow, nodes: Record<st
     other.parameters.map(({ name }) => name),
     new Set(into.parameters.map(({ name }) => name)),
   )
-  const renamed = (text: string) =>
-    replaceReferences(text, ({ root, path: [first, ...rest] }) => {
-      const next = (root === 'nodes' ? ids : root === 'input' ? names : new Map<string, string>()).get(String(first))
-      return next === undefined ? undefined : { root, path: [next, ...rest] }
-    })
+  const rename = ({ root, path: [first, ...rest] }: Reference) => {
+    const next = (root === 'nodes' ? ids : root === 'input' ? names : new Map<string, string>()).get(String(first))
+    return next === undefined ? undefined : { root, path: [next, ...rest] }
+  }
+  const renamed = (text: string) => replaceReferences(text, rename)
   return together(
     ...other.parameters.map(({ name, parameter }) => setValue(['parameters', names.get(name)!], { ...parameter })),
     ...other.nodes.map(({ id }) => {
-      const { position: _, ...node } = mapTexts(nodes[id], renamed) as Record<string, unknown>
-      return addNode(ids.get(id)!, tidyNode(node))
+      const { position: _, defaults, ...node } = mapTexts(nodes[id], renamed) as Record<string, unknown>
+      const renamedDefaults = isRecord(defaults)
+        ? Object.fromEntries(Object.entries(defaults).map(([name, value]) => [replaceInDefault(name, rename), value]))
+        : undefined
+      return addNode(ids.get(id)!, tidyNode({ ...node, defaults: renamedDefaults }))
     }),
     ...other.edges.map(({ from, to }) => addEdge(ids.get(from) ?? from, ids.get(to) ?? to)),
   )

@@ -26,6 +26,9 @@ export interface WorkflowNode {
   retries?: { max?: number; backoff_ms?: number }
   on_error: string
   cache?: string
+  when?: unknown
+  join?: string
+  defaults?: Record<string, unknown>
   position?: { x: number; y: number }
 }
 
@@ -135,6 +138,9 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     retries: isRecord(node.retries) ? node.retries : undefined,
     on_error: textAt(node.on_error) || 'fail',
     cache: textAt(node.cache) || undefined,
+    when: node.when,
+    join: textAt(node.join) || undefined,
+    defaults: isRecord(node.defaults) ? node.defaults : undefined,
     position: typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined,
   }
 }

@@ -4,8 +4,9 @@ import { editorText } from '../../../text/editor.ts'
 import { nodePath } from '../document/edits.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
 import { DraftField, numberIn, useMembers } from './properties.tsx'
+import { YamlField } from './value-field.tsx'
 
-/** How a node is run: kept outputs, retries, time limit, failure, cache. */
+/** How a node is run: kept outputs, condition, retries, time limit, failure, cache. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
   const { set, number, lines, choice } = useMembers(nodePath(node.id))
   const [open, setOpen] = useState(false)
@@ -16,6 +17,19 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
       {open && (
         <>
           {lines('outputs', 'outputs', node.outputs, path => path, true)}
+          <YamlField
+            label={editorText.when}
+            hint={editorText.whenHint}
+            value={node.when}
+            set={when => set('when', when)}
+          />
+          {choice('join', 'join', node.join ?? '', { '': undefined })}
+          <YamlField
+            label={editorText.defaults}
+            hint={editorText.defaultsHint}
+            value={node.defaults}
+            set={defaults => set('defaults', defaults)}
+          />
           <DraftField
             label={editorText.retries}
             hint={editorText.retriesHint}

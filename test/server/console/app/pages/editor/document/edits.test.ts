@@ -15,10 +15,12 @@ import {
   setParameterType,
   setValue,
 } from '../../../../../../../server/console/app/pages/editor/document/edits.ts'
+import { upstreamOf } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
 import { insertWorkflow, sourceOf } from '../../../../../../../server/console/app/pages/editor/document/source.ts'
 import {
   documentText,
   parseWorkflow,
+  readDocument,
 } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 
 const source = `# A story and its picture
@@ -57,6 +59,26 @@ function changes(edit: Edit, text = source): string[] {
     ...after.filter(line => !before.includes(line)).map(line => `+${line.trim()}`),
   ]
 }
+
+test('a renamed node is renamed in conditions and defaults too', () => {
+  const nodes = {
+    ask: { task: 'std/chat-completion', inputs: {} },
+    cats: { task: 't', inputs: {}, when: { all: [{ value: '${nodes.ask.result.label}', equals: 'cat' }] } },
+    all: { task: 't', inputs: {}, defaults: { 'nodes.ask.result.label': 1, '${nodes.ask.result.text}': 2 } },
+  }
+  const { document } = parseWorkflow(JSON.stringify({ name: 'x', dag: { nodes } }))
+  renameNode('ask', 'the judge')(document)
+  const { value, workflow } = readDocument(document, '')
+  expect(value).toMatchObject({
+    dag: {
+      nodes: {
+        cats: { when: { all: [{ value: '${nodes["the judge"].result.label}', equals: 'cat' }] } },
+        all: { defaults: { 'nodes["the judge"].result.label': 1, '${nodes["the judge"].result.text}': 2 } },
+      },
+    },
+  })
+  expect(upstreamOf(workflow, 'cats')).toEqual(new Set(['the judge']))
+})
 
 test('a document without an edit keeps every character', () => {
   expect(edited(() => {})).toBe(source)
