@@ -102,6 +102,7 @@ export function openLineAdmission(
         }
         const metadata = JSON.stringify({ batch_id: batch.id, custom_id: line.customId })
         const ofLine = { batch: { id: batch.id, line: line.line }, retentionMs: retentionMs(batch), metadata }
+        const { traceparent } = batch
         const { slug } = endpoint
         fed.jobs.push({
           ...lineDefaults,
@@ -110,6 +111,7 @@ export function openLineAdmission(
           slug,
           inputs,
           ...ofLine,
+          traceparent,
           notBefore: now,
           createdAt: now,
         })

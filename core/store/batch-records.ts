@@ -51,6 +51,8 @@ export interface NewBatch {
   region: string | null
   /** What this server's own URLs begin with for the caller. */
   origin: string
+  /** The trace that it belongs to (W3C Trace Context), for the jobs of its lines; null or absent without one. */
+  traceparent?: string | null
   /** The ids that its output files will have. */
   outputFileId: string
   errorFileId: string

@@ -82,7 +82,7 @@ export interface DueDelivery
   attempts: number
   body: string
   secret: SecretState
-  /** The trace of the job that it is about, for its header; null without one. */
+  /** The trace of the job, execution or batch that it is about, for its header; null without one. */
   traceparent: string | null
 }
 

@@ -95,6 +95,8 @@ export interface NewExecution {
   origin: string
   /** Where its events are sent besides the endpoints of the organization. */
   webhook?: RequestWebhook | null
+  /** The trace that it belongs to (W3C Trace Context), for the jobs of its nodes; null or absent without one. */
+  traceparent?: string | null
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: IdempotencyKey | null
@@ -126,8 +128,10 @@ export interface NewExecutionNode {
   reuses: string | null
 }
 
-export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency' | 'limits' | 'webhook'> {
+export interface ExecutionRecord
+  extends Omit<NewExecution, 'nodes' | 'idempotency' | 'limits' | 'webhook' | 'traceparent'> {
   webhook: RequestWebhook | null
+  traceparent: string | null
   status: ExecutionStatus
   error: ExecutionError | null
   /** Of a completed execution: its nodes that have failed and whose failure was tolerated. */

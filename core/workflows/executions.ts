@@ -38,6 +38,8 @@ export interface ExecutionOptions {
   origin: string
   /** Where its events are sent besides the endpoints of the organization. */
   webhook?: RequestWebhook | null
+  /** The trace that it belongs to (W3C Trace Context); null or absent without one. */
+  traceparent?: string | null
   /** The token for which its nodes run. */
   requester: Requester
   /** The tasks and models that the caller may use. */

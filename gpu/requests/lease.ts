@@ -160,7 +160,7 @@ export class EngineLease implements Lease {
   }
 
   connect(path: string, listener: SocketListener): EngineSocket {
-    const socket = openEngineSocket(this.#connections, path, listener)
+    const socket = openEngineSocket(this.#connections, path, this.#ownHeaders(), listener)
     if (this.#released) socket.close()
     else this.#sockets.add(socket)
     return socket

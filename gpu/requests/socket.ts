@@ -9,9 +9,14 @@ const openWithinMs = 5_000
 
 /**
  * Opens a WebSocket to an engine. On one that is open, no message for `no_progress` is a failure, as it is for requests.
- * It occupies no connection of the slots.
+ * It occupies no connection of the slots. `ownHeaders`: names and values in turn, sent besides those of all requests.
  */
-export function openEngineSocket(connections: EngineConnections, path: string, listener: SocketListener): EngineSocket {
+export function openEngineSocket(
+  connections: EngineConnections,
+  path: string,
+  ownHeaders: readonly string[],
+  listener: SocketListener,
+): EngineSocket {
   const { modelId, endpoint, headers, noProgressMs } = connections.options
   let socket: WebSocket | undefined
   let over = false
@@ -57,7 +62,9 @@ export function openEngineSocket(connections: EngineConnections, path: string, l
     const origin = endpoint.origin.replace(/^http/, 'ws')
     socket = new Client(endpoint.socketPath ? `ws+unix://${endpoint.socketPath}:${path}` : `${origin}${path}`, {
       headers: Object.fromEntries(
-        headers.flatMap((name, at) => (at % 2 === 0 && name !== 'content-type' ? [[name, headers[at + 1]!]] : [])),
+        [...headers, ...ownHeaders].flatMap((name, at, all) =>
+          at % 2 === 0 && name !== 'content-type' ? [[name, all[at + 1]!]] : [],
+        ),
       ),
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,

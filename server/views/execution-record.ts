@@ -82,6 +82,9 @@ const ExecutionFacts = z.object({
   token_id: string('Id of the token that started it.'),
   parent_execution_id: nullableString('Id of the execution that this one retries; null for a first one.'),
   webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
+  traceparent: nullableString(
+    'The trace of the request that started it, as its `traceparent` header said; null without a valid one. The jobs of its nodes have the same.',
+  ),
 })
 
 export const ExecutionSummary = ExecutionFacts.meta({

@@ -37,6 +37,7 @@ export const executionOptionsOf = (
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(exchange, undefined),
     origin: exchange.origin,
+    traceparent: exchange.traceparent ?? null,
     webhook: webhookInBody(terms, exchange, executionWebhookTypes, owners) ?? null,
     offer: offerFor(exchange, owners),
   }

@@ -201,7 +201,7 @@ export function batchCommands(connection: Connection, context: WriteContext) {
 }
 
 const newFields = `organizationId, id, tokenId, endpoint, inputFileId, completionWindow, outputLifetimeMs, metadata, region,
-  origin, outputFileId, errorFileId, createdAt, expiresAt`
+  origin, traceparent, outputFileId, errorFileId, createdAt, expiresAt`
 const select = `SELECT ${selected(
   `${newFields}, status, ending, modelId, faults, inProgressAt, finalizingAt, cancellingAt, finishedAt, total, completed,
   failed, fed, nextLine, nextOffset, restError`,

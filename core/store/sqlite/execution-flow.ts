@@ -28,11 +28,11 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
     SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ?`
   const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
       model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node,
-      requested_model, crashes, not_before)`
+      requested_model, traceparent, crashes, not_before)`
   const insertWaiting = connection.statement`${newJob}
-    VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
+    VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
   const insertBegun = connection.query<JobRow>`${newJob}
-    VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`
+    VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`
   const unfinishedJob = connection.query<EndingRow & { rank: number }>`SELECT ${endingColumns}, rank FROM jobs
     WHERE organization_id = ? AND id = ? AND finished_at IS NULL`
   const jobError = connection.scalar<string | null>`SELECT error FROM jobs WHERE execution = ? AND node = ?`
@@ -41,13 +41,13 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
   const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
 
   function createJob(execution: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
-    const { number, organizationId, id: executionId, tokenId, priority } = execution
+    const { number, organizationId, id: executionId, tokenId, priority, traceparent } = execution
     const planned = execution.plan.nodes[node]!
     const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct, requestedModel = null } = planned
     const rank = rankAt(at * 1000, priority)
     const who = [organizationId, jobId, tokenId, task, modelId, priority, rank] as const
     // Its inputs are in the definition; the resolved inputs are written when it ends.
-    const values = [...who, maxAttempts, timeoutMs, at, at, number, node, requestedModel] as const
+    const values = [...who, maxAttempts, timeoutMs, at, at, number, node, requestedModel, traceparent] as const
     setReady.run(jobId, at, number, node)
     if (takesSlotOf === null) {
       const { lastInsertRowid } = insertWaiting.run(...values)

@@ -34,7 +34,7 @@ const maxScanned = 1_000
 export function executionReads(connection: Connection) {
   const columns = `${selected(
     `number, organizationId, id, tokenId, workflowId, workflowVersion, definition, inputParams, priority, status, error,
-    timeoutMs, retentionMs, metadata, webhook, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
+    timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
     expiresAt, failed, cost`,
   )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
     'failed', failed, 'skipped', skipped, 'running', running) AS progress`

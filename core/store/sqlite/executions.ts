@@ -29,7 +29,8 @@ export function executionCommands(
     connection,
     'executions',
     `organizationId, id, tokenId, workflowId, workflowVersion, onFailure, priority, status, timeoutMs, retentionMs,
-    metadata, parentId, createdAt, updatedAt, nodes, completed, webhook`,
+    metadata, parentId, createdAt, updatedAt, nodes, completed, webhook,
+    traceparent`,
   )
   const insertPlan = openInsert(connection, 'execution_plans', 'execution, definition, inputParams, plan, dag, origin')
   const insertNode = openInsert(

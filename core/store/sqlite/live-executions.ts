@@ -19,6 +19,7 @@ export interface LiveExecution {
   id: string
   tokenId: string
   priority: number
+  traceparent: string | null
   plan: ExecutionPlan & { nodes: readonly StoredPlanNode[] }
   state: ExecutionState
 }
@@ -34,7 +35,7 @@ interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<Execu
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
-    ${selected('number, organizationId, id, tokenId, priority, status, timeoutMs, onFailure, plan')} FROM executions
+    ${selected('number, organizationId, id, tokenId, priority, traceparent, status, timeoutMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
   const nodes = connection.query<{ status: NodeStatus; at: number; job: string | null }>`SELECT execution_nodes.status,
     execution_nodes.at, jobs.status AS job FROM execution_nodes LEFT JOIN jobs

@@ -19,6 +19,7 @@ import { limitsParent } from './migrations/016-limits-parent.ts'
 import { referenceQueue } from './migrations/017-reference-queue.ts'
 import { modelNames } from './migrations/018-model-names.ts'
 import { traceparent } from './migrations/019-traceparent.ts'
+import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 
 export interface Migration {
   version: number
@@ -46,6 +47,7 @@ export const migrations: readonly Migration[] = [
   referenceQueue,
   modelNames,
   traceparent,
+  parentTraceparent,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

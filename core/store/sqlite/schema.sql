@@ -71,6 +71,7 @@ CREATE TABLE batches (
   output_tokens INTEGER NOT NULL DEFAULT 0,
   reasoning_tokens INTEGER NOT NULL DEFAULT 0,
   has_lines INTEGER NOT NULL DEFAULT 0 CHECK (has_lines IN (0, 1)),
+  traceparent TEXT CHECK (length(traceparent) = 55),
   UNIQUE (organization_id, id),
   CHECK (completed + failed <= total),
   CHECK ((status IN ('failed', 'completed', 'expired', 'cancelled')) = (finished_at IS NOT NULL))
@@ -169,6 +170,7 @@ CREATE TABLE executions (
   gpu_ms INTEGER NOT NULL DEFAULT 0 CHECK (gpu_ms >= 0),
   energy_mj INTEGER NOT NULL DEFAULT 0 CHECK (energy_mj >= 0),
   webhook TEXT CHECK (json_type(webhook) = 'object'),
+  traceparent TEXT CHECK (length(traceparent) = 55),
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))

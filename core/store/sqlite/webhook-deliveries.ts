@@ -150,7 +150,10 @@ export function webhookDeliveryReads(connection: Connection) {
     SELECT d.number, d.id, d.organization_id AS organizationId, d.endpoint_id AS endpointId, coalesce(e.url, d.url) AS url,
     d.form, d.type, d.object, d.attempts, body, coalesce(e.secret_version, s.version, 1) AS version,
     CASE WHEN e.id IS NULL THEN s.previous_until ELSE e.previous_until END AS previousUntil,
-    (SELECT traceparent FROM jobs WHERE jobs.organization_id = d.organization_id AND jobs.id = d.object) AS traceparent
+    coalesce((SELECT traceparent FROM jobs AS j WHERE j.organization_id = d.organization_id AND j.id = d.object),
+      (SELECT traceparent FROM executions AS x WHERE x.organization_id = d.organization_id AND x.id = d.object),
+      (SELECT traceparent FROM batches AS b WHERE d.object = 'batch' AND b.organization_id = d.organization_id
+        AND b.id = d.subject ->> '$.data.id')) AS traceparent
     FROM webhook_deliveries AS d JOIN webhook_bodies USING (number)
     LEFT JOIN webhook_endpoints AS e ON e.id = d.endpoint_id
     LEFT JOIN webhook_secrets AS s ON s.organization_id = d.organization_id

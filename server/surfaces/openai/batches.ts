@@ -190,6 +190,7 @@ async function create(body: z.output<typeof Create>, exchange: ClientExchange, o
     metadata: metadata ? JSON.stringify(metadata) : null,
     region: region ?? null,
     origin: exchange.origin,
+    traceparent: exchange.traceparent ?? null,
     createdAt,
     expiresAt: createdAt + Number.parseInt(completionWindow, 10) * hourMs,
     idempotency: idempotencyOf(exchange, body),

@@ -115,7 +115,8 @@ export async function transcribeSamples(
           owners,
         )
     const waitMs = partial ? 0 : Number.POSITIVE_INFINITY
-    const call = { admitted, createdAt, waitMs, withoutEngine: sound.silent, caller, fallbacks }
+    const { traceparent } = exchange
+    const call = { admitted, createdAt, waitMs, withoutEngine: sound.silent, traceparent, caller, fallbacks }
     const { end } = await jobs.calls.run(call, attemptWith(prepared))
     if (end.how === 'cancelled') throw new Failure('cancelled', 'The transcription was cancelled.')
     return { text, seconds }

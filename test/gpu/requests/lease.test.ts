@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
+import { WebSocketServer } from 'ws'
 import type { EngineConnections } from '../../../gpu/requests/connections.ts'
 import { EngineLease } from '../../../gpu/requests/lease.ts'
 import type { Resident } from '../../../gpu/residency/model-state.ts'
@@ -41,4 +44,31 @@ test('a lease that moves to another engine leaves the slot of the first and pins
   expect(() => lease.open({ path: '/', body: '{}', stream: false, maxBytes: 1 }, listener)).toThrow('far enough')
   expect(told).toEqual(['one holds', 'one releases', 'two holds', 'one is free', 'two pins'])
   expect(lease.engineId).toBe('two')
+})
+
+test.each([
+  [true, '00-1-2-01'],
+  [false, undefined],
+])('a WebSocket has the trace of its work, if the engine is a process of infer: %j', async (isOwnProcess, sent) => {
+  await using server = Object.assign(new WebSocketServer({ port: 0, host: '127.0.0.1' }), {
+    [Symbol.asyncDispose]: () => new Promise<void>(resolve => server.close(() => resolve())),
+  })
+  await once(server, 'listening')
+  const { connections, resident } = engine('one', [])
+  Object.assign(connections.options, {
+    endpoint: { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+    headers: ['content-type', 'application/json', 'authorization', 'Bearer key'],
+    noProgressMs: 10_000,
+    isOwnProcess,
+  })
+  const energy = { take: () => ({}), release: () => {}, since: () => null } as never
+  const options = { onReleased: () => {}, probe: false, waitedMs: 0, loadedMs: 0 }
+  using lease = new EngineLease(resident, connections, energy, options)
+  lease.traceparent = '00-1-2-01'
+  const connected = once(server, 'connection') as Promise<[unknown, { headers: Record<string, string> }]>
+  lease.connect('/ws', { opened() {}, message() {}, failed() {} })
+  const [, { headers }] = await connected
+  expect(headers).toMatchObject({ authorization: 'Bearer key' })
+  expect(headers['content-type']).toBeUndefined()
+  expect(headers.traceparent).toBe(sent)
 })
