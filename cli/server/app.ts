@@ -239,7 +239,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     used,
   })
   const { model } = config.prompt_rewriting ?? {}
-  const expansion = openPromptExpansion({ jobs, admission, registry, requesterOf, rewriting, model, log })
+  const expansion = openPromptExpansion({ jobs, admission, requesterOf, rewriting, model, log })
   await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet, log })
   const batches = openBatches({

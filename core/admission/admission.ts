@@ -2,8 +2,10 @@ import type { Caller } from '../accounts/accounts.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure, invalid } from '../failure.ts'
 import type { ModelSetEntry } from '../models/engine-traits.ts'
+import { isFor } from '../models/fallbacks.ts'
 import type { Model } from '../models/model.ts'
 import { modelOfWork, type NamedWork, nameAllowed } from '../models/model-names.ts'
+import type { Fallback } from '../models/name-fields.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
@@ -84,6 +86,8 @@ export interface CapacityChecks {
   machine(model: Model, task: Task): void
 }
 
+const none: readonly Fallback[] = []
+
 /**
  * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
  * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
@@ -119,9 +123,15 @@ export function openAdmission(options: {
     })
   }
 
+  /** The fallbacks of a model that the requester may use. */
+  function fallbacksFor(requester: Requester, { fallbacks }: Model): readonly Fallback[] {
+    if (fallbacks === undefined) return none
+    return fallbacks.filter(one => allowed(requester, one.model) && registry.catalog().has(one.model))
+  }
+
   /** Where a fallback does the work of a model that fails, the model need not be able to serve. */
-  function requireMachine(model: Model, task: Task): void {
-    if (!model.fallbacks?.some(({ when }) => when.includes('failed'))) room.machine(model, task)
+  function requireMachine(model: Model, task: Task, fallbacks = model.fallbacks ?? none): void {
+    if (!fallbacks.some(({ when }) => when.includes('failed'))) room.machine(model, task)
   }
 
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
@@ -168,12 +178,13 @@ export function openAdmission(options: {
 
     /**
      * Checks whether one more call may wait for the model. Call it before media are fetched, and after an idempotency
-     * key was looked up: a stored reply is returned again however full the queue is. A call with fallbacks need not wait
-     * for the model. Throws Failure `queue_full`, and `quota_exceeded` like `requireBudget`.
+     * key was looked up: a stored reply is returned again however full the queue is. A call with a fallback that the
+     * requester may use need not wait for the model. Throws Failure `queue_full`, and `quota_exceeded` like `requireBudget`.
      */
-    requireQueueRoom(admitted: Admitted, hasFallbacks = false): void {
+    requireQueueRoom(requester: Requester, admitted: Admitted): void {
       requireBudget(admitted)
-      if (!hasFallbacks) room.queue(admitted.model)
+      const fallbacks = fallbacksFor(requester, admitted.model)
+      if (!fallbacks.some(one => isFor(one, 'wait') || isFor(one, 'failed'))) room.queue(admitted.model)
     },
 
     /**
@@ -191,6 +202,8 @@ export function openAdmission(options: {
     /** Whether the requester's token may use a model. */
     allowed,
 
+    fallbacksFor,
+
     /** Admits work of a requester, or throws the Failure that says why not. */
     admit(requester: Requester, request: AdmissionRequest): Admitted {
       const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request
@@ -206,7 +219,7 @@ export function openAdmission(options: {
       const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
       if (kind === 'node' && hasPrice(model.price)) spend.requireAnythingLeft(spender)
-      requireMachine(model, task)
+      requireMachine(model, task, fallbacksFor(requester, model))
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       const jobLimits = jobLimitsOf(requester, record)

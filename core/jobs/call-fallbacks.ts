@@ -2,7 +2,6 @@ import type { Admission, Admitted, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { fallbackReason, isFor } from '../models/fallbacks.ts'
 import type { NamedWork } from '../models/model-names.ts'
-import type { Registry } from '../models/registry.ts'
 import type { CallAttempt, CallFallbacks } from './call.ts'
 import type { QueueForecast } from './job-facts.ts'
 
@@ -23,16 +22,12 @@ export function callFallbacks(
   {
     admission,
     jobs,
-    registry,
   }: {
-    admission: Pick<Admission, 'allowed'>
+    admission: Pick<Admission, 'fallbacksFor'>
     jobs: { queueForecast: (modelId: string) => QueueForecast }
-    registry: Pick<Registry, 'catalog'>
   },
 ): CallFallbacks | undefined {
-  let left = (model.fallbacks ?? []).filter(
-    one => admission.allowed(requester, one.model) && registry.catalog().has(one.model),
-  )
+  let left = admission.fallbacksFor(requester, model)
   if (left.length === 0) return undefined
   return {
     get waitMs() {

@@ -3,7 +3,6 @@ import type { Admission, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { NamedWork } from '../models/model-names.ts'
-import type { Registry } from '../models/registry.ts'
 import type { Region } from '../schemas/region.ts'
 import { conversationTask } from '../schemas/task.ts'
 import { deferredUntil, type JobRecord, jobErrorOf, type RowKey } from '../store/store.ts'
@@ -28,8 +27,7 @@ const maxGroups = 1_000
  */
 export function openPromptExpansion(dependencies: {
   jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume' | 'queueForecast'>
-  admission: Pick<Admission, 'admitForJob' | 'allowed'>
-  registry: Pick<Registry, 'catalog'>
+  admission: Pick<Admission, 'admitForJob' | 'fallbacksFor'>
   /** The token that submitted a job, for the fallbacks of the chat model; undefined if it no longer exists. */
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
   rewriting: PromptRewriting
@@ -38,7 +36,7 @@ export function openPromptExpansion(dependencies: {
   log: Log
   now?: () => number
 }) {
-  const { jobs, admission, registry, requesterOf, rewriting, model, log, now = Date.now } = dependencies
+  const { jobs, admission, requesterOf, rewriting, model, log, now = Date.now } = dependencies
   /** By organization, the oldest first. The organization that was served longest ago is the first of the map. */
   const waiting = new Map<string, string[]>()
   const running = new Set<Promise<void>>()
@@ -150,7 +148,7 @@ export function openPromptExpansion(dependencies: {
         admitted: await admit(work.modelId),
         attempt: attemptWith(await prepare(work)),
       })
-      const fallbacks = requester && callFallbacks(requester, admitted, substitute, { admission, jobs, registry })
+      const fallbacks = requester && callFallbacks(requester, admitted, substitute, { admission, jobs })
       const traceparent = job.traceparent ?? undefined
       const options = { admitted, createdAt: now(), waitMs: Number.POSITIVE_INFINITY, traceparent, caller, fallbacks }
       const { end } = await jobs.calls.run(options, attemptWith(last))

@@ -165,7 +165,7 @@ interface AdmittedCall extends Omit<CallWork, 'stream'> {
 
 /** Runs the admitted request. From here on its outcome is recorded. */
 async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
-  if (checked.images) owners.admission.requireQueueRoom(call.admitted, call.fallbacks !== undefined)
+  if (checked.images) owners.admission.requireQueueRoom(exchange.caller, call.admitted)
   // Before the call takes a slot that others could use.
   const prepared = checked.images ? await complete(exchange, checked, owners) : checked
   const { stream } = prepared

@@ -54,9 +54,9 @@ async function runTextCall(
       const taken = admission.admit(exchange.caller, { kind: 'call', task, modelId: work.modelId, estimate })
       return { admitted: taken, attempt: attemptWith(await complete(other)) }
     },
-    { admission, jobs, registry },
+    { admission, jobs },
   )
-  if (checked.images) admission.requireQueueRoom(admitted, fallbacks !== undefined)
+  if (checked.images) admission.requireQueueRoom(exchange.caller, admitted)
   // Fetched before the call takes a slot that others could use.
   const prepared = await complete(checked)
   if (!fallbacks) exchange.releaseBody()

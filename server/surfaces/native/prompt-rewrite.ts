@@ -168,7 +168,7 @@ async function rewrite(exchange: ClientExchange, body: RewriteRequest, createdAt
     },
     owners,
   )
-  if (image_url !== undefined) owners.admission.requireQueueRoom(admitted, fallbacks !== undefined)
+  if (image_url !== undefined) owners.admission.requireQueueRoom(exchange.caller, admitted)
   const prepared = await prepare()
   const { waitMs } = preferenceOf(exchange.req.headers.prefer)
   await runCall(exchange, { admitted, createdAt, waitMs, stream: false, fallbacks }, attemptWith(prepared), owners)

@@ -127,7 +127,7 @@ async function answerSpeech(exchange: ClientExchange, owners: SpeechOwners) {
     },
     owners,
   )
-  if (prepared.reference) admission.requireQueueRoom(admitted, fallbacks !== undefined)
+  if (prepared.reference) admission.requireQueueRoom(exchange.caller, admitted)
   // A recording is fetched before the call takes a slot that others could use.
   recording = await speechRecording(prepared, media, exchange.sender, exchange.inline)
   // A fallback needs the request again.

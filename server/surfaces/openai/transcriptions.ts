@@ -175,12 +175,11 @@ async function answerTranscription(task: TranscriptionTask, exchange: ClientExch
   const type = transcriptionType(prepared.answerFormat.format)
   if (await answeredBefore(exchange, owners, type)) return
   const { field, value } = prepared.sound
-  const hasFallbacks = admitted.model.fallbacks !== undefined
-  admission.requireQueueRoom(admitted, hasFallbacks)
+  admission.requireQueueRoom(exchange.caller, admitted)
   // Fetched before the call takes a slot that others could use.
   const sound = await media.decodeAudio(exchange.sender, field, body.file ?? exchange.inline.get(value) ?? value)
   const recordings = await recordingsOf(exchange, prepared, sound, owners)
-  if (!hasFallbacks) exchange.releaseBody()
+  if (admission.fallbacksFor(exchange.caller, admitted.model).length === 0) exchange.releaseBody()
   const estimate = () => ({
     usage: { ...noUsage, audioMs: Math.ceil(sound.seconds * 1000), gpuMs: expectedGpuMs },
   })

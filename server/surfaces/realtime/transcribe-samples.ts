@@ -76,7 +76,7 @@ export async function transcribeSamples(
   const entry = partial ? undefined : limiter.enter(requester, 'jobs')
   try {
     if (entry?.refused) throw entry.refused
-    if (!partial) admission.requireQueueRoom(admitted, admitted.model.fallbacks !== undefined)
+    if (!partial) admission.requireQueueRoom(requester, admitted)
     await using workspace = await files.workspace(newId('job'))
     const path = join(workspace.folder, 'samples')
     await writeFile(path, new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength))

@@ -49,7 +49,6 @@ function setUp({ model = 'writer', deferred = [] as [organization: string, id: s
   const expansion = openPromptExpansion({
     jobs: jobs as never,
     admission: { admitForJob: () => ({ model: { id: model } }) } as never,
-    registry: {} as never,
     requesterOf: async () => undefined,
     rewriting: rewriting as never,
     model: model || undefined,

@@ -74,6 +74,7 @@ beforeAll(async () => {
       { id: 'breaks', engine: 'remote', url: `${reader.url}/v1`, ...hearing, fallbacks: [{ model: 'whisper' }] },
       { id: 'streams', engine: 'remote', url: `${ears.url}/v1`, ...hearing, fallbacks: [{ model: 'whisper' }] },
       fakeModel('whisper', [], { ...hearing, ...seconds(2) }),
+      fakeModel('busy', [], { ...hearing, concurrency: 1, max_queue: 1, fallbacks: [{ model: 'whisper' }] }),
       fakeModel('writer', broken, { dispatch_wait_ms: '500ms', fallbacks: [{ model: 'author' }] }),
       fakeModel('author', [], price(5)),
       fakeModel('huge', [], {
@@ -196,6 +197,25 @@ describe('a transcription', () => {
 
   test('is not made by a model that the token may not use', async () => {
     expect([502, 503]).toContain((await form({ model: 'no-whisper' }, await own(['no-whisper']))).status)
+  })
+
+  test('that can neither wait nor be made by a fallback is refused before its audio is decoded', async () => {
+    const only = await own(['busy'])
+    const ending = new AbortController()
+    const broken = (token: string) =>
+      app.fetch('/std/v1/audio/transcriptions', { body: { model: 'busy', url: 'data:audio/wav;base64,AAAA' }, token })
+    const held = [0, 1].map(() =>
+      app.fetch('/std/v1/audio/transcriptions', {
+        body: { model: 'busy', url, prompt: 'mode:silent' },
+        token: only,
+        signal: ending.signal,
+      }),
+    )
+    // Until the second one waits, the broken audio is decoded.
+    await expect.poll(async () => (await broken(only)).status).toBe(429)
+    expect((await broken(await own(['busy', 'whisper']))).status).toBe(400)
+    ending.abort()
+    await Promise.allSettled(held)
   })
 
   test('of a realtime session is made by the fallback', async () => {
