@@ -50,8 +50,11 @@ interface InstallOptions {
   beside?: boolean | undefined
   /** The file whose models may name versions, besides infer.yaml of the data directory. */
   config: string
-  /** The versions that models of the running server name; null where it does not tell, and then no version is deleted. */
-  served: ReadonlySet<string> | null
+  /**
+   * Resolves with the versions that models of the running server name; with null where it does not tell, and then no version
+   * is deleted. Called when the installation, which may take minutes, is complete.
+   */
+  served: () => Promise<ReadonlySet<string> | null>
   environment: Environment
   signal: AbortSignal
   /** Called at the begin of each step. */
@@ -111,7 +114,8 @@ export async function installEnvironment(options: InstallOptions): Promise<Insta
       const before = installedEnvironments(dataDir, kind).find(one => one.isCurrent && one.marker !== undefined)
       const isCurrent = !options.beside || before === undefined || before.version === version
       if (isCurrent) await makeCurrent(dataDir, kind, version)
-      const kept = options.served && new Set([...pinned(), ...options.served])
+      const served = await options.served()
+      const kept = served && new Set([...pinned(), ...served])
       const lacks = before === undefined || before.path === folder ? [] : lackedBy(folder, before.path)
       const pruned = await pruneEnvironments(dataDir, kind, { version, pinned: kept })
       return { version, folder, packages, isCurrent, lacks, ...pruned }
@@ -171,10 +175,6 @@ async function install(options: InstallOptions): Promise<{ version: string; fold
     await installLibraries(folder, wanted.list, options)
   }
   const packages = await packagesFolder(folder, options)
-  if (kind.hasWorker) {
-    onStep('Installing the worker of infer')
-    installWorker(folder, workerFiles())
-  }
   if (program && !program.isIn(folder)) {
     if (!isFetched) await program.fetch()
     await program.place(folder)
@@ -190,9 +190,14 @@ async function install(options: InstallOptions): Promise<{ version: string; fold
     if (!(thrown instanceof Failure)) throw thrown
     throw new Failure(thrown.code, `${thrown.message}\n${whatStays(dataDir, kind, version)}`, { cause: thrown })
   }
+  // After the check: models may be using this version.
+  if (kind.hasWorker) {
+    onStep('Installing the worker of infer')
+    installWorker(folder, workerFiles())
+  }
   linkProgram(folder, kind, version)
-  const beside = options.beside === true || known?.beside === true
-  const { name, text } = markerText({ ...marker, ...(beside && { beside }) })
+  // A version that is put into use is like any other from then on.
+  const { name, text } = markerText({ ...marker, beside: options.beside || undefined })
   write(join(folder, name), text, 0o600)
   return { version, folder, packages }
 }
@@ -210,9 +215,13 @@ const goneFrom = (version: string): Failure =>
   new Failure('invalid_value', `The Python of version ${version} has gone, so it cannot be used any more.`)
 
 function whatStays(dataDir: string, kind: EnvironmentKind, version: string): string {
-  const current = installedEnvironments(dataDir, kind).find(
-    one => one.isCurrent && one.marker && one.version !== version,
-  )
+  const complete = installedEnvironments(dataDir, kind).filter(one => one.marker)
+  const current = complete.find(one => one.isCurrent)
+  if (current?.version === version) {
+    const other = complete.find(one => one !== current)
+    const back = other ? `, or go back with: infer engine setup ${kind.name} --release ${other.version}` : '.'
+    return `Models keep using this version, ${version}, so their next load may fail. Try again with the same command${back}`
+  }
   const stays = current ? `Models keep using ${current.version}.` : 'It was not put into use.'
   return `${stays} Try again with the same command, or delete its files with: infer engine remove ${kind.name} ${version}`
 }

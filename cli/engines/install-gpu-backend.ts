@@ -21,7 +21,7 @@ import { confirm } from '../terminal/standard-input.ts'
 import { printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { downloadPackages, hostsOf, installPackages, missingPackages } from './install-backend.ts'
-import { installedBackends } from './installed-backends.ts'
+import { installedBackends, latestVersion } from './installed-backends.ts'
 import { hasBackend, neededFor } from './offer-gpu.ts'
 import type { SetupGpuOptions } from './setup-gpu.ts'
 
@@ -90,9 +90,9 @@ const sourcesOf = (options: SetupGpuOptions, environment: ReturnType<typeof host
   hub: hubSettings(environment),
 })
 
-/** Installs the backends again that are outdated or incomplete; those that are complete stay. */
+/** Installs the backends again that are outdated or incomplete; those that are complete stay. With `check` it only says which. */
 export async function updateGpu(
-  options: CommonOptions & { dataDir: string; yes?: boolean },
+  options: CommonOptions & { dataDir: string; check?: boolean; yes?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
@@ -100,10 +100,36 @@ export async function updateGpu(
   if (installed.length === 0)
     throw usageFailure('No backend for GPUs is installed. Install one with: infer engine setup gpu')
   const old = installed.filter(({ state }) => state !== 'complete')
+  const folder = backendsFolder(options.dataDir, hostEnvironment())
+  const backends = installed.map(one => ({
+    ...one,
+    latest: latestVersion(one.name),
+    download_bytes: missingPackages(folder, gpuPackages[one.name]).reduce((all, { bytes }) => all + bytes, 0),
+  }))
   if (old.length === 0)
-    return terminal.result(options.json, { backends: installed }, 'The backends for GPUs are complete and up to date.')
+    return terminal.result(options.json, { backends }, 'The backends for GPUs are complete and up to date.')
+  if (options.check)
+    return terminal.result(
+      options.json,
+      { backends },
+      `${backends.flatMap(changeOf).join(' ')} Install it with: infer engine update gpu`,
+    )
   for (const { name } of old)
     report(await installGpuBackend({ ...options, backend: name, notes: [] }, terminal, signal), terminal)
+}
+
+/** What an update changes of a backend, as a sentence; none for a complete one. */
+function changeOf({
+  name,
+  version,
+  state,
+  latest,
+  download_bytes: bytes,
+}: Awaited<ReturnType<typeof installedBackends>>[number] & { latest: string; download_bytes: number }): string[] {
+  if (state === 'complete') return []
+  return state === 'incomplete'
+    ? [`The backend ${name} ${version} is not complete; a download of ${sizeText(bytes)} completes it.`]
+    : [`Change of the backend ${name}: ${version} → ${latest}, a download of ${sizeText(bytes)}.`]
 }
 
 function report(outcome: Awaited<ReturnType<typeof installGpuBackend>>, terminal: Terminal): void {

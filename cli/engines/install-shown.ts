@@ -79,7 +79,7 @@ export async function installShown(
       release,
       beside,
       config: options.config ?? join(dataDir, 'infer.yaml'),
-      served: await servedVersions(dataDir, kind.engines, signal),
+      served: () => servedVersions(dataDir, kind.engines, signal),
     })
     if (!opened) return made
     return {

@@ -19,6 +19,9 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** The package that only this backend has, or has most of. */
 const ownPackage = (name: GpuBackend) => gpuPackages[name].findLast(({ registry }) => registry === 'npm')!
 
+/** The version of a backend that this infer needs. */
+export const latestVersion = (name: GpuBackend): string => ownPackage(name).version
+
 /** The backends for GPUs below the data directory (or INFER_BACKENDS_DIR), complete or not. */
 export async function installedBackends(dataDir: string, environment: Environment): Promise<InstalledBackend[]> {
   const folder = backendsFolder(dataDir, environment)

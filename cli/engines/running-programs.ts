@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { optionalNames } from '../../core/optional-file.ts'
 
@@ -18,8 +18,9 @@ export function identityOf(path: string): string | undefined {
 export const runningFiles = (): string[] => processIds().flatMap(pid => identityOf(`/proc/${pid}/exe`) ?? [])
 
 /**
- * The processes that were started from the environment at this path, which must have no links, or that find their programs
- * there: its Python is that of the system, so their command line and their PATH tell it.
+ * The processes that were started from the environment at this path, which must have no links: its Python is that of the
+ * system, so their command line tells it, and the first folder of their PATH that exists. Further environments on the PATH
+ * are those of other engines.
  */
 export function processesBelow(path: string): number[] {
   const programs = join(path, 'bin')
@@ -29,13 +30,8 @@ export function processesBelow(path: string): number[] {
       if (command.some(word => word.startsWith(`${programs}/`) || word.startsWith(`${join(path, 'libexec')}/`)))
         return true
       const variables = read(`/proc/${pid}/environ`).split('\0')
-      return (
-        variables
-          .find(one => one.startsWith('PATH='))
-          ?.slice('PATH='.length)
-          .split(':')
-          .includes(programs) ?? false
-      )
+      const folders = variables.find(one => one.startsWith('PATH='))?.slice('PATH='.length)
+      return folders?.split(':').find(folder => existsSync(folder)) === programs
     })
     .map(Number)
 }

@@ -71,13 +71,17 @@ export function defineUpdate(command: Command, terminal: Terminal): void {
     .description(
       'Replaces the backends for GPUs that infer engine list shows as outdated or incomplete. Running engines keep the old one until their next load.',
     )
+    .option('--check', 'only say what would change')
     .option('-y, --yes', 'do not ask, and accept the licenses')
     .action(async options => {
       const dataDir = localDirectory(gpu, options.dataDir)
       const { updateGpu } = await import('./install-gpu-backend.ts')
       await interruptible(terminal, signal => updateGpu({ ...options, dataDir }, terminal, signal))
     })
-  withExamples(gpu, [['infer engine update gpu', 'after an update of infer']])
+  withExamples(gpu, [
+    ['infer engine update gpu --check', 'what would change'],
+    ['infer engine update gpu', 'after an update of infer'],
+  ])
   defineUpdateReleases(command, terminal)
   defineUpdateEnvironments(command, terminal)
   withExamples(command, [

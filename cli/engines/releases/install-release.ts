@@ -16,6 +16,7 @@ import { openReleaseDownload, type Release, type ReleaseFile, type ReleaseSource
 import {
   installedReleases,
   makeCurrent,
+  markBeside,
   markerOf,
   pinnedVersions,
   pruneReleases,
@@ -41,8 +42,11 @@ interface InstallOptions extends FetchTools {
   dataDir: string
   /** The file whose models may name versions, besides infer.yaml of the data directory. */
   config: string
-  /** The versions that models of the running server name; null where it does not tell, and then no version is deleted. */
-  served: ReadonlySet<string> | null
+  /**
+   * Resolves with the versions that models of the running server name; with null where it does not tell, and then no version
+   * is deleted. Called when the installation, which may take minutes, is complete.
+   */
+  served: () => Promise<ReadonlySet<string> | null>
   /** A folder of the user that has the files; undefined to download them. */
   given: string | undefined
   /** Keep the current version for models that name none. */
@@ -97,11 +101,14 @@ export async function installRelease(options: InstallOptions): Promise<Installed
     // Read before anything changes: a wrong file is reported now.
     const own = join(dataDir, 'infer.yaml')
     const configs = new Set([options.config, own])
-    const pinned = [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
+    const pinned = () => [...configs].flatMap(config => [...pinnedVersions(config, kind, config !== own)])
+    pinned()
     const { trial, path } = await install(options, folder)
     const isCurrent = !options.beside || installedReleases(dataDir, kind).every(one => !one.isCurrent)
+    await markBeside(dataDir, kind, options.release.version, options.beside)
     if (isCurrent) await makeCurrent(dataDir, kind, options.release.version)
-    const kept = options.served && new Set([...pinned, ...options.served, options.release.version])
+    const served = await options.served()
+    const kept = served && new Set([...pinned(), ...served, options.release.version])
     return { trial, path, isCurrent, ...(await pruneReleases(dataDir, kind, kept)) }
   })
 }

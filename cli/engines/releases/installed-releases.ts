@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { invalidValue } from '../../../core/failure.ts'
@@ -37,8 +37,9 @@ export const releasesFolder = (dataDir: string, { name }: Pick<ReleaseKind, 'nam
 /** The text of the file that marks a complete release: its path below the folder of the release, and its content. */
 export function markerOf({ build, ...facts }: Omit<ReleaseMarker, 'backend' | 'backendVersion'> & { build: Build }) {
   const marker: ReleaseMarker = { ...facts, backend: build.backend, backendVersion: build.backendVersion }
-  return { name: markerName, text: `${JSON.stringify(marker)}\n` }
+  return { name: markerName, text: textOf(marker) }
 }
+const textOf = (marker: ReleaseMarker): string => `${JSON.stringify(marker)}\n`
 
 /** The installed releases of an engine, the current one first. */
 export function installedReleases(dataDir: string, kind: Pick<ReleaseKind, 'name'>): InstalledRelease[] {
@@ -52,6 +53,16 @@ export function installedReleases(dataDir: string, kind: Pick<ReleaseKind, 'name
       return marker?.version === name ? { ...marker, isCurrent: name === current, path: join(folder, name) } : []
     })
     .toSorted((one, other) => Number(other.isCurrent) - Number(one.isCurrent))
+}
+
+/** Notes whether an installed release is kept for models that name it. One that is put into use is like any other. */
+export async function markBeside(dataDir: string, kind: ReleaseKind, version: string, beside: boolean): Promise<void> {
+  const folder = join(releasesFolder(dataDir, kind), version)
+  const marker = markerIn(folder)!
+  if (marker.beside === beside) return
+  const path = join(folder, markerName)
+  await writeFile(`${path}.new`, textOf({ ...marker, beside }), { flush: true })
+  await rename(`${path}.new`, path)
 }
 
 function markerIn(folder: string): ReleaseMarker | undefined {

@@ -197,7 +197,7 @@ async function place(
     chosen,
     dataDir,
     config: options.config ?? join(dataDir, 'infer.yaml'),
-    served: await servedVersions(dataDir, [kind.name], tools.signal),
+    served: () => servedVersions(dataDir, [kind.name], tools.signal),
     given: folderOf(options),
     beside,
     host: hostEnvironment(),

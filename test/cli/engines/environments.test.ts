@@ -16,6 +16,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { environmentKinds } from '../../../cli/engines/environment-kinds.ts'
 import { installedEnvironments, pruneEnvironments, versionsOf } from '../../../cli/engines/installed-environments.ts'
 import { addedByUser, changesBetween } from '../../../cli/engines/installed-packages.ts'
+import { processesBelow } from '../../../cli/engines/running-programs.ts'
 import { changesText } from '../../../cli/engines/update-environment.ts'
 import { Model } from '../../../core/models/model.ts'
 import { enginePath } from '../../../gpu/launcher/environment.ts'
@@ -146,7 +147,10 @@ test('an update is made beside what serves, tried, put into use and taken back; 
   expect(await (await serving(join(versions, latest!, `bin/vllm-${latest}`))).later()).toMatch(latest!.split('-')[0]!)
   expect((await engine('update', 'vllm')).stdout).toMatch(/^All of vllm \S+ is current/)
 
+  const marker = join(versions, 'infer-setup.json')
+  writeFileSync(marker, JSON.stringify({ ...JSON.parse(readFileSync(marker, 'utf8')), beside: true }))
   const back = await engine('setup', 'vllm', '--release', old!)
+  expect(readFileSync(marker, 'utf8')).not.toContain('beside')
   expect([back.exitCode, programOf(), shown()]).toEqual([0, 'bin/vllm', [`${old} current`, latest]])
   const unknown = await engine('setup', 'vllm', '--release', '9-01234567')
   expect(unknown.stderr).toContain(`vllm 9-01234567 is not installed. Installed: ${old}, ${latest}.`)
@@ -160,6 +164,30 @@ test('an update is made beside what serves, tried, put into use and taken back; 
   )
   expect(readdirSync(versions).toSorted()).toEqual([latest, 'current'])
   expect([programOf(), existsSync(join(dataDir, 'engines/vllm/bin'))]).toEqual([`${latest}/bin/vllm`, false])
+})
+
+test('a version in use whose check fails stays in use, with the worker that it has', async () => {
+  const { dataDir, engine } = setUp()
+  expect((await engine('setup', 'python')).exitCode).toBe(0)
+  const [{ path, version } = { path: '', version: '' }] = installedEnvironments(dataDir, environmentKinds.python)
+  const worker = join(path, 'bin/infer-worker')
+  writeFileSync(worker, 'of the infer before')
+  const libraries = join(path, 'lib', readdirSync(join(path, 'lib'))[0]!, 'site-packages')
+  writeFileSync(join(libraries, environmentKinds.python.modules[0], '__init__.py'), 'import absent')
+  const failed = await engine('setup', 'python')
+  expect(failed.stderr).toContain(`Models keep using this version, ${version}, so their next load may fail.`)
+  expect(readFileSync(worker, 'utf8')).toBe('of the infer before')
+})
+
+test('engines run from the first environment of their PATH', async () => {
+  const { dataDir } = setUp()
+  const [speech, python] = ['speech', 'python'].map(name => join(dataDir, 'engines', name))
+  for (const folder of [speech!, python!]) mkdirSync(join(folder, 'bin'), { recursive: true })
+  const env = { PATH: `${dataDir}/engines/absent/bin:${speech}/bin:${python}/bin:${process.env.PATH}` }
+  const child = spawn('sleep', ['60'], { env })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  expect([processesBelow(speech!), processesBelow(python!)]).toEqual([[child.pid], []])
 })
 
 test('an interrupted installation is continued; that of another version is cleaned', async () => {

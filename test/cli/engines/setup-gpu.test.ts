@@ -1,7 +1,8 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { infer, temporaryFolder } from '../_infer.ts'
+import { gpuPackages } from '../../../gpu/engines/gguf/gpu-packages.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
 
 /** A machine with this output of nvidia-smi. */
 function machine(cards: string) {
@@ -36,4 +37,25 @@ test('wrong use is refused, and other registries are named', async () => {
   expect(stdout).toContain('from npm.test and pypi.test into')
   const missing = await setup('--from', '/nonexistent', '--yes')
   expect(missing.stderr).toMatch(/\/nonexistent has no file linux-x64-cuda-[\d.]+tgz/)
+})
+
+test('update --check says what would change, and changes nothing', async () => {
+  const folder = temporaryFolder()
+  const check = (...args: string[]) => infer(['engine', 'update', 'gpu', '--check', '--data-dir', folder, ...args])
+  expect((await check()).stderr).toContain('Install one with: infer engine setup gpu')
+  const { into, version } = gpuPackages.vulkan.find(({ registry }) => registry === 'npm')!
+  const installed = join(folder, 'backends/node_modules', into)
+  mkdirSync(installed, { recursive: true })
+  const put = (one: string) => writeFileSync(join(installed, 'package.json'), JSON.stringify({ version: one }))
+  put('0.0.1')
+  const outdated = await check()
+  expect([outdated.exitCode, outdated.stdout]).toEqual([
+    0,
+    `Change of the backend vulkan: 0.0.1 → ${version}, a download of 23.2 MiB. Install it with: infer engine update gpu\n`,
+  ])
+  expect(json(await check('--json'))).toMatchObject({
+    backends: [{ name: 'vulkan', version: '0.0.1', state: 'outdated', latest: version }],
+  })
+  put(version)
+  expect((await check()).stdout).toContain(`The backend vulkan ${version} is not complete; a download of 23.2 MiB`)
 })
