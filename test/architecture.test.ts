@@ -21,7 +21,7 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   core: {
     own: /^core\//,
     packages:
-      /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|@audio\/decode-\w+$|sharp$|ipaddr\.js$|undici$|wasm-media-encoders$)/,
+      /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|@audio\/decode-\w+$|sharp$|ipaddr\.js$|undici$|wasm-media-encoders$|re2js$)/,
   },
   server: {
     own: /^(server|core)\//,

@@ -1,0 +1,88 @@
+import { Failure } from './failure.ts'
+
+/** The longest regular expression, in characters. */
+export const maxPatternLength = 1_000
+
+/** One match of a pattern. */
+export interface PatternMatch {
+  text: string
+  /** Where it begins in the searched text, in UTF-16 code units. */
+  index: number
+  /** The texts of the named groups; null for a group that did not take part. */
+  groups: Record<string, string | null>
+}
+
+/** A regular expression in RE2 syntax. */
+export interface Pattern {
+  /** The names of its groups, in order. */
+  groups: readonly string[]
+  /** Whether any part of the text matches. Takes time linear in the length of the text. */
+  test(text: string): boolean
+  /**
+   * Yields the matches from left to right, without overlaps. The first takes time linear in the length of the text, and
+   * so may each further one.
+   */
+  matches(text: string): Generator<PatternMatch, void>
+}
+
+type Library = typeof import('re2js')
+let library: Promise<Library> | undefined
+
+/** Compiled patterns, because the nodes and items of a workflow use the same ones. */
+const cached = new Map<string, Pattern>()
+const maxCached = 64
+
+/**
+ * Returns the function that compiles regular expressions of callers, once the library for it is loaded. No text makes
+ * them backtrack, so there are no back-references and no look-around. The function throws Failure `invalid_value` with a
+ * sentence that says what is wrong.
+ */
+export async function loadPatterns(): Promise<(source: string) => Pattern> {
+  library ??= import('re2js')
+  const { RE2JS, RE2JSException } = await library
+
+  function compiled(source: string): Pattern {
+    try {
+      const expression = RE2JS.compile(source)
+      const numbers = Object.entries(expression.namedGroups()).toSorted(([, a], [, b]) => a - b)
+      return {
+        groups: numbers.map(([name]) => name),
+        test: text => expression.test(text),
+        *matches(text) {
+          const matcher = expression.matcher(text)
+          while (matcher.find())
+            yield {
+              text: matcher.group() ?? '',
+              index: matcher.start(),
+              groups: Object.fromEntries(numbers.map(([name, number]) => [name, matcher.group(number)])),
+            }
+        },
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof RE2JSException)) throw thrown
+      throw invalidPattern(faultOf(source, thrown.message))
+    }
+  }
+
+  return source => {
+    if (source.length > maxPatternLength)
+      throw invalidPattern(`it has ${source.length} characters, and at most ${maxPatternLength} are allowed`)
+    const before = cached.get(source)
+    if (before) return before
+    const pattern = compiled(source)
+    if (cached.size >= maxCached) cached.clear()
+    cached.set(source, pattern)
+    return pattern
+  }
+}
+
+const invalidPattern = (fault: string): Failure =>
+  new Failure('invalid_value', `The pattern is not a valid regular expression: ${fault}.`)
+
+/** What is wrong with a pattern. `message`: that of the library, which does not name what it lacks. */
+function faultOf(source: string, message: string): string {
+  if (/\(\?<?[=!]/.test(source))
+    return 'look-ahead and look-behind do not exist here. Match the text around it too, and name the group that you need'
+  if (/\\[1-9]|\\k/.test(source)) return 'back-references such as \\1 do not exist here. Compare the groups afterwards'
+  return message.replace(/^error parsing regexp: /, '').replace(/: `(.*)`$/s, " ('$1')")
+}
