@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import type { Pattern } from '../pattern.ts'
 
 /** How deep conditions may be nested, and how many a node may have. */
 const maxDepth = 8
@@ -10,6 +11,10 @@ const tests = {
   equals: z.unknown().describe('The value is equal to this one, with the same type.'),
   in: z.array(z.unknown()).max(256).describe('The value is equal to one of these.'),
   contains: z.unknown().describe('The value is a text that contains this text, or a list that contains this value.'),
+  matches: z
+    .string()
+    .max(1_000)
+    .describe('A part of the text matches this regular expression (RE2: without look-around).'),
   less_than: z.unknown().describe('The value is a smaller number. A text that is a number counts as one.'),
   greater_than: z.unknown().describe('The value is a greater number. A text that is a number counts as one.'),
   exists: z.boolean().describe('`true`: the value is there and is not null. `false`: it is missing or null.'),
@@ -37,12 +42,13 @@ export const Condition = z
   .meta({
     id: 'WorkflowCondition',
     description:
-      'A condition: `value` with one of `equals`, `in`, `contains`, `less_than`, `greater_than` and `exists`; or `not`, `all` or `any` of other conditions.',
+      'A condition: `value` with one of `equals`, `in`, `contains`, `matches`, `less_than`, `greater_than` and `exists`; or `not`, `all` or `any` of other conditions.',
   })
 
-export interface Condition extends Partial<Record<Exclude<TestName, 'in' | 'exists'>, unknown>> {
+export interface Condition extends Partial<Record<Exclude<TestName, 'in' | 'matches' | 'exists'>, unknown>> {
   value?: unknown
   in?: unknown[] | undefined
+  matches?: string | undefined
   exists?: boolean | undefined
   not?: Condition | undefined
   all?: Condition[] | undefined
@@ -91,7 +97,16 @@ export interface ConditionReader {
   read: (value: unknown) => unknown
   /** The same, with undefined for something that does not exist. */
   find: (value: unknown) => unknown
+  /** Compiles the pattern of `matches`; needed for conditions that have one. Throws for one that is none. */
+  pattern?: ((source: string) => Pick<Pattern, 'test'>) | undefined
 }
+
+/** Whether the condition needs `pattern` of its reader. */
+export const hasPattern = (condition: Condition): boolean =>
+  [...conditionsIn(condition)].some(({ condition: { matches } }) => matches !== undefined)
+
+/** The longest text that `matches` searches, in characters: it takes about a millisecond. */
+const maxMatchedLength = 16_384
 
 /**
  * Whether the condition holds. Values are read in order and only as far as the answer needs them. Throws ConditionFault for a
@@ -108,6 +123,7 @@ export function holds(condition: Condition, reader: ConditionReader): boolean {
     return (reader.read(condition.in) as unknown[]).some(one => isDeepStrictEqual(value, one))
   if (condition.equals !== undefined) return isDeepStrictEqual(value, reader.read(condition.equals))
   if (condition.contains !== undefined) return contains(value, reader.read(condition.contains))
+  if (condition.matches !== undefined) return matches(value, reader.pattern!(String(reader.read(condition.matches))))
   if (condition.less_than !== undefined) return numberOf(value) < numberOf(reader.read(condition.less_than))
   return numberOf(value) > numberOf(reader.read(condition.greater_than))
 }
@@ -123,6 +139,16 @@ function contains(value: unknown, part: unknown): boolean {
   // Nothing is in something that is not there.
   if (value === null) return false
   throw new ConditionFault(`'contains' looks for a text in a text, or for a value in a list, not in ${shown(value)}.`)
+}
+
+function matches(value: unknown, pattern: Pick<Pattern, 'test'>): boolean {
+  if (value === null) return false
+  if (typeof value !== 'string') throw new ConditionFault(`'matches' looks at texts, not at ${shown(value)}.`)
+  if (value.length > maxMatchedLength)
+    throw new ConditionFault(
+      `'matches' looks at texts of up to ${maxMatchedLength} characters, and this one has ${value.length}. Refer to a smaller part.`,
+    )
+  return pattern.test(value)
 }
 
 function numberOf(value: unknown): number {

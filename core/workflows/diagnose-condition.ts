@@ -1,5 +1,6 @@
-import { type Condition, ConditionFault, conditionFault, conditionsIn, holds } from '../dag/condition.ts'
+import { type Condition, ConditionFault, conditionFault, conditionsIn, hasPattern, holds } from '../dag/condition.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
+import { Failure } from '../failure.ts'
 import { jsonType, type Kinds, kindsText, mayFit } from '../schemas/schema-walk.ts'
 import { referencesIn, referencesOfNode } from './bind.ts'
 import type { NodeContext } from './diagnose-node.ts'
@@ -36,20 +37,23 @@ export function diagnoseCondition(
   id: string,
   when: Condition,
   kinds: ReadonlyMap<string, Kinds>,
-  { warn }: Pick<NodeContext, 'warn'>,
+  { warn, pattern }: Pick<NodeContext, 'warn' | 'pattern'>,
 ): void {
   const wrong = conditionFault(when)
   if (wrong) return warn('invalid_condition', `Node '${id}': ${wrong.message}.`, { path: wrong.place })
   for (const { condition, place } of conditionsIn(when)) {
     const mistyped = typeFault(condition, kinds)
     if (mistyped) warn('constant_condition', `Node '${id}': this is never true: ${mistyped}.`, { path: place })
+    const broken = patternFault(condition, pattern)
+    if (broken !== undefined) warn('invalid_condition', `Node '${id}': ${broken}`, { path: `${place}.matches` })
     const twice = contradiction(condition)
     if (twice) warn('constant_condition', `Node '${id}': this is never true: ${twice}.`, { path: place })
   }
   if (referencesIn(when, 'when').length > 0) return
   const same = (value: unknown) => value
+  if (hasPattern(when) && !pattern) return
   try {
-    const always = holds(when, { read: same, find: same })
+    const always = holds(when, { read: same, find: same, pattern })
     warn(
       'constant_condition',
       `Node '${id}': the condition refers to nothing, so it is ${always ? 'always' : 'never'} true.`,
@@ -58,8 +62,21 @@ export function diagnoseCondition(
       },
     )
   } catch (thrown) {
+    // A pattern that is none was reported above.
+    if (thrown instanceof Failure) return
     if (!(thrown instanceof ConditionFault)) throw thrown
     warn('invalid_condition', `Node '${id}': ${thrown.message}`, { path: 'when' })
+  }
+}
+
+/** What is wrong with the pattern of a condition, as a sentence; undefined if nothing is, or it is not known yet. */
+function patternFault({ matches }: Condition, pattern: NodeContext['pattern']): string | undefined {
+  if (matches === undefined || matches.includes('${')) return undefined
+  try {
+    pattern?.(matches)
+    return undefined
+  } catch (thrown) {
+    return Failure.from(thrown).message
   }
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { ConditionReader } from '../dag/condition.ts'
 import { type Dag, type Parameters, WorkflowNode } from '../dag/definition.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
@@ -46,6 +47,8 @@ export interface NodeContext {
   offer: Offer
   used: Set<string>
   uncertain: UncertainNodes | undefined
+  /** Compiles patterns, and throws for one that is none; undefined if no condition has one. */
+  pattern?: ConditionReader['pattern']
   /** The nodes before each node. */
   predecessors: ReadonlyMap<string, readonly string[]>
   /** Both report a finding of the node; `facts` say where it is and what was probably meant. */

@@ -1,8 +1,10 @@
+import { hasPattern } from '../dag/condition.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
+import { loadPatterns } from '../pattern.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesOfNode } from './bind.ts'
 import { uncertainNodes } from './diagnose-condition.ts'
-import { diagnoseNode, type Offer } from './diagnose-node.ts'
+import { diagnoseNode, type NodeContext, type Offer } from './diagnose-node.ts'
 import {
   type DiagnosticFinding,
   type Diagnostics,
@@ -14,7 +16,7 @@ import {
 import { type Graph, graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { declarationFaults } from './parameters.ts'
 
-/** Validates a definition. Pure; reports all findings, in the order of the nodes. */
+/** Validates a definition, all but the patterns of its conditions. Pure; reports all findings, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
   return runSteps(diagnosis(dag, parameters, offer)).diagnostics
 }
@@ -33,10 +35,17 @@ export interface Survey {
 }
 
 /** The validation in time slices, with the order of the nodes. */
-export const surveyInTimeSlices = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
-  inTimeSlices(diagnosis(dag, parameters, offer))
+export async function surveyInTimeSlices(dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> {
+  const hasPatterns = Object.values(dag.nodes).some(({ when }) => when && hasPattern(when))
+  return inTimeSlices(diagnosis(dag, parameters, offer, hasPatterns ? await loadPatterns() : undefined))
+}
 
-function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
+function* diagnosis(
+  dag: Dag,
+  parameters: Parameters | undefined,
+  offer: Offer,
+  pattern?: NodeContext['pattern'],
+): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: DiagnosticFinding<Warning>) =>
     void found.warnings.push({ code, severity: severityOf(code), ...withSuggestion(more) })
@@ -46,7 +55,7 @@ function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer):
   const { order, whole } = yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
   const uncertain = uncertainNodes(dag.nodes, order, whole)
-  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors }
+  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors, pattern }
   for (const [id, node] of Object.entries(dag.nodes)) {
     yield* diagnoseNode(id, node, {
       ...context,

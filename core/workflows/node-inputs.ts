@@ -1,7 +1,8 @@
 import { canonicalHash } from '../canonical.ts'
-import { ConditionFault, holds } from '../dag/condition.ts'
+import { ConditionFault, hasPattern, holds } from '../dag/condition.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
+import { loadPatterns } from '../pattern.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
@@ -50,7 +51,8 @@ export async function bindNodeInputs(
           throw thrown
         }
       }
-      if (!holds(when, { read, find })) return undefined
+      const pattern = hasPattern(when) ? await loadPatterns() : undefined
+      if (!holds(when, { read, find, pattern })) return undefined
     }
     const bindings = await bindingsOf(snapshot, node, referencesIn(node.inputs), sources)
     const bound = bind(node.inputs, bindings)

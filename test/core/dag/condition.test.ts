@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Condition, ConditionFault, conditionFault, holds } from '../../../core/dag/condition.ts'
+import { loadPatterns } from '../../../core/pattern.ts'
 
 const values: Record<string, unknown> = {
   label: 'cat',
@@ -15,7 +16,8 @@ const read = (value: unknown) => {
   return values[value.slice(1)]
 }
 const find = (value: unknown) => (typeof value === 'string' && value.startsWith('$') ? values[value.slice(1)] : value)
-const check = (condition: object) => holds(Condition.parse(condition), { read, find })
+const pattern = await loadPatterns()
+const check = (condition: object) => holds(Condition.parse(condition), { read, find, pattern })
 
 test.for<[title: string, condition: object, holds: boolean]>([
   ['an equal text', { value: '$label', equals: 'cat' }, true],
@@ -29,6 +31,9 @@ test.for<[title: string, condition: object, holds: boolean]>([
   ['a member of a list', { value: '$tags', contains: 'b' }, true],
   ['a part of a member is no member', { value: '$tags', contains: '' }, false],
   ['nothing is in null', { value: '$none', contains: 'a' }, false],
+  ['a part of a text that matches', { value: '$label', matches: '^c.t$' }, true],
+  ['a text that does not match', { value: '$label', matches: '^a' }, false],
+  ['nothing matches in null', { value: '$none', matches: '' }, false],
   ['a smaller number', { value: '$score', less_than: 1 }, true],
   ['an equal number is not smaller', { value: '$score', less_than: 0.7 }, false],
   ['a text that is a number', { value: '$text', greater_than: 0.5 }, true],
@@ -76,6 +81,11 @@ test.for<[title: string, condition: object, holds: boolean]>([
 describe('a value that cannot be tested', () => {
   test.for<[condition: object, message: string]>([
     [{ value: '$label', less_than: 1 }, '"cat" is not a number, so it cannot be compared.'],
+    [{ value: '$score', matches: 'a' }, "'matches' looks at texts, not at 0.7."],
+    [
+      { value: 'a'.repeat(20_000), matches: 'a' },
+      "'matches' looks at texts of up to 16384 characters, and this one has 20000. Refer to a smaller part.",
+    ],
     [{ value: '', less_than: 1 }, '"" is not a number, so it cannot be compared.'],
     [
       { value: '$score', contains: 'a' },
@@ -95,9 +105,12 @@ test.for<[condition: object, fault: string | undefined]>([
   [{ value: 1, equals: 1 }, undefined],
   [
     { value: 1 },
-    'when: it tests nothing. Add one of equals, in, contains, less_than, greater_than, exists, not, all, any',
+    'when: it tests nothing. Add one of equals, in, contains, matches, less_than, greater_than, exists, not, all, any',
   ],
-  [{}, 'when: it tests nothing. Add one of equals, in, contains, less_than, greater_than, exists, not, all, any'],
+  [
+    {},
+    'when: it tests nothing. Add one of equals, in, contains, matches, less_than, greater_than, exists, not, all, any',
+  ],
   [{ equals: 1 }, "when: 'equals' has no 'value' to test"],
   [{ value: 1, equals: 1, in: [1] }, "when: 'equals' and 'in' stand side by side; use 'all'"],
   [{ value: 1, not: { value: 1, equals: 1 } }, "when: 'value' has no meaning beside 'not'"],

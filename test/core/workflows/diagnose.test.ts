@@ -106,6 +106,15 @@ test('a condition with a join and a default is valid', () => {
   expect(found(dag, ['a>joined', 'b>joined'], { topic: { type: 'string' } })).toEqual({ type_issues: [], warnings: [] })
 })
 
+test('a pattern that is none is found, and one that is is not', async () => {
+  const check = async (matches: string) => {
+    const dag = Dag.parse({ nodes: { a: write('x', { when: { value: '${input.topic}', matches } }) } })
+    return (await diagnoseInTimeSlices(dag, undefined, offer)).warnings.map(({ code, path }) => `${code} ${path}`)
+  }
+  expect(await check('^cat')).toEqual([])
+  expect(await check('(?=cat)')).toEqual(['invalid_condition when.matches'])
+})
+
 describe('codes', () => {
   test.for<[code: string, about: string, nodes: Nodes, edges?: string[], parameters?: Record<string, object>]>([
     ['empty_graph', 'no nodes', {}],
