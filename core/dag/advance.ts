@@ -7,6 +7,7 @@ import {
   isOver,
   type NodeStatus,
   type PlannedNode,
+  type SkipReason,
 } from './execution-state.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
@@ -44,7 +45,8 @@ export type ExecutionWrite =
   /** The first node starts: the time limit of the execution counts from now on. */
   | { write: 'start'; timeoutAt: number }
   | { write: 'end'; status: EndStatus; failure: FailedNodes | null }
-  | { write: 'node'; node: number; status: Exclude<NodeStatus, 'pending'> }
+  | { write: 'node'; node: number; status: Exclude<NodeStatus, 'pending' | 'skipped'> }
+  | { write: 'node'; node: number; status: 'skipped'; reason: SkipReason }
   /** The job of a ready node: it waits, or runs at once on the slot that another node's job has kept for it. */
   | { write: 'create_job'; node: number; takesSlotOf: number | null }
   /** The job of the node must no longer run. */
@@ -101,7 +103,7 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
       return [
         count({ running: ran ? -1 : 0, skipped: 1 }),
         ...start,
-        nodeWrite(node, 'skipped'),
+        skip(node, 'condition'),
         event('node.skipped', node),
         ...following(plan, state, { node, how: 'skipped', at }, start),
       ]
@@ -153,14 +155,14 @@ function following(
     const reached = reachedBy(plan, state, node, how === 'skipped')
     const { ready } = reached
     ;({ skipped } = reached)
-    writes.push(...skips(skipped))
+    writes.push(...skips(skipped, 'skipped_node'))
     const next = ready.find(after => plan.nodes[after]!.direct && plan.nodes[after]!.modelId === slotOf)
     for (const after of ready)
       if (after === next) writes.push({ write: 'create_job', node: after, takesSlotOf: node }, count({ running: 1 }))
       else writes.push({ write: 'create_job', node: after, takesSlotOf: null })
   } else {
     skipped = plan.onFailure === 'fail_fast' ? notStarted(state, node) : descendants(plan, state, node)
-    writes.push(...skips(skipped, state))
+    writes.push(...skips(skipped, 'failure', state))
   }
   const ended = state.open === 1 + skipped.length
   if (!ended) return [...writes, announce(start)]
@@ -172,11 +174,11 @@ function following(
 }
 
 /** The writes that skip nodes which have not started; those that are ready have a job. */
-function skips(nodes: readonly number[], state?: ExecutionState): ExecutionWrite[] {
+function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionState): ExecutionWrite[] {
   if (nodes.length === 0) return []
   const writes: ExecutionWrite[] = [count({ skipped: nodes.length })]
   for (const node of nodes) {
-    writes.push(nodeWrite(node, 'skipped'), event('node.skipped', node))
+    writes.push(skip(node, reason), event('node.skipped', node))
     if (state?.nodes[node] === 'ready') writes.push({ write: 'withdraw_job', node })
   }
   return writes
@@ -241,7 +243,8 @@ const started = ({ timeoutMs }: ExecutionPlan, { status }: ExecutionState, at: n
   status === 'pending' ? [{ write: 'start', timeoutAt: at + timeoutMs }, event('started')] : []
 
 const count = (by: CountChange): ExecutionWrite => ({ write: 'count', by })
-const nodeWrite = (node: number, status: Exclude<NodeStatus, 'pending'>): ExecutionWrite => ({
+const skip = (node: number, reason: SkipReason): ExecutionWrite => ({ write: 'node', node, status: 'skipped', reason })
+const nodeWrite = (node: number, status: Exclude<NodeStatus, 'pending' | 'skipped'>): ExecutionWrite => ({
   write: 'node',
   node,
   status,

@@ -16,6 +16,10 @@ export const nodeStatuses = [
 ] as const
 export type NodeStatus = (typeof nodeStatuses)[number]
 
+/** Why a node was skipped: its condition was false, a node before it was skipped, or another node has failed. */
+export const skipReasons = ['condition', 'skipped_node', 'failure'] as const
+export type SkipReason = (typeof skipReasons)[number]
+
 export const executionStatuses = ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'] as const
 export type ExecutionStatus = (typeof executionStatuses)[number]
 export type EndStatus = Exclude<ExecutionStatus, 'pending' | 'running'>

@@ -1,5 +1,5 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
-import { type ExecutionStatus, type NodeStatus } from '../dag/execution-state.ts'
+import type { ExecutionStatus, NodeStatus, SkipReason } from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
 import type { JobLimits } from './limits.ts'
 import type {
@@ -165,6 +165,8 @@ export interface ExecutionNode {
   task: string
   modelId: string
   status: NodeStatus
+  /** Null for a node that was not skipped. */
+  skipReason: SkipReason | null
   /** Its own job, or the job whose result it reuses; null before it was ready. */
   jobId: string | null
   attempts: number

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nodeStatuses } from '../../core/dag/execution-state.ts'
+import { nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import {
   anything,
@@ -80,6 +80,10 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   task: Task,
   model_id: string('Id of the model.'),
   status: oneOf('State of the node.', nodeStatuses),
+  skip_reason: nullable(
+    z.enum(skipReasons),
+    'Why it was skipped: its condition was false, a node before it was skipped, or another node has failed. Null if it was not.',
+  ),
   attempts: integer('Attempts so far.'),
   cached: boolean('Whether the result was taken from equal work before.'),
   job_id: nullableString('Id of the job of the node; null if it has none.'),

@@ -20,6 +20,8 @@ type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { wri
 export function openExecutionFlow(connection: Connection, context: SharedContext) {
   const { boot, counts, events, effects, jobCounts } = context
   const setNode = connection.statement`UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?`
+  const setSkipped = connection.statement`UPDATE execution_nodes SET status = 'skipped', skip_reason = ?, at = ?
+    WHERE execution = ? AND node = ?`
   const setReady = connection.statement`UPDATE execution_nodes SET status = 'ready', job_id = ?, at = ?
     WHERE execution = ? AND node = ?`
   const setBegun = connection.statement`UPDATE executions
@@ -103,7 +105,9 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
         return end(execution, write, at)
       case 'node':
         // Whether the job of a node is pending or running is in the job's row.
-        if (write.status !== 'running' && write.status !== 'ready') setNode.run(write.status, at, number, write.node)
+        if (write.status === 'skipped') setSkipped.run(write.reason, at, number, write.node)
+        else if (write.status !== 'running' && write.status !== 'ready')
+          setNode.run(write.status, at, number, write.node)
         return
       case 'create_job':
         return createJob(execution, write, at)

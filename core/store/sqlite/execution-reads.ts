@@ -49,7 +49,7 @@ export function executionReads(connection: Connection) {
   const newest = pages('')
   const newestOf = pages('AND workflow_id = ?')
   const nodes = connection.query<NodeRow>`
-    SELECT ${selected('nodeId, task, modelId, status, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
+    SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id

@@ -20,6 +20,7 @@ import { referenceQueue } from './migrations/017-reference-queue.ts'
 import { modelNames } from './migrations/018-model-names.ts'
 import { traceparent } from './migrations/019-traceparent.ts'
 import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
+import { skipReason } from './migrations/021-skip-reason.ts'
 
 export interface Migration {
   version: number
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   modelNames,
   traceparent,
   parentTraceparent,
+  skipReason,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -117,6 +117,8 @@ CREATE TABLE execution_nodes (
   job_id TEXT,
   cached INTEGER NOT NULL CHECK (cached IN (0, 1)),
   at INTEGER NOT NULL,
+  skip_reason TEXT
+    CHECK (skip_reason IN ('condition', 'skipped_node', 'failure')),
   PRIMARY KEY (execution, node),
   UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;

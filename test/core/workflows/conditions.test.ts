@@ -56,6 +56,9 @@ test('a false condition skips its node and what needs its result, and a join and
     ordered: 'skipped',
   })
   expect(nodes.dogs).toMatchObject({ jobId: null, attempts: 0, startedAt: null, error: null })
+  expect(
+    Object.values(nodes).flatMap(({ nodeId, skipReason }) => (skipReason ? [`${nodeId}: ${skipReason}`] : [])),
+  ).toEqual(['dogs: condition', 'afterDogs: skipped_node', 'ordered: skipped_node'])
   const { progress } = await server.summary(wanted.id)
   expect(progress).toEqual({ total: 8, completed: 5, failed: 0, skipped: 3, running: 0 })
 })

@@ -43,6 +43,7 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
       </div>
       {waiting && <Notice kind="info">{`${jobsText.waiting}: ${sentenceText(waiting.detail)}`}</Notice>}
       {error && <Notice kind="bad">{error.message}</Notice>}
+      {node.skip_reason && <Notice kind="info">{text.skipReasons[node.skip_reason]}</Notice>}
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
       <Facts
         className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1"
