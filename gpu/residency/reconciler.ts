@@ -104,7 +104,8 @@ export function openReconciler(
    */
   function leave(resident: Resident | undefined, reason: string, others?: readonly Occupant[]): void {
     if (!resident) return
-    leaves(resident.serves, effects.now())
+    // A parked one has left before.
+    if (resident.state !== 'parked') leaves(resident.serves, effects.now())
     const instead =
       isParkable(resident) && effects.parkingBudget
         ? parkedInstead(
@@ -204,6 +205,7 @@ export function openReconciler(
     const next = loadAhead(known, runsNext, occupied(now, []), capacities())
     if (!next) return
     next.state.wasLoadedAhead = true
+    returns(next.state, now)
     residents.start(next.state, next.where, now, true)
   }
 

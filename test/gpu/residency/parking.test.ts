@@ -333,3 +333,35 @@ test('a model that has room on another card without an eviction is started there
   ask(a)
   expect(since()).toEqual(["stop e1: to make room for 'a'", 'start e3 a'])
 })
+
+describe('how long a model is usually away', () => {
+  test('ends when it is loaded ahead', () => {
+    const a = warm('a', { parks: false })
+    const asked = ask(stateOf('b'))
+    residency.exited('e1', '')
+    residency.ready('e2')
+    residency.release(asked.resident!, 10)
+    residency.unload('b')
+    residency.exited('e2', '')
+    since()
+    now += 10_000
+    residency.upcoming(new Map([['a', 1]]))
+    expect([since(), a.away]).toEqual([['start e3 a'], { since: null, usualMs: 10_000 }])
+  })
+
+  test('does not begin when a parked engine ends beside one that serves', () => {
+    capacities.push({ id: 'gpu1', kind: 'gpu', capacity: 24 * GiB })
+    const a = warm('a', { of: { replicas: { min: 2, max: 2 } } })
+    residency.ready('e2')
+    stateOf('a', 20, { replicas: { min: 0, max: 2 } })
+    expect(a.residents.map(({ state }) => state)).toEqual(['ready', 'ready'])
+    ask(stateOf('b'))
+    expect(since()).toEqual(['park e1'])
+    residency.parked('e1', 1_000, null)
+    since()
+    const c = residency.upsert(modelOf('c'), { ...wantedOf('c', 60), kind: 'cpu' }, 1)
+    residency.load(c, { loaded() {}, refuse() {} })
+    expect(since()).toEqual(["stop e1: to make room for 'c'"])
+    expect([a.residents[1]!.state, a.away.since]).toEqual(['ready', null])
+  })
+})
