@@ -482,6 +482,8 @@ echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2' })}'`
       return fleet.snapshot().devices[0]!.fault !== null
     })
     expect((await chat(fleet, models[0]!)).failure).toBeUndefined()
+    // The engine on the lost GPU may end later than the other one begins.
+    await until(() => fleet.snapshot().residents.length === 1)
     expect(fleet.snapshot()).toMatchObject({
       devices: [
         { id: 'gpu0', fault: "nvidia-smi reports 'GPU is lost' for it.", usedBytes: null },
