@@ -45,7 +45,9 @@ export function plannedGuesses(
   const draftModel = draft_model?.startsWith('/') ? basename(draft_model) : (draft_model ?? null)
   const often = engineFacts(engine).isBuiltIn ? ' This is done only while it is faster for all requests together.' : ''
   const memory =
-    draftBytes === null ? 'whose memory is not known' : `whose weights take ${formatBytes(draftBytes)} of its memory`
+    draftBytes === null
+      ? 'whose memory is not known'
+      : `whose weights and cache take ${formatBytes(draftBytes)} of its memory`
   const how =
     draftModel === null ? 'from what the text repeats, without a further model' : `by '${draftModel}', ${memory}`
   return { tokens, draftModel, draftBytes, detail: `Up to ${tokens} tokens at once are guessed ${how}.${often}` }

@@ -58,7 +58,7 @@ export interface PlannedGuesses {
   tokens: number
   /** A name on the hub or of a file; null where tokens are guessed from what the text repeats. */
   draftModel: string | null
-  /** Bytes of its weights, which are part of the memory of the model; null where they are not known. */
+  /** Bytes of its weights and its cache, which are part of the memory of the model; null where they are not known. */
   draftBytes: number | null
   /** The same as sentences. */
   detail: string

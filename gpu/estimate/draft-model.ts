@@ -1,4 +1,5 @@
-import type { ModelShape } from '../engines/gguf/sizing-need.ts'
+import type { Sizing } from '../engines/gguf/sizing.ts'
+import { type ModelShape, needOf } from '../engines/gguf/sizing-need.ts'
 import type { PagedShape } from './paged-plan.ts'
 
 /**
@@ -26,6 +27,14 @@ export function withDraftModel(shape: ModelShape, draft: ModelShape): ModelShape
   ]
   const blockBytes = [...shape.blockBytes.slice(0, -1), (shape.blockBytes.at(-1) ?? 0) + draft.tensorBytes]
   return { ...shape, blockMemory, blockBytes, tensorBytes: shape.tensorBytes + draft.tensorBytes }
+}
+
+/** Bytes of a draft model in a layout: its weights, and its cache of the same length as that of the model. */
+export function draftMemory(draft: ModelShape, { context, parallel, batch, kvType }: Sizing): number {
+  const blockMemory = draft.blockMemory.map(block => ({ ...block, window: null }))
+  const contexts = [{ tokens: context, sequences: parallel, batch }]
+  const need = needOf({ ...draft, blockMemory }, { gpuLayers: 0, contexts, kvType, flash: true, cards: 1 })
+  return draft.tensorBytes + need.cache
 }
 
 /** The same for vLLM, which divides both among all cards. */

@@ -14,10 +14,10 @@ import {
 } from '../engines/gguf/sizing.ts'
 import type { ModelShape } from '../engines/gguf/sizing-need.ts'
 import { type AdaptersPlan, adapterBytes, planAdapters, reservedBytes } from './adapters.ts'
-import { withDraftModel, withPagedDraft } from './draft-model.ts'
+import { draftMemory, withDraftModel, withPagedDraft } from './draft-model.ts'
 import { type LlamaOptions, llamaOptions } from './llama-options.ts'
 import { shapeOf, sizeOf, weightsOf } from './model-files.ts'
-import { type PagedPlan, type PagedShape, pagedPlanOn } from './paged-plan.ts'
+import { type PagedPlan, type PagedShape, pagedPlanOn, requestCache } from './paged-plan.ts'
 import type { PlacementTarget } from './target.ts'
 
 /** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
@@ -57,7 +57,7 @@ export interface MemoryPlan {
   paged?: PagedPlan
   /** Its LoRA adapters; absent if it has none. */
   adapters?: AdaptersPlan
-  /** Bytes of the weights of its draft model; absent if it has none, or its files are not on this machine. */
+  /** Bytes of weights and cache of its draft model; absent if it has none, or its files are not on this machine. */
   draftBytes?: number
 }
 
@@ -119,7 +119,7 @@ export async function planMemory(
       const { bytes, sizing: layout, devices, split, longer } = made
       return {
         bytes: memory ?? bytes,
-        plan: { ...(layout && { layout }), ...beside(adapters, draft?.tensorBytes) },
+        plan: { ...(layout && { layout }), ...beside(adapters, draft && layout && draftMemory(draft, layout)) },
         devices,
         ...(split && { split }),
         ...(longer && { longer }),
@@ -136,10 +136,14 @@ export async function planMemory(
       const draft = model.speculative?.draft_model
       const [drafts, draftWeights] = draft ? [await shapeOf(draft), await weightsOf(draft)] : []
       const own = pagedShape(shape, weights, model)
-      const whole = drafts && draftWeights ? withPagedDraft(own, pagedShape(drafts, draftWeights, model)) : own
+      const guesses = drafts && draftWeights ? pagedShape(drafts, draftWeights, model) : undefined
+      const whole = guesses ? withPagedDraft(own, guesses) : own
       const loaded = adapters ? { ...whole, weights: whole.weights + reservedBytes(shape, adapters, model) } : whole
       const made = pagedPlanOn(loaded, model, target, kind === 'cpu' ? [] : cards)
-      const plan = { paged: made.plan, ...beside(adapters, drafts && draftWeights) }
+      const plan = {
+        paged: made.plan,
+        ...beside(adapters, guesses && guesses.weights + requestCache(guesses, model, made.plan)),
+      }
       return { bytes: made.bytes, plan, devices: made.devices }
     }
   }

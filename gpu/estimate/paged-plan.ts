@@ -141,6 +141,17 @@ function givenShare(
   return Math.min(free - (1 - bookable[kind]) * total, ofFree * free + runtimeBytes / devices)
 }
 
+/** Bytes of the cache of the longest request in a plan. */
+export function requestCache(
+  shape: PagedShape,
+  { context_length, args = [] }: Partial<Pick<Model, 'context_length' | 'args'>>,
+  { maxLength }: Pick<PagedPlan, 'maxLength'>,
+): number {
+  const given = pagedOptions(args)
+  const length = maxLength ?? given.length ?? context_length ?? shape.contextLength ?? leastLength
+  return Math.ceil(cacheBytes(shape, length, given.stepTokens ?? stepTokens, given.cacheBytes) * cacheMargin)
+}
+
 /** Bytes of the cache of one request; what a window keeps includes the tokens of one step. */
 function cacheBytes({ causal, blockMemory }: PagedShape, length: number, step: number, bytes: number): number {
   if (!causal) return 0

@@ -158,7 +158,7 @@ export const ModelPlan = namedObject('ModelPlan', 'What happens if a request for
         'The model that guesses them; null where they are guessed from what the text repeats.',
       ),
       draft_bytes: nullableInteger(
-        'Bytes of its weights, part of `figures.memory_bytes`; null where they are not known, and without such a model.',
+        'Bytes of its weights and its cache, part of `figures.memory_bytes`; null where they are not known, and without such a model.',
       ),
       detail: string('The same as sentences.'),
     }),

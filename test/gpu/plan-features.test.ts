@@ -25,7 +25,7 @@ test.each([
   [
     { engine: 'llama-server', speculative: { draft_model: '/secret/small.gguf' } },
     512 << 20,
-    "Up to 8 tokens at once are guessed by 'small.gguf', whose weights take 512 MiB of its memory.",
+    "Up to 8 tokens at once are guessed by 'small.gguf', whose weights and cache take 512 MiB of its memory.",
   ],
   [
     { engine: 'vllm', speculative: { draft_model: 'Qwen/Qwen3-0.6B' } },

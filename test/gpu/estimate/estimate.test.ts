@@ -109,7 +109,7 @@ test('a draft model is counted with its weights, and its cache in every slot', a
     ...nvidia,
     slots: 2,
   })
-  expect(plan.draftBytes).toBe(16 * MiB)
+  expect(plan.draftBytes).toBe(16 * MiB + plan.layout!.parallel * plan.layout!.context * perToken)
   expect(await size(4096, { tokens: 8 })).toBe(await size(4096, undefined))
   expect(await size(4096, { draft_model: '/no/such.gguf', tokens: 8 })).toBe(await size(4096, undefined))
 })
