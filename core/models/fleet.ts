@@ -182,6 +182,8 @@ export interface EngineCall {
   members?: string | undefined
   /** Whether nothing of the request may be stored. Where absent, the body is searched for it. */
   unstored?: boolean | undefined
+  /** Whether it wants several answers of one prompt. Where absent, the body is searched for it. */
+  several?: boolean | undefined
   contentType?: string
   /** Milliseconds that the engine may send nothing in addition to `no_progress` of the model. */
   patienceMs?: number

@@ -68,12 +68,16 @@ export class AnswerCollector {
     path: string,
     body: string | Uint8Array,
     signal: CallerSignal,
-    { droppable, ignored, members, unstored }: Pick<AskOptions, 'droppable' | 'ignored' | 'members' | 'unstored'> = {},
+    {
+      droppable,
+      ignored,
+      ...marks
+    }: Pick<AskOptions, 'droppable' | 'ignored' | 'members' | 'unstored' | 'several'> = {},
   ): Promise<Buffer> {
     /** The answer if the engine does not stream. */
     let whole: Buffer[] | undefined
     let bytesOfWhole = 0
-    const call = { path, body, members, unstored, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    const call = { path, body, ...marks, stream: true, maxBytes: Number.POSITIVE_INFINITY }
     return readAnswer(listener => openShortened(lease, call, listener, droppable), signal, {
       accepted(type, paths) {
         whole = type.startsWith('text/event-stream') ? undefined : []

@@ -44,6 +44,8 @@ export interface PreparedRequest {
   estimate?: Estimate
   /** Whether the client has asked that nothing of it is kept: `store: false`. Absent otherwise. */
   unstored?: true
+  /** Whether it wants several answers of one prompt. Absent otherwise. */
+  several?: true
   /** Hash of the original body, if requested. */
   bodyHash?: string
   /** The form of the request and of its answer, if it is not that of the task. */

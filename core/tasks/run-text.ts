@@ -30,13 +30,19 @@ export function openTextRunner({
       droppable,
       answerFormat,
       unstored = false,
+      several = false,
     } = await withImages(checked, fetchFrom(media, sender), cpu)
     if (isStreamable(answerFormat)) lease.prefer?.(bodies[0]!)
     const answers: Buffer[] = []
     const ignored = (paths: string) => report.log('WARN', ignoredLine(model.id, paths))
     for (const body of bodies)
       answers.push(
-        await ask(lease, path, body, answerBound(answerFormat, limits), signal, { droppable, ignored, unstored }),
+        await ask(lease, path, body, answerBound(answerFormat, limits), signal, {
+          droppable,
+          ignored,
+          unstored,
+          several,
+        }),
       )
     return answeredResult(await cpu.shape(answers, answerFormat), model)
   }

@@ -56,3 +56,7 @@ export const isRepeatableSample = (inputs: Inputs): boolean =>
 
 /** Whether the request has a seed or a temperature of 0. */
 export const isSeeded = ({ seed, temperature }: Inputs): boolean => typeof seed === 'number' || temperature === 0
+
+/** Whether a body for an engine wants several answers of one prompt: llama-server computes the others in slots of its choice. */
+export const wantsSeveral = ({ n, n_cmpl: of }: Record<string, unknown>): boolean =>
+  Number(n ?? 1) > 1 || Number(of ?? 1) > 1

@@ -1,5 +1,6 @@
 import type { Log } from '../../core/log.ts'
 import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
+import { movingAverage } from '../../core/moving-average.ts'
 import type { SavingEngine } from '../caches/caches.ts'
 import { headOf, withMembers } from './body-members.ts'
 import { chooseSlot } from './choose-slot.ts'
@@ -164,7 +165,9 @@ export function openEngineSlots(options: EngineSlotsOptions) {
       const kept = await files.keep(name, owner, marks!, isSame && tokens >= minTokens ? maxBytes : -1)
       if (isSame) slot.saved = true
       if (!kept) return 0
-      perToken = Math.max(perToken, (kept.bytes - headerBytes) / tokens)
+      const measured = (kept.bytes - headerBytes) / tokens
+      // A short conversation may need more of each token: the estimate grows at once, and shrinks slowly.
+      perToken = Math.max(measured, movingAverage(perToken, measured))
       for (const old of replaces) if (old !== kept.name) await files.remove(owner, old)
       slot.replaces = [kept.name]
       return kept.bytes
@@ -268,7 +271,7 @@ export function openEngineSlots(options: EngineSlotsOptions) {
         if (method !== 'POST' || isOff) return { call, listener }
         const isObject =
           typeof body === 'string' ? body.startsWith('{') : body instanceof Uint8Array && body[0] === 0x7b
-        if (!isObject || runs || asksSeveral(body as string | Uint8Array)) {
+        if (!isObject || runs || (call.several ?? asksSeveral(body as string | Uint8Array))) {
           unpin()
           return { call, listener }
         }

@@ -255,8 +255,8 @@ function relay(
       ended: resolve,
     })
     const [body] = prepared.bodies
-    const unstored = prepared.unstored === true
-    const sent = { path: prepared.path, body: body!, unstored, stream: true, maxBytes: Number.POSITIVE_INFINITY }
+    const marks = { unstored: prepared.unstored === true, several: prepared.several === true }
+    const sent = { path: prepared.path, body: body!, ...marks, stream: true, maxBytes: Number.POSITIVE_INFINITY }
     stream.attach(openShortened(lease, sent, stream, prepared.droppable))
   })
 }
@@ -290,6 +290,7 @@ async function collect(
   const options = {
     droppable,
     unstored: prepared.unstored === true,
+    several: prepared.several === true,
     ignored(paths: string) {
       ignored = paths
     },

@@ -24,7 +24,14 @@ import {
 } from '../protocols/answer.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
-import { checkSampling, checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures } from '../sampling.ts'
+import {
+  checkSampling,
+  checkStreamOptions,
+  engineBody,
+  isRepeatableSample,
+  samplingFeatures,
+  wantsSeveral,
+} from '../sampling.ts'
 import type { TaskName, TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
 import { textTask } from '../text-task.ts'
@@ -112,6 +119,7 @@ export function prepareChat(raw: unknown, catalog: ModelSet): PreparedRequest {
     asStream,
     images: images.length > 0 ? images : undefined,
     ...((raw as { store?: unknown }).store === false ? { unstored: true as const } : {}),
+    ...(wantsSeveral(body) && { several: true as const }),
     answerFormat: {
       task: chatCompletion.id,
       modelId: entry.id,

@@ -19,7 +19,14 @@ import {
 } from '../protocols/answer.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/openai-text.ts'
-import { checkSampling, checkStreamOptions, engineBody, isRepeatableSample, samplingFeatures } from '../sampling.ts'
+import {
+  checkSampling,
+  checkStreamOptions,
+  engineBody,
+  isRepeatableSample,
+  samplingFeatures,
+  wantsSeveral,
+} from '../sampling.ts'
 import type { TaskName, TextTaskRecord } from '../task.ts'
 import { sampleText, testOfStream } from '../task-test.ts'
 import { textTask } from '../text-task.ts'
@@ -75,6 +82,7 @@ export function prepareCompletion(raw: unknown, catalog: ModelSet): PreparedRequ
   const calls = promptLists ? [request.prompt] : prompts
   return {
     ...(unstored && { unstored }),
+    ...(wantsSeveral(body) && { several: true as const }),
     modelId: entry.id,
     path: entry.traits.routes.complete!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),

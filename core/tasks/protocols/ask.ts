@@ -4,7 +4,8 @@ import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../mo
 import { type Droppable, shortener } from '../chat/truncation.ts'
 
 export interface AskOptions
-  extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer' | 'members' | 'unstored'> {
+  extends Pick<EngineCall, 'method' | 'contentType' | 'patienceMs' | 'workPath' | 'isAnswer'>,
+    Pick<EngineCall, 'members' | 'unstored' | 'several'> {
   /** What is left out of a body whose prompt is too long. */
   droppable?: Droppable | undefined
   /** Called before the answer with what the engine left out of the request, if it left anything out. */

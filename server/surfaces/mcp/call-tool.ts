@@ -62,13 +62,18 @@ async function runTextCall(
   if (!fallbacks) exchange.releaseBody()
   let answer: string | Uint8Array = ''
 
-  function attemptWith({ path, bodies, answerFormat, unstored }: PreparedRequest): CallAttempt {
+  function attemptWith({ path, bodies, answerFormat, unstored, several }: PreparedRequest): CallAttempt {
     return async (lease, call) => {
       const answers: Buffer[] = []
       try {
         const maxBytes = answerBound(answerFormat, config.limits)
         for (const one of bodies)
-          answers.push(await ask(lease, path, one, maxBytes, exchange.abortSource, { unstored: unstored === true }))
+          answers.push(
+            await ask(lease, path, one, maxBytes, exchange.abortSource, {
+              unstored: unstored === true,
+              several: several === true,
+            }),
+          )
       } catch (thrown) {
         return endOfFailure(thrown)
       }

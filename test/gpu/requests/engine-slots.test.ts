@@ -11,7 +11,7 @@ const quiet = { accepted() {}, chunk() {}, finished() {}, failed() {} }
 const owner = 'a'.repeat(32)
 
 /** The slots of a stand-in, and the folder of its owner. */
-function setup() {
+function setup(tokenBytes = 20) {
   const folder = temporary()
   const [exchange, own] = [join(folder, 'wkr_1'), join(folder, owner)]
   for (const path of [exchange, own]) mkdirSync(path)
@@ -40,7 +40,7 @@ function setup() {
     },
     markKey: 'key',
     ownerOf: () => owner,
-    tokenBytes: 20,
+    tokenBytes,
     useless: () => expect.fail('Every restore has an effect.'),
     log: keptLog(),
   })
@@ -66,8 +66,9 @@ function setup() {
     return { body, waited: pinned instanceof Promise }
   }
   const pin = async (call: EngineCall) => (await slots.hold().pin(call, quiet, 'org')).call
+  const pending = () => slots.saving.pending()
   const save = () => slots.saving.save({ maxBytes: { [owner]: 1e6 }, maxMs: 1_000 })
-  return { ask, pin, save, faults, cached: () => found, saved: () => readdirSync(own).length }
+  return { ask, pin, save, pending, faults, cached: () => found, saved: () => readdirSync(own).length }
 }
 
 test('conversations get slots of their own, go on there, and wait for nothing', async () => {
@@ -107,6 +108,27 @@ test('what was computed with an adapter is reused and restored for that one only
   expect(cached()).toBeGreaterThan(250)
   await save()
   expect(saved()).toBeGreaterThan(1)
+})
+
+test('several answers are recognized by what is known of the request; its body is not searched then', async () => {
+  const { pin } = setup()
+  const call = { path: '/v1/chat/completions', stream: true, maxBytes: 1e6 }
+  const one = await pin({ ...call, body: '{"n":2}', several: false })
+  expect(JSON.parse(one.body as string)).toHaveProperty('id_slot')
+  const several = await pin({ ...call, body: '{"m":1}', several: true })
+  expect(several.body).toBe('{"m":1}')
+})
+
+test('too large an estimate of the memory of a token shrinks with what is saved', async () => {
+  const { ask, save, pending } = setup(2_000)
+  const estimates: number[] = []
+  for (const topic of ['apples', 'pears', 'plums']) {
+    await ask(topic)
+    estimates.push((await pending())[0]!.bytes)
+    expect(await save()).toMatchObject({ saved: 1 })
+  }
+  expect(estimates[1]!).toBeLessThan(0.9 * estimates[0]!)
+  expect(estimates[2]!).toBeLessThan(0.9 * estimates[1]!)
 })
 
 test('what must not be stored is not saved', async () => {

@@ -98,4 +98,6 @@ test('an engine that saves conversations is told which it must not save', () => 
   expect(sent({ store: true }, saves)[0]).not.toHaveProperty('store')
   expect(sent({ store: false })[0]).not.toHaveProperty('store')
   expect(prepareCompletion({ ...base, store: false }, saves).unstored).toBe(true)
+  expect(prepareCompletion({ ...base, n: 2 }, saves).several).toBe(true)
+  expect(prepareCompletion({ ...base, n: 1 }, saves)).not.toHaveProperty('several')
 })
