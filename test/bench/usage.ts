@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Task } from '../../core/schemas/task.ts'
+import { callRows } from '../../core/store/ledger-rows.ts'
 import { openDatabase } from '../../core/store/sqlite/database.ts'
 import { openLedger } from '../../core/store/sqlite/ledger.ts'
 import { openUsageTotals } from '../../core/store/sqlite/usage-totals.ts'
@@ -47,18 +48,19 @@ for (let hour = 0; hour < hours; hour += 24) {
       const luck = random()
       const finishedAt = (from + (hour + offset) * 3600) * 1000 + Math.floor(random() * 3_600_000)
       totals.add(
-        'sync',
-        finishedCall({
-          id: '',
-          modelId: `model-${model}`,
-          tokenId: `tok_${token}`,
-          task: tasks[model % 3 === 0 && random() < 0.2 ? 3 : model % 3]!,
-          status: luck < 0.95 ? 'completed' : luck < 0.99 ? 'failed' : 'cancelled',
-          usage: { inputTokens: 300 + model, outputTokens: 200 + token, gpuMs: 800 },
-          finishedAt,
-          createdAt: finishedAt - 900,
-          startedAt: finishedAt - 800,
-        }),
+        callRows([
+          finishedCall({
+            id: '',
+            modelId: `model-${model}`,
+            tokenId: `tok_${token}`,
+            task: tasks[model % 3 === 0 && random() < 0.2 ? 3 : model % 3]!,
+            status: luck < 0.95 ? 'completed' : luck < 0.99 ? 'failed' : 'cancelled',
+            usage: { inputTokens: 300 + model, outputTokens: 200 + token, gpuMs: 800 },
+            finishedAt,
+            createdAt: finishedAt - 900,
+            startedAt: finishedAt - 800,
+          }),
+        ]),
         { userId: `user_${token % 8}`, workflowId: null },
         ++sequence,
       )
@@ -79,7 +81,9 @@ const ledger = openLedger(connection)
 connection.exec('BEGIN')
 for (let request = 0; request < (millions * 1e6) / 365; request++) {
   const finishedAt = to * 1000 - 1 - Math.floor(random() * day * 1000)
-  ledger.appendCalls([finishedCall({ finishedAt, modelId: `model-${skewed(20)}`, tokenId: `tok_${skewed(20)}` })])
+  ledger.appendCalls(
+    callRows([finishedCall({ finishedAt, modelId: `model-${skewed(20)}`, tokenId: `tok_${skewed(20)}` })]),
+  )
 }
 connection.exec('DELETE FROM ledger_hours')
 connection.exec(

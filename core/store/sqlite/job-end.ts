@@ -58,7 +58,7 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     const { number, organizationId, execution, node, batch, batchLine } = row
     keepFiles.run(row.expiresAt, row.id)
     jobCounts.move(organizationId, before, status)
-    ledger.append([{ ...row, status, error: error ?? null, usage, cost, finishedAt: at }], execution)
+    ledger.append({ ...row, status, error: error ?? null, usage, cost, finishedAt: at }, execution)
     events.add(number, organizationId, `job.${status}`, row.attempt, at, execution, node)
     if (batch !== null && batchLine !== null) batches.lineEnded(batch, batchLine, status, usage, at)
     if (execution === null || node === null) return

@@ -1,7 +1,8 @@
 import { Failure } from '../../failure.ts'
 import { noUsage } from '../../usage.ts'
+import type { LedgerRows } from '../ledger-rows.ts'
 import { limitFailure } from '../limits.ts'
-import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
+import type { JobClaim, NewJob } from '../store.ts'
 import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
@@ -106,9 +107,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     },
 
     /** Records finished calls. Skips those that are recorded already, so that a batch may be sent again. */
-    recordCalls(records: string): void {
-      ledger.appendCalls(JSON.parse(records) as FinishedJob[])
-    },
+    recordCalls: (rows: LedgerRows): void => ledger.appendCalls(rows),
 
     /** False: there is no such job yet, although there may be one when this is reported. */
     cancelJob(organizationId: string, id: string, at: number): boolean {

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
-import type { FinishedJob, JobRecord } from '../store.ts'
+import { addLedgerRow, chainedColumns, firstColumns, type LedgerRows, ledgerColumns } from '../ledger-rows.ts'
+import type { FinishedJob } from '../store.ts'
 import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
-import { usageColumnNames, usageJson, usageValues } from './usage-columns.ts'
+import { usageJson } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
 /** A synchronous call as its ledger row has it: JSON as text. */
@@ -13,27 +14,6 @@ export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
 
 const genesis = Buffer.alloc(32)
 
-/** The columns that every row has, without the hash: it is computed over them, in this order. */
-const firstColumns =
-  'sequence, job_id, organization_id, token_id, kind, task, model_id, engine_id, status, error, input_tokens, output_tokens, cost, created_at, started_at, finished_at'.split(
-    ', ',
-  )
-
-/** The columns that follow in the hash of a row, unless it was written before they existed. */
-const laterColumns = usageColumnNames.filter(name => !firstColumns.includes(name))
-
-/** The columns that are not in the hash, or not in this order. */
-const unchainedColumns = ['hash', 'user_id', 'workflow_id', 'reference_queue_ms', 'requested_model', 'fallback_reason']
-
-/** The fields of a row, in the order of the columns above. */
-const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) => {
-  const { id, organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt } = job
-  const [inputTokens, cachedTokens, outputTokens, ...others] = usageValues(job.usage)
-  const work = [sequence, id, organizationId, tokenId, kind, task, modelId, engineId, status]
-  const used = [inputTokens, outputTokens, cost, createdAt, startedAt, job.finishedAt, cachedTokens, ...others]
-  return [...work, error && JSON.stringify(error), ...used]
-}
-
 /** The fields of an attribution for the hash: none if there is none, as in rows older than it. */
 const attributed = ({ userId, workflowId }: Attribution): readonly (string | null)[] =>
   userId === null && workflowId === null ? [] : [userId, workflowId]
@@ -42,20 +22,14 @@ const attributed = ({ userId, workflowId }: Attribution): readonly (string | nul
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
-/**
- * Appends rows to the chain, inside the caller's transaction, and adds them to the sums of usage. Calls `billed` for each
- * row that is new.
- */
-export function openLedger(
-  connection: Connection,
-  {
-    totals = openUsageTotals(connection),
-    billed = () => {},
-  }: { totals?: UsageTotals; billed?: (job: FinishedJob) => void } = {},
-) {
+const width = ledgerColumns.length
+const tokenAt = ledgerColumns.indexOf('token_id')
+
+/** Appends rows to the chain, inside the caller's transaction, and adds those that are new to the sums of usage. */
+export function openLedger(connection: Connection, totals: UsageTotals = openUsageTotals(connection)) {
   const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
     ORDER BY sequence DESC LIMIT 1`
-  const names = [...firstColumns, ...laterColumns, ...unchainedColumns]
+  const names = ['sequence', ...ledgerColumns, 'hash', 'user_id', 'workflow_id']
   const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.statement`INSERT INTO ledger ${columns}`
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
@@ -65,42 +39,39 @@ export function openLedger(
   let end: { sequence: number; hash: Buffer } | undefined
   const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
 
-  function addOne(statement: typeof insert, kind: JobRecord['kind'], job: FinishedJob, execution: number | null): void {
+  function addOne(statement: typeof insert, row: LedgerRows, execution: number | null): void {
     const { sequence, hash: previous } = endOf()
-    const fields = fieldsOf(sequence + 1, kind, job)
-    const owner = totals.attributionOf(job.tokenId, execution)
-    const next = chained(previous, [...fields, ...attributed(owner)])
-    const { referenceQueueMs, requestedModel = null, fallbackReason = null } = job
-    const more = [next, owner.userId, owner.workflowId, referenceQueueMs, requestedModel, fallbackReason]
-    const { changes } = statement.run(...fields, ...more)
-    if (changes === 0) return
+    const owner = totals.attributionOf(row[tokenAt] as string, execution)
+    const fields: unknown[] = [sequence + 1, ...row]
+    const next = chained(previous, [...fields.slice(0, chainedColumns.length + 1), ...attributed(owner)])
+    fields.push(next, owner.userId, owner.workflowId)
+    if (statement.run(fields).changes === 0) return
     end = { sequence: sequence + 1, hash: next }
-    totals.add(kind, job, owner, sequence + 1)
-    billed(job)
+    totals.add(row, owner, sequence + 1)
   }
 
-  function add(
-    statement: typeof insert,
-    kind: JobRecord['kind'],
-    jobs: readonly FinishedJob[],
-    execution: number | null = null,
-  ): void {
-    for (const job of jobs)
+  function add(statement: typeof insert, rows: LedgerRows, execution: number | null): void {
+    for (let at = 0; at < rows.length; at += width) {
+      const row = rows.slice(at, at + width)
       try {
-        addOne(statement, kind, job, execution)
+        addOne(statement, row, execution)
       } catch (thrown) {
         if (sqliteCode(thrown) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw thrown
         end = undefined
-        addOne(statement, kind, job, execution)
+        addOne(statement, row, execution)
       }
+    }
   }
 
   return {
-    /** Throws when a job is billed twice. `execution`: the number of the execution that the jobs ran for. */
-    append: (jobs: readonly FinishedJob[], execution: number | null = null): void =>
-      add(insert, 'async', jobs, execution),
-    /** Appends synchronous calls. Skips those that are recorded already, so that the same ones may be sent again. */
-    appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
+    /** Throws when the job is billed twice. `execution`: the number of the execution that the job ran for. */
+    append(job: FinishedJob, execution: number | null = null): void {
+      const row: LedgerRows = []
+      addLedgerRow(row, 'async', job)
+      add(insert, row, execution)
+    },
+    /** Appends the rows of synchronous calls. Skips those that are recorded already: the same may be sent again. */
+    appendCalls: (rows: LedgerRows): void => add(insertNew, rows, null),
     mark() {
       const snapshot = end
       return () => void (end = snapshot)
@@ -135,9 +106,10 @@ type LedgerRow = Record<string, unknown> & { sequence: number; job_id: string; c
   workflow_id: string | null
 }
 
-/** The same as `fieldsOf`, but of the stored values without parsing: a flipped bit inside a text must show. */
+/** The fields of a row for its hash, as they are stored: a flipped bit inside a text must show. */
 const fieldsOfRow = (row: LedgerRow) => [
-  ...(row.gpu_ms === null ? firstColumns : [...firstColumns, ...laterColumns]).map(column => row[column]),
+  row.sequence,
+  ...(row.gpu_ms === null ? firstColumns : chainedColumns).map(column => row[column]),
   ...attributed({ userId: row.user_id, workflowId: row.workflow_id }),
 ]
 

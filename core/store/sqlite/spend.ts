@@ -1,12 +1,10 @@
 import { monthOf } from '../../month.ts'
 import type { Statements } from '../method-table.ts'
 import type { HeldJob, SpendRecord } from '../spend-records.ts'
-import type { FinishedJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 import { openParentLimits } from './tokens.ts'
-
-type Spent = Pick<FinishedJob, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'>
+import type { Spent } from './usage-totals.ts'
 
 interface SpendRow {
   spent: number
@@ -69,9 +67,9 @@ export function openSpendRows(connection: Connection, events: Events) {
   }
 
   return {
-    /** Counts the cost of a ledger row. */
-    billed(job: Spent): void {
-      if (job.cost > 0) added.push(job)
+    /** Counts a cost of ledger rows of this transaction. */
+    billed(spent: Spent): void {
+      added.push(spent)
     },
     limitPlans(limits: Readonly<Record<string, number>>): void {
       planLimits = limits
@@ -82,7 +80,7 @@ export function openSpendRows(connection: Connection, events: Events) {
         added.length = length
       }
     },
-    /** Call it in the transaction, after the last ledger row and before the events are written. */
+    /** Call it in the transaction, after the sums of usage and before the events are written. */
     write(): void {
       const sums = new Map<string, Spent>()
       for (const job of added) {

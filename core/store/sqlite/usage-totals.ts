@@ -1,7 +1,7 @@
-import type { FinishedJob, JobRecord } from '../store.ts'
+import { type LedgerColumn, type LedgerRows, ledgerColumns } from '../ledger-rows.ts'
 import { bucketStart, type UsageDimension } from '../usage-records.ts'
 import type { Connection } from './database.ts'
-import { usageColumnNames, usageValues } from './usage-columns.ts'
+import { usageColumnNames } from './usage-columns.ts'
 
 /** The summed columns of `usage_hours`, `usage_days` and `usage_months`, in the order of their values. */
 export const sumColumns = ['requests', 'jobs', 'failed', 'cost', 'queue_ms', 'run_ms', ...usageColumnNames] as const
@@ -36,10 +36,22 @@ type Key = Record<UsageDimension, string>
 interface Sums {
   organizationId: string
   key: Key
+  /** The start of the hour, Unix seconds. */
   start: number
-  values: Values
+  /** The last end that was added, epoch milliseconds. */
+  finishedAt: number
+  /** Changed in place. */
+  values: number[]
 }
 type Values = readonly number[]
+/** What a token has spent, and when it last did, epoch milliseconds. */
+export interface Spent {
+  organizationId: string
+  tokenId: string
+  cost: number
+  finishedAt: number
+}
+
 /** Sums by model, in the order of `sumColumns`. */
 export type UsageByModel = ReadonlyMap<string, Values>
 interface Row {
@@ -59,21 +71,34 @@ const separator = '\u0000'
 export const addUp = (values: readonly number[], more: readonly number[] | undefined): readonly number[] =>
   more === undefined ? values : values.map((value, at) => Math.min(most, value + more[at]!))
 
-const valuesOf = (kind: JobRecord['kind'], job: FinishedJob): number[] => [
-  kind === 'sync' ? 1 : 0,
-  kind === 'async' ? 1 : 0,
-  job.status === 'failed' ? 1 : 0,
-  job.cost,
-  Math.max(0, (job.startedAt ?? job.finishedAt) - job.createdAt),
-  job.startedAt === null ? 0 : Math.max(0, job.finishedAt - job.startedAt),
-  ...usageValues(job.usage).map(value => value ?? 0),
-]
+/** Where a column is in a row. */
+const at = Object.fromEntries(ledgerColumns.map((name, place) => [name, place])) as Record<LedgerColumn, number>
+const costAt = sumColumns.indexOf('cost')
+const usageFrom = sumColumns.indexOf(usageColumnNames[0]!)
+const usageAt = usageColumnNames.map(name => at[name as LedgerColumn])
+
+/** Adds what a row has used, in the order of `sumColumns`. */
+function addRowTo(sums: number[], row: LedgerRows): void {
+  const [createdAt, finishedAt] = [row[at.created_at] as number, row[at.finished_at] as number]
+  const startedAt = row[at.started_at] as number | null
+  const add = (place: number, amount: number) => (sums[place] = Math.min(most, sums[place]! + amount))
+  add(row[at.kind] === 'sync' ? 0 : 1, 1)
+  if (row[at.status] === 'failed') add(2, 1)
+  add(costAt, row[at.cost] as number)
+  add(4, Math.max(0, (startedAt ?? finishedAt) - createdAt))
+  if (startedAt !== null) add(5, Math.max(0, finishedAt - startedAt))
+  for (let measure = 0; measure < usageAt.length; measure++) {
+    const amount = row[usageAt[measure]!] as number | null
+    if (amount !== null && amount !== 0) add(usageFrom + measure, amount)
+  }
+}
 
 /**
  * Sums the rows of the ledger by hour, day and month, exact for each transaction. The rows of a transaction are added up
- * here and written once before its commit, so that a batch of calls costs a few statements.
+ * here and written once before its commit, so that a batch of calls costs a few statements. `billed` is called with each
+ * sum that has a cost when it is written.
  */
-export function openUsageTotals(connection: Connection) {
+export function openUsageTotals(connection: Connection, billed: (spent: Spent) => void = () => {}) {
   const user = connection.scalar<string | null>`SELECT user_id FROM tokens WHERE id = ?`
   const workflow = connection.scalar<string | null>`SELECT workflow_id FROM executions WHERE number = ?`
   const addSeries = connection.statement`INSERT INTO usage_series (organization_id, detail) VALUES (?, ?)`
@@ -95,6 +120,8 @@ export function openUsageTotals(connection: Connection) {
     last_sequence = max(last_sequence, excluded.last_sequence)`
 
   let hours = new Map<string, Sums>()
+  /** Those of the last row: most rows have the key of the one before. */
+  let latest: Sums | undefined
   let ranges = new Map<number, readonly [first: number, last: number]>()
   // Of one transaction: another process may give a token to another user.
   const users = new Map<string, string | null>()
@@ -127,8 +154,32 @@ export function openUsageTotals(connection: Connection) {
     return found
   }
 
+  function sumsOf(row: LedgerRows, { userId, workflowId }: Attribution): Sums {
+    const organizationId = row[at.organization_id] as string
+    const start = bucketStart((row[at.finished_at] as number) / 1000, '1h')
+    const key = {
+      model_id: row[at.model_id] as string,
+      task: row[at.task] as string,
+      token_id: row[at.token_id] as string,
+      user_id: userId ?? '',
+      workflow_id: workflowId ?? '',
+      status: row[at.status] as string,
+    }
+    if (
+      latest?.start === start &&
+      latest.organizationId === organizationId &&
+      dimensions.every(name => latest!.key[name] === key[name])
+    )
+      return latest
+    const name = [organizationId, start, ...dimensions.map(dimension => key[dimension])].join(separator)
+    let sums = hours.get(name)
+    if (!sums) hours.set(name, (sums = { organizationId, key, start, finishedAt: 0, values: sumColumns.map(() => 0) }))
+    return sums
+  }
+
   function clear(): void {
     hours = new Map()
+    latest = undefined
     ranges = new Map()
     users.clear()
     workflows.clear()
@@ -141,25 +192,17 @@ export function openUsageTotals(connection: Connection) {
       workflowId: execution === null ? null : remembered(workflows, execution, number => workflow.get(number)),
     }),
     /** Adds a row of the ledger. */
-    add(kind: JobRecord['kind'], job: FinishedJob, { userId, workflowId }: Attribution, sequence: number): void {
-      const { organizationId, modelId, task, tokenId, status } = job
-      const start = bucketStart(job.finishedAt / 1000, '1h')
-      const name = [organizationId, start, modelId, task, tokenId, userId, workflowId, status].join(separator)
-      const before = hours.get(name)
-      const key = before?.key ?? {
-        model_id: modelId,
-        task,
-        token_id: tokenId,
-        user_id: userId ?? '',
-        workflow_id: workflowId ?? '',
-        status,
-      }
-      hours.set(name, { organizationId, key, start, values: addUp(valuesOf(kind, job), before?.values) })
+    add(row: LedgerRows, owner: Attribution, sequence: number): void {
+      latest = sumsOf(row, owner)
+      latest.finishedAt = row[at.finished_at] as number
+      addRowTo(latest.values, row)
+      const { start } = latest
       const [first, last] = ranges.get(start) ?? [sequence, sequence]
       ranges.set(start, [Math.min(first, sequence), Math.max(last, sequence)])
     },
     mark(): () => void {
-      const snapshot = { hours: new Map(hours), ranges: new Map(ranges), written: new Map(written) }
+      const copied = Array.from(hours, ([name, sums]): [string, Sums] => [name, { ...sums, values: [...sums.values] }])
+      const snapshot = { hours: new Map(copied), ranges: new Map(ranges), written: new Map(written) }
       return () => {
         clear()
         ids.clear()
@@ -174,7 +217,9 @@ export function openUsageTotals(connection: Connection) {
         const name = `${ids.key} ${start}`
         rows.set(name, { ...ids, start, values: addUp(values, rows.get(name)?.values) })
       }
-      for (const { organizationId, key, start, values } of hours.values()) {
+      for (const { organizationId, key, start, finishedAt, values } of hours.values()) {
+        const cost = values[costAt]!
+        if (cost > 0) billed({ organizationId, tokenId: key.token_id, cost, finishedAt })
         written.set(key.model_id, addUp(values, written.get(key.model_id)))
         const full = idsOf(organizationId, 'full', key)
         addHour.run(full.series, start, full.key, ...values)

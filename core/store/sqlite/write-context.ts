@@ -24,13 +24,13 @@ function openShared(connection: Connection, boot: string) {
   const outbox = openWebhookOutbox(connection, effects)
   const events = openEvents(connection, outbox, effects)
   const spend = openSpendRows(connection, events)
-  const totals = openUsageTotals(connection)
+  const totals = openUsageTotals(connection, spent => spend.billed(spent))
   const jobCounts = openJobCounts(connection)
   return {
     boot,
     totals,
     spend,
-    ledger: openLedger(connection, { totals, billed: job => spend.billed(job) }),
+    ledger: openLedger(connection, totals),
     jobCounts,
     use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
@@ -76,7 +76,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 /** The part of it that is reverted with a transaction. */
 export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): TransactionMemory {
   const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow } = context
-  // In the order in which they are written: what is spent adds events.
+  // In the order in which they are written: sums of usage add to what is spent, and that adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
     ledger,
     totals,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callRows } from '../../../../core/store/ledger-rows.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { brokenLinks, ledgerLength, openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { finishedCall, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
@@ -28,11 +29,11 @@ async function two() {
 test('the rows of another process are continued, and the chain is valid', async () => {
   using both = await two()
   const { first, second } = both
-  first.ledger.append([finishedCall(), finishedCall()])
-  second.ledger.append([finishedCall()])
-  first.ledger.appendCalls([finishedCall(), finishedCall()])
-  first.ledger.append([finishedCall()])
-  second.ledger.appendCalls([finishedCall()])
+  for (let job = 0; job < 2; job++) first.ledger.append(finishedCall())
+  second.ledger.append(finishedCall())
+  first.ledger.appendCalls(callRows([finishedCall(), finishedCall()]))
+  first.ledger.append(finishedCall())
+  second.ledger.appendCalls(callRows([finishedCall()]))
   expect(both.length()).toBe(7)
   expect(brokenLinks(first.connection)).toEqual([])
 })
@@ -41,9 +42,9 @@ test('an existing call is skipped, also where its number is taken', async () => 
   using both = await two()
   const { first, second } = both
   const [one, other] = [finishedCall(), finishedCall()]
-  first.ledger.appendCalls([one])
-  second.ledger.appendCalls([other])
-  first.ledger.appendCalls([one, other, finishedCall()])
+  first.ledger.appendCalls(callRows([one]))
+  second.ledger.appendCalls(callRows([other]))
+  first.ledger.appendCalls(callRows([one, other, finishedCall()]))
   expect(both.length()).toBe(3)
   expect(brokenLinks(first.connection)).toEqual([])
 })
@@ -51,13 +52,13 @@ test('an existing call is skipped, also where its number is taken', async () => 
 test('a rolled-back row is forgotten: the next row gets its number', async () => {
   using both = await two()
   const { connection, ledger } = both.first
-  ledger.append([finishedCall()])
+  ledger.append(finishedCall())
   const back = ledger.mark()
   connection.exec('BEGIN')
-  ledger.append([finishedCall(), finishedCall()])
+  for (let job = 0; job < 2; job++) ledger.append(finishedCall())
   connection.exec('ROLLBACK')
   back()
-  ledger.append([finishedCall()])
+  ledger.append(finishedCall())
   expect(both.length()).toBe(2)
   expect(brokenLinks(connection)).toEqual([])
 })
@@ -65,6 +66,34 @@ test('a rolled-back row is forgotten: the next row gets its number', async () =>
 test('a job is billed once', async () => {
   using both = await two()
   const job = finishedCall()
-  both.first.ledger.append([job])
-  expect(() => both.second.ledger.append([job])).toThrow(/UNIQUE constraint failed: ledger.organization_id/)
+  both.first.ledger.append(job)
+  expect(() => both.second.ledger.append(job)).toThrow(/UNIQUE constraint failed: ledger.organization_id/)
+})
+
+test('the hash of a row stays what released versions compute', async () => {
+  using both = await two()
+  const { connection, ledger } = both.first
+  const call = {
+    id: 'req_1',
+    tokenId: 'tok_1',
+    engineId: null,
+    createdAt: 1_764_000_000_000,
+    startedAt: 1_764_000_000_001,
+    finishedAt: 1_764_000_000_250,
+  }
+  const failed = finishedCall({
+    ...call,
+    status: 'failed',
+    error: { code: 'timeout', type: 'timeout', message: 'Späť', retryable: true, attempt: 1 },
+    usage: { inputTokens: 3, cachedTokens: 2, outputTokens: 4, gpuMs: 249, energyMj: 12 },
+    requestedModel: 'other',
+    fallbackReason: 'failed',
+  })
+  ledger.appendCalls(callRows([finishedCall({ ...call, referenceQueueMs: 5 })]))
+  ledger.append({ ...failed, id: 'job_1' })
+  const hashes = connection.prepare('SELECT lower(hex(hash)) FROM ledger').pluck().all()
+  expect(hashes).toEqual([
+    '6f138af6d48ebd38f1f923f3efae9c6648ea19f57e00882dc63e19368120a923',
+    '932011fcf748d4028c5fc984e38cce7f5df10f0527d70173fb5a4d82d6ab9a0d',
+  ])
 })

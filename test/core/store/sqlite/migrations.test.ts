@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callRows } from '../../../../core/store/ledger-rows.ts'
 import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { bootDatabase } from '../../../../core/store/sqlite/boot.ts'
 import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
@@ -189,20 +190,22 @@ test('an upgrade to accounts and usage keeps organizations, events and a ledger 
     task: 'std/chat-completion',
     modelId: 'm',
   } as const
-  openLedger(connection).appendCalls([
-    {
-      ...call,
-      status: 'completed',
-      error: null,
-      usage: { inputTokens: 1, outputTokens: 2, gpuMs: 30 },
-      cost: 9,
-      engineId: null,
-      createdAt: 1,
-      referenceQueueMs: null,
-      startedAt: 1,
-      finishedAt: 3,
-    },
-  ])
+  openLedger(connection).appendCalls(
+    callRows([
+      {
+        ...call,
+        status: 'completed',
+        error: null,
+        usage: { inputTokens: 1, outputTokens: 2, gpuMs: 30 },
+        cost: 9,
+        engineId: null,
+        createdAt: 1,
+        referenceQueueMs: null,
+        startedAt: 1,
+        finishedAt: 3,
+      },
+    ]),
+  )
   expect(brokenLinks(connection)).toEqual([])
   connection.exec('DROP TRIGGER ledger_is_final; UPDATE ledger SET gpu_ms = NULL WHERE sequence = 2')
   expect(brokenLinks(connection)).toEqual([expect.stringContaining('row 2')])

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callRows } from '../../../../core/store/ledger-rows.ts'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { usageContradictions } from '../../../../core/store/sqlite/check.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
@@ -47,10 +48,28 @@ test('an upgrade sums the ledger of before, and goes on from there', () => {
     })
   expect(read().totals).toMatchObject({ requests: 20, jobs: 10, failed: 6, input_tokens: 300, cost: 0.00009 })
   const totals = openUsageTotals(connection)
-  openLedger(connection, { totals }).appendCalls([finishedCall({ organizationId: 'org_1', finishedAt: at, cost: 10 })])
+  openLedger(connection, totals).appendCalls(
+    callRows([finishedCall({ organizationId: 'org_1', finishedAt: at, cost: 10 })]),
+  )
   totals.write()
   expect(read().totals).toMatchObject({ requests: 21, cost: 0.0001 })
   expect(contradictions()).toEqual([])
+  connection.close()
+})
+
+test('a revert keeps what was added before the mark, also to the same sums', () => {
+  using directory = temporaryDirectory()
+  const connection = openDatabase(join(directory.path, 'infer.db'))
+  migrate(connection, { backup() {} })
+  const totals = openUsageTotals(connection)
+  const ledger = openLedger(connection, totals)
+  ledger.append(finishedCall({ cost: 1, finishedAt: at }))
+  const revert = totals.mark()
+  ledger.append(finishedCall({ cost: 10, finishedAt: at }))
+  revert()
+  ledger.append(finishedCall({ cost: 100, finishedAt: at }))
+  totals.write()
+  expect(connection.prepare('SELECT jobs, cost FROM usage_hours').raw().all()).toEqual([[2, 101]])
   connection.close()
 })
 
