@@ -27,10 +27,20 @@ import { confirmDestructive } from '../terminal/standard-input.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { definitionOf, findWorkflow } from '../workflows/workflow.ts'
+import { defineCompare } from './execution/compare.ts'
 
 /** `infer execution …`: executions of workflows. */
 export function define(command: Command, terminal: Terminal): void {
-  for (const part of [defineList, defineShow, defineWatch, defineCancel, defineRetry, defineLogs, defineRemove])
+  for (const part of [
+    defineList,
+    defineShow,
+    defineWatch,
+    defineCancel,
+    defineRetry,
+    defineLogs,
+    defineCompare,
+    defineRemove,
+  ])
     part(command, terminal)
   withExamples(command, [
     ['infer execution list', 'executions and their status'],

@@ -59,3 +59,21 @@ test.each([
   expect([exitCode, stderr]).toEqual([0, ''])
   expect(stdout).toContain(shown)
 })
+
+test('two executions are compared node by node', async () => {
+  const ids = ['exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', 'exec_01K2ZZZZZZ7QK2M9XDBBBBBBBB']
+  const node = { task: 'std/chat-completion', model_id: 'x', status: 'completed', duration_ms: 1200, error: null }
+  const { url } = await fakeServer(({ path }, response) => {
+    const second = path.includes(ids[1]!)
+    const nodes = [
+      { ...node, node_id: 'write', result: { text: 'same' } },
+      { ...node, node_id: 'paint', result: { url: second ? 'b' : 'a' }, duration_ms: second ? 300 : 900 },
+    ]
+    answer(response, 200, { execution: { id: ids[second ? 1 : 0], status: 'completed', created_at: 1, nodes } })
+  })
+  const env = { INFER_URL: url, INFER_TOKEN: 'x' }
+  const { exitCode, stdout, stderr } = await infer(['execution', 'compare', ...ids], { env })
+  expect([exitCode, stderr]).toEqual([0, '1 of 2 nodes differ.\n'])
+  expect(stdout).toMatch(/write +completed +completed +1\.2 s \/ 1\.2 s +=/)
+  expect(stdout).toMatch(/paint +completed +completed +0\.9 s \/ 0\.3 s +result/)
+})
