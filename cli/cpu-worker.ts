@@ -2,7 +2,8 @@ import { batchWork } from '../core/batches/batch-work.ts'
 import { cpuWork } from '../core/cpu/cpu-work.ts'
 import { serveWork } from '../core/cpu/serve-work.ts'
 import { taskWork } from '../core/tasks/preparation.ts'
+import { stepWork } from '../core/tasks/steps/step-work.ts'
 import { resultWork } from '../core/workflows/result-work.ts'
 
 /** Entry point of the pool's threads: the work of every layer of core, whose callers cli/server/app.ts combines. */
-export default serveWork(cpuWork, taskWork, resultWork, batchWork)
+export default serveWork(cpuWork, taskWork, stepWork, resultWork, batchWork)

@@ -27,7 +27,9 @@ export function define(command: Command, terminal: Terminal): void {
 function defineList(list: Command, terminal: Terminal): void {
   withCommon(list)
     .summary('list the tasks and the models that perform them')
-    .description('Lists the tasks that models can perform. If a server runs, also lists the models of each task.')
+    .description(
+      'Lists the tasks that models can perform, and the tasks of workflow nodes that need no model. If a server runs, also lists the models of each task.',
+    )
     .action(async ({ dataDir, json }) => {
       const folder = dataDirectory(dataDir)
       const models = hasServer(folder) ? await fetchOfferedModels(openClient(folder)) : undefined

@@ -10,7 +10,7 @@ import { hubSettings } from '../../core/models/hub/settings.ts'
 import { modelIdPattern } from '../../core/models/model-id.ts'
 import { namesOf } from '../../core/models/model-names.ts'
 import { Bytes, sizeAdvice } from '../../core/quantities.ts'
-import { type Task, tasks } from '../../core/schemas/task.ts'
+import { modelTasks, type Task } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { failureOfThrown, refused, usageFailure } from '../terminal/exit-codes.ts'
@@ -71,7 +71,7 @@ export function define(command: Command, terminal: Terminal, offers: Offers): vo
       'a short name of the catalog, owner/name[:file] of a hub (with hf: if there is such a folder here), a file (.gguf, .safetensors, Whisper, a voice), the folder of a model or of a diffusers pipeline, comfyui:<graph file>, or a URL',
     )
     .option('--id <id>', 'the id under which it is offered')
-    .option('--task <tasks>', `tasks of the model, separated by commas: ${tasks.join(', ')}`, readTasks)
+    .option('--task <tasks>', `tasks of the model, separated by commas: ${modelTasks.join(', ')}`, readTasks)
     .option('--context <tokens>', 'maximum length of prompt and answer together', readCount(16, 2 ** 24))
     .option('--concurrency <count>', 'maximum concurrent requests', readCount(1, 4096))
     .option('--engine <name>', 'engine that runs it; default: one that is installed')
@@ -327,8 +327,9 @@ function isOurs(dataDir: string): boolean {
 
 function readTasks(text: string): Task[] {
   const names = readList(text).map(name => (name.includes('/') ? name : `std/${name}`))
-  const unknown = names.find(name => !(tasks as readonly string[]).includes(name))
-  if (unknown !== undefined) throw usageFailure(`There is no task '${unknown}'. The tasks are ${tasks.join(', ')}.`)
+  const unknown = names.find(name => !(modelTasks as readonly string[]).includes(name))
+  if (unknown !== undefined)
+    throw usageFailure(`There is no task '${unknown}'. The tasks are ${modelTasks.join(', ')}.`)
   return names as Task[]
 }
 

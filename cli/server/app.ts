@@ -24,11 +24,13 @@ import { openJobFallbacks } from '../../core/jobs/job-fallbacks.ts'
 import { type Jobs, openJobs } from '../../core/jobs/jobs.ts'
 import { openPromptExpansion } from '../../core/jobs/prompt-expansion.ts'
 import { openPromptRewriting } from '../../core/jobs/prompt-rewriting.ts'
+import { withStepSlots } from '../../core/jobs/step-slots.ts'
 import { openDownload } from '../../core/media/fetch.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { openMedia } from '../../core/media/media.ts'
 import type { Config } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
+import { orNoModel } from '../../core/models/no-model.ts'
 import { quietPause } from '../../core/models/quiet-hours.ts'
 import { openRegistry } from '../../core/models/registry.ts'
 import { openReload } from '../../core/models/reload.ts'
@@ -41,6 +43,7 @@ import { openTaskRunner } from '../../core/tasks/run-job.ts'
 import { openTextRunner } from '../../core/tasks/run-text.ts'
 import { openConversion } from '../../core/tasks/speech/conversion.ts'
 import { openSpeechRunner } from '../../core/tasks/speech/run-speech.ts'
+import { openStepRunner } from '../../core/tasks/steps/run-step.ts'
 import { openTranscriptionRunner } from '../../core/tasks/transcription/run-transcription.ts'
 import { openWebhooks } from '../../core/webhooks/webhooks.ts'
 import { openContent } from '../../core/workflows/content.ts'
@@ -195,8 +198,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       etaMs: id => jobs.queueForecast(id).etaMs,
     }),
     store,
-    fleet,
-    models: registry,
+    fleet: withStepSlots(fleet),
+    models: { find: orNoModel(registry.find) },
     weightOf: id => shares.of(id),
     used: (tokenId, { inputTokens, outputTokens }) => tokenLimiter.used(tokenId, inputTokens + outputTokens),
     suspended: () => organizations.suspended,
@@ -223,6 +226,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
             speech: openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits: config.limits }),
             transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
             generation: openGenerationRunner({ files, registry, download, cpu, ffmpeg, limits: config.limits, log }),
+            step: openStepRunner(cpu),
           },
           used,
           config.batch_price_factor,

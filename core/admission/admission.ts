@@ -6,6 +6,7 @@ import { isFor } from '../models/fallbacks.ts'
 import type { Model } from '../models/model.ts'
 import { modelOfWork, type NamedWork, nameAllowed } from '../models/model-names.ts'
 import type { Fallback } from '../models/name-fields.ts'
+import { noModel } from '../models/no-model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
@@ -14,7 +15,7 @@ import type { JobLimits, JobRecord, VerifiableToken } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import type { Estimate } from '../tasks/metering.ts'
 import { taskRecord } from '../tasks/registry.ts'
-import type { TaskRecord } from '../tasks/task.ts'
+import type { StepTaskRecord, TaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 import { type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
@@ -137,6 +138,7 @@ export function openAdmission(options: {
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
   function readmit(job: Pick<JobRecord, 'task' | 'region'> & NamedWork): Model {
     const { task, modelId, region } = job
+    if (taskRecord(task).runner === 'step') return noModel
     const model = modelOfWork(registry.find, job)
     if (!model) {
       const name = job.requestedModel ?? modelId
@@ -170,6 +172,16 @@ export function openAdmission(options: {
     // Work that writes no files needs no room for them.
     const bytes = files ? storedBytes : 0
     return pendingJobs > 0 || bytes > 0 ? { pendingJobs, storedBytes: bytes } : undefined
+  }
+
+  /** Work that needs no model: every token may do it, in any region, and it costs nothing. */
+  function withoutModel(requester: Requester, record: StepTaskRecord): Admitted {
+    const { organizationId, tokenId, limits, token } = requester
+    const spender = spenderOf(token, limits.monthlySpendLimit)
+    const jobLimits = jobLimitsOf(requester, record)
+    const more = jobLimits ? { jobLimits } : {}
+    const work = { organizationId, tokenId, task: record.id, model: noModel, requestedModel: null, region: null }
+    return { ...work, spender, hold: 0, ...more } as Admitted
   }
 
   return {
@@ -208,6 +220,7 @@ export function openAdmission(options: {
     admit(requester: Requester, request: AdmissionRequest): Admitted {
       const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request
       const record = taskRecord(task)
+      if (record.runner === 'step') return withoutModel(requester, record)
       const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, entry.id, param)

@@ -49,7 +49,9 @@ export const WorkflowNode = z
       .string()
       .max(128)
       .nullish()
-      .describe('Id of the model. May be missing in a draft; then the workflow cannot be executed.'),
+      .describe(
+        'Id of the model. May be missing in a draft; then the workflow cannot be executed. Nodes whose task needs no model have none.',
+      ),
     task: z.string().max(64).describe(`Task type, such as \`${conversationTask}\`.`),
     inputs: z
       .record(z.string(), z.unknown())

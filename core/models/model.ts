@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { resolutions } from '../schemas/resolution.ts'
-import { impliedBy, Task, tasksBy, withImplied } from '../schemas/task.ts'
+import { impliedBy, ModelTask, tasksBy, withImplied } from '../schemas/task.ts'
 import { type Adapter, adapterField } from './adapter.ts'
 import { ComfyuiSettings } from './comfyui/settings.ts'
 import { embeddingFields } from './embedding-fields.ts'
@@ -72,7 +72,7 @@ const ownFields = {
       'none; required for gguf, llama-server, whisper-server, sd-server, comfyui, python, piper and kokoro-fastapi; others take the id',
   }),
   tasks: z
-    .array(Task)
+    .array(ModelTask)
     .min(1)
     .default(tasksBy('chat', 'complete'))
     .superRefine((named, ctx) => {

@@ -3,9 +3,9 @@ interface TaskRow {
   /** Name for people. */
   name: string
   /** The family of code that runs it. */
-  kind: 'text' | 'speech' | 'transcription' | 'image' | 'generation'
-  /** What it needs of an engine: its own operation, then those by which other engines do it instead. */
-  operations: readonly [string, ...string[]]
+  kind: 'text' | 'speech' | 'transcription' | 'image' | 'generation' | 'step'
+  /** What it needs of an engine: its own operation, then those by which other engines do it instead. None for a step. */
+  operations: readonly string[]
   /**
    * `assigned`: a model has it only if the operator says so, beside a task with the same operation. `implied`: a model
    * has it if it has another task with the same operation, so it is never listed.
@@ -65,4 +65,5 @@ export const taskTable = {
   'slug/image-to-video': generation('Image to video', 'animate-image', 'video', ['image']),
   'slug/speech-to-video': generation('Speech to video', 'animate-speech', 'video', ['image', 'audio']),
   'slug/video-interpolation': generation('Video interpolation', 'interpolate', 'video', ['video']),
+  'text/split': { name: 'Split text', kind: 'step', operations: [] },
 } as const satisfies Record<string, TaskRow>

@@ -7,6 +7,11 @@ type OfKind<Kind> = { [Id in keyof Table]: Table[Id]['kind'] extends Kind ? Id :
 /** What an engine does for a request. The routes of engines are for operations; a task names those it can use. */
 export type Operation = Table[keyof Table]['operations'][number]
 
+/** The first of its operations, of a task that models do. */
+type OwnOperation<Row extends Table[keyof Table]> = Row['operations'] extends readonly [infer First, ...unknown[]]
+  ? First
+  : never
+
 const listOf = <const Kind extends Table[keyof Table]['kind']>(kind: Kind) =>
   Object.entries(taskTable).flatMap(([id, row]) => (row.kind === kind ? [id] : [])) as unknown as readonly [
     OfKind<Kind>,
@@ -34,21 +39,36 @@ export type SpeechTask = OfKind<'speech'>
  */
 export type ImageTask = OfKind<'image'>
 
+/** Tasks of workflows that need no model. */
+export type StepTask = OfKind<'step'>
+
+/** The model id of jobs without a model: no model can have it. */
+export const noModelId = '(none)'
+
 /** All tasks. The names are the task types of the specification. */
 export const tasks = Object.keys(taskTable) as [keyof Table, ...(keyof Table)[]]
-export const Task = z
-  .enum(tasks)
-  .meta({ id: 'Task', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
+export const Task = z.enum(tasks).meta({
+  id: 'Task',
+  description:
+    'A kind of work that a model does, such as `std/chat-completion`, or a step of workflows without a model.',
+})
 export type Task = z.infer<typeof Task>
+
+/** The tasks that models do. */
+export const modelTasks: readonly Task[] = tasks.filter(task => taskTable[task].kind !== 'step')
+export const ModelTask = z
+  .enum(modelTasks)
+  .meta({ id: 'ModelTask', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
 
 const rowOf = (task: Task): { operations: readonly Operation[]; given?: 'assigned' | 'implied' } => taskTable[task]
 
-/** The operation of an engine that is for this task alone or first. */
-export const operationOf = <Id extends Task>(task: Id): Table[Id]['operations'][0] => taskTable[task].operations[0]
+/** The operation of an engine that is for this task alone or first. Only of tasks that models do. */
+export const operationOf = <Id extends Task>(task: Id): OwnOperation<Table[Id]> =>
+  taskTable[task].operations[0] as OwnOperation<Table[Id]>
 
 /** Whether one of these tasks is what the operation is for. */
 export const isFor = (own: readonly Task[], ...operations: Operation[]): boolean =>
-  own.some(task => operations.includes(operationOf(task)))
+  own.some(task => operations.includes(rowOf(task).operations[0]!))
 
 /** Returns the operations by which a model with these tasks can do one of them, or could do another. */
 export const operationsFor = (task: Task, own: readonly Task[]): Operation[] =>

@@ -1,5 +1,5 @@
 import type { PricedImage } from '../models/price.ts'
-import type { Measure, Usage } from '../usage.ts'
+import { type Measure, noUsage, type Usage } from '../usage.ts'
 
 /** What is known of a request before it runs. */
 export interface EstimateInput {
@@ -59,6 +59,9 @@ function answerTokens({ inputs, contextLength }: EstimateInput): number {
   const prompts = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1
   return Math.min(each * Math.max(countOf(n, 1), countOf(best_of, 1)) * Math.max(1, prompts), maxAnswerTokens)
 }
+
+/** Meters nothing: work without a model is free. */
+export const noMetering: Metering = { measures: [], estimate: () => ({ usage: noUsage }), work: noWork }
 
 /** Meters text in tokens, as the engine counts them. All jobs count as equal work. */
 export const textMetering: Metering = {

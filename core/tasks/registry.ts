@@ -10,11 +10,12 @@ import { moderationTask } from './moderation/moderation.ts'
 import { rerankTask } from './rerank/rerank.ts'
 import { scoreTask } from './score/score.ts'
 import { speechTask } from './speech/speech.ts'
-import type { FileUrl, RecordOf, TaskRecord } from './task.ts'
+import { splitTask } from './steps/split.ts'
+import type { FileUrl, ModelTaskRecord, RecordOf, TaskRecord } from './task.ts'
 import { transcriptionTaskRecords } from './transcription/transcription-tasks.ts'
 
-/** The records of all tasks. */
-export const taskRecords: readonly TaskRecord[] = [
+/** The records of the tasks that models do. */
+export const modelTaskRecords: readonly ModelTaskRecord[] = [
   chatTask,
   completionTask,
   embeddingsTask,
@@ -27,6 +28,9 @@ export const taskRecords: readonly TaskRecord[] = [
   ...videoTasks,
 ]
 
+/** The records of all tasks. */
+export const taskRecords: readonly TaskRecord[] = [...modelTaskRecords, splitTask]
+
 const byName = new Map(
   taskRecords.flatMap(record => [record.id, ...record.aliases].map(name => [name, record] as const)),
 )
@@ -36,6 +40,9 @@ export const taskRecord = <Id extends Task>(id: Id): RecordOf<Id> => byName.get(
 
 /** Returns the record of the task with this id or alias; undefined without one. */
 export const taskNamed = (name: string): TaskRecord | undefined => byName.get(name)
+
+/** Whether a model does the task with this id or alias. */
+export const needsModel = (name: string): boolean => taskNamed(name)?.runner !== 'step'
 
 /** Returns the work of a job, to compare it with other jobs of its model; null if its stored inputs do not tell. */
 export const workOf = (task: Task, inputs: string | null): number | null => taskRecord(task).metering.work(inputs)

@@ -3,7 +3,15 @@ import type { FailureDetail } from '../failure.ts'
 import type { MediaKind, TakeOptions } from '../media/media.ts'
 import type { ModelSet } from '../models/engine-traits.ts'
 import type { Feature, Model } from '../models/model.ts'
-import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
+import type {
+  GenerationTask,
+  ImageTask,
+  SpeechTask,
+  StepTask,
+  Task,
+  TextTask,
+  TranscriptionTask,
+} from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'
 import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
@@ -28,6 +36,7 @@ export type TaskFamily =
   | 'transcription'
   | 'image'
   | 'video'
+  | 'step'
 
 /** Names a task in messages. */
 export interface TaskName<Id extends Task = Task> {
@@ -60,7 +69,10 @@ export interface FillContext {
 }
 
 /** Everything that infer knows about a task. Code outside this folder reads the record and never compares task ids. */
-export type TaskRecord = TextTaskRecord | SpeechTaskRecord | TranscriptionTaskRecord | GenerationTaskRecord
+export type TaskRecord = ModelTaskRecord | StepTaskRecord
+
+/** The record of a task that a model does. */
+export type ModelTaskRecord = TextTaskRecord | SpeechTaskRecord | TranscriptionTaskRecord | GenerationTaskRecord
 
 /** The record of the task with this id. */
 export type RecordOf<Id extends Task> = Id extends TextTask
@@ -69,7 +81,9 @@ export type RecordOf<Id extends Task> = Id extends TextTask
     ? TranscriptionTaskRecord
     : Id extends SpeechTask
       ? SpeechTaskRecord
-      : GenerationTaskRecord
+      : Id extends StepTask
+        ? StepTaskRecord
+        : GenerationTaskRecord
 
 /** Names the runner of a task. */
 export type RunnerName = TaskRecord['runner']
@@ -146,6 +160,13 @@ export interface TextTaskRecord extends TaskFacts<TextTask> {
   prepare(request: unknown, catalog: ModelSet): PreparedRequest
   /** Translates the engine's answers for the caller. Pure. Throws Failure `worker_error`. */
   shape(answers: Uint8Array[], answerFormat: AnswerFormat): CallerAnswer
+}
+
+/** A task of workflows that needs no model: a thread does it. */
+export interface StepTaskRecord extends TaskFacts<StepTask> {
+  runner: 'step'
+  /** Returns the result for stored inputs. Pure, runs in a thread. Throws Failure. */
+  work(inputs: never): object | Promise<object>
 }
 
 /** A task that turns text into audio. */

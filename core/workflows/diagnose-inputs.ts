@@ -67,7 +67,7 @@ export function* diagnoseInputs(
     const meantField = type.otherFields[field]
     if (meantField) named.add(meantField)
     // An unknown model may be configured to accept the field.
-    if (!known.has(field) && (model || !node.model_id)) {
+    if (!known.has(field) && (model || !node.model_id || type.runner === 'step')) {
       const meant = suggested(field, fields)
       if (meant.suggestion !== undefined) named.add(meant.suggestion)
       issue('unknown_input', `Node '${id}': ${node.task} has no input '${field}'.`, {

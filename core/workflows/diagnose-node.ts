@@ -13,7 +13,7 @@ import { outputPath } from './prune.ts'
 import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
-export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults'>
+export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults' | 'runner'>
 
 /** The part of a model's configuration that the validation uses. */
 export interface OfferedModel extends ModelFacts {
@@ -65,7 +65,8 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       path: 'task',
       ...suggested(node.task, offer.taskNames()),
     })
-  diagnoseModel(id, node, task?.name, context)
+  if (task?.type.runner === 'step') diagnoseStep(id, node, task.name, context)
+  else diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))
       warn('unknown_field', `Node '${id}': '${field}' has no meaning here.`, {
@@ -100,6 +101,11 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       { path: `outputs[${at}]`, ...(path ? memberMeant(task.type.result, path) : {}) },
     )
   }
+}
+
+function diagnoseStep(id: string, { model_id }: WorkflowNode, task: string, { warn }: NodeContext): void {
+  if (model_id)
+    warn('unknown_field', `Node '${id}': ${task} needs no model; 'model_id' is ignored.`, { path: 'model_id' })
 }
 
 function diagnoseModel(

@@ -5,7 +5,7 @@ import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
 import type { Fleet } from '../models/fleet.ts'
-import type { Task } from '../schemas/task.ts'
+import { noModelId, type Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesOfNode } from './bind.ts'
@@ -78,7 +78,10 @@ export function openExecutions(dependencies: {
     const changed = new Map<string, boolean>()
     const organizations = new Set(ofEvents)
     for (const { id, organizationId, ended, timeoutAt, next } of executions) {
-      upcoming.changed(id, next)
+      upcoming.changed(
+        id,
+        next.filter(modelId => modelId !== noModelId),
+      )
       changed.set(id, ended || changed.get(id) === true)
       organizations.add(organizationId)
       if (timeoutAt !== undefined) timeouts.at(timeoutAt)

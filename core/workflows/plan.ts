@@ -1,7 +1,8 @@
 import type { Dag, WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
+import { noModelId } from '../schemas/task.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
-import { taskNamed } from '../tasks/registry.ts'
+import { needsModel, taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
 import { optionalNodes } from './optional-results.ts'
 
@@ -32,7 +33,7 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
     return {
       nodeId,
       task: taskNamed(task)!.id,
-      modelId: model_id!,
+      modelId: needsModel(task) ? model_id! : noModelId,
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,

@@ -205,8 +205,18 @@ const generation: Submitter = {
   },
 }
 
+const onlyInWorkflows = (_exchange: ClientExchange, { task }: { task: Task }): Promise<never> =>
+  Promise.reject(
+    new Failure(
+      'unsupported_task',
+      `The task '${task}' runs only as a node of a workflow. Send the workflow to POST /api/workflows/run.`,
+      { param: 'task' },
+    ),
+  )
+const step: Submitter = { create: onlyInWorkflows, repeat: onlyInWorkflows }
+
 /** How jobs are submitted over HTTP, by the runner of their task. */
-export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation }
+export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation, step }
 
 /** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
 export function parsedInputs(exchange: ClientExchange, of: string, inputs: object | string, owners: Owners<'config'>) {

@@ -1,7 +1,7 @@
 import type { Parameter, ParameterType } from '../../../core/dag/definition.ts'
 import { impliedBy, type Task } from '../../../core/schemas/task.ts'
 import type { WorkflowRecord } from '../../../core/store/workflows.ts'
-import { taskRecord, taskRecords } from '../../../core/tasks/registry.ts'
+import { modelTaskRecords, taskRecord } from '../../../core/tasks/registry.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { schemasOfTask } from '../../views/task-schemas.ts'
@@ -18,7 +18,7 @@ export interface McpTool {
 }
 
 /** The tasks that are tools: all that engines do. The others do the same work in OpenAI's form. */
-const toolTasks = taskRecords.map(({ id }) => id).filter(id => impliedBy[id] === undefined)
+const toolTasks: readonly Task[] = modelTaskRecords.map(({ id }) => id).filter(id => impliedBy[id] === undefined)
 const nameOf = (task: Task) => task.slice(task.indexOf('/') + 1).replaceAll('-', '_')
 const byName = new Map(toolTasks.map(task => [nameOf(task), task]))
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   anyObject,
   array,
+  boolean,
   namedObject,
   nullable,
   nullableString,
@@ -10,7 +11,7 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
-import { taskRecords } from '../../../core/tasks/registry.ts'
+import { needsModel, taskRecords } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
@@ -23,6 +24,7 @@ const TaskView = z.object({
   id: Task.describe('Id of the task, as in workflows and `POST /api/jobs`.'),
   title: string('Name for people: `Text to image`.'),
   description: string('What it does.'),
+  needs_model: boolean('Whether a model does it. Nodes of a workflow with another task have no `model_id`.'),
   category: oneOf('What its results are.', ['text', 'image', 'video', 'audio']),
   aliases: array('Further names that are accepted for it.', z.string()),
   media_fields: array('Fields of the input that name an image, a video or audio.', z.string()),
@@ -68,6 +70,7 @@ export const taskRoutes = ({ registry }: Owners<'registry'>) => [
             id,
             title: title[0]!.toUpperCase() + title.slice(1),
             description,
+            needs_model: needsModel(id),
             category,
             aliases: [...aliases],
             media_fields: Object.keys(input.properties ?? {}).filter(

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { faultOfResult, testInputs } from '../../../cli/models/test-job.ts'
-import { taskNamed, taskRecords } from '../../../core/tasks/registry.ts'
+import { modelTaskRecords, taskNamed } from '../../../core/tasks/registry.ts'
 
-const byJob = taskRecords.filter(record => record.test === undefined)
+const byJob = modelTaskRecords.filter(record => record.test === undefined)
 
 test('every task has a test request or the inputs of a test job', () => {
-  expect(taskRecords).toHaveLength(18)
+  expect(modelTaskRecords).toHaveLength(18)
   for (const record of byJob) {
     const read = record.request.safeParse({ model: 'm', ...testInputs(record) })
     expect(read.error, record.id).toBeUndefined()

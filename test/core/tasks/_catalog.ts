@@ -1,6 +1,6 @@
 import type { EngineTraits, ModelSet, ModelSetEntry } from '../../../core/models/engine-traits.ts'
 import { features } from '../../../core/models/model.ts'
-import { tasks } from '../../../core/schemas/task.ts'
+import { modelTasks as tasks } from '../../../core/schemas/task.ts'
 import { routesOf } from '../../../gpu/presets/routes.ts'
 
 /** A catalog with one model `m` that supports everything, changed where a test says so. */

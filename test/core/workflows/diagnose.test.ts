@@ -21,7 +21,11 @@ const Say = z.object({ model: z.string(), input: z.string(), voice: z.string().n
 const Said = z.object({ audio_url: z.string(), file_id: z.string() })
 const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
 
-const plain = { otherFields: {}, modelFaults: () => [] }
+const plain = {
+  runner: 'text' as const,
+  otherFields: {},
+  modelFaults: () => [],
+}
 const types = {
   write: { ...plain, request: Write, result: Written, isMediaPath: () => false },
   paint: {

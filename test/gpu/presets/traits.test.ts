@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { engineFacts, enginesWithFacts } from '../../../core/models/engine-facts.ts'
 import { features, Model } from '../../../core/models/model.ts'
-import { generationTasks, operationOf, tasks } from '../../../core/schemas/task.ts'
+import { generationTasks, operationOf, modelTasks as tasks } from '../../../core/schemas/task.ts'
 import { allFeatures } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 

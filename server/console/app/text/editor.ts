@@ -142,7 +142,7 @@ export const editorText = {
   notYaml: 'This is not YAML.',
   palette: 'Add a node',
   paletteHint: 'Choose a task, or drag it to its place in the graph.',
-  categories: { text: 'Text', image: 'Images', video: 'Videos', audio: 'Audio' },
+  categories: { text: 'Text', image: 'Images', video: 'Videos', audio: 'Audio', step: 'Steps without a model' },
   modelsOf: (count: number) => (count === 0 ? 'no model' : count === 1 ? '1 model' : `${count} models`),
   insertWorkflow: 'Nodes of another workflow',
   insertWorkflowHint: 'Copies its nodes, edges and parameters into this one.',

@@ -11,6 +11,7 @@ import { NodeBadge } from './run/node-run.tsx'
 
 interface Row extends ProblemCounts {
   node: WorkflowNode
+  needsModel: boolean
   title: string
   from: string
   run: ExecutionNode | undefined
@@ -32,6 +33,7 @@ export function ListView() {
       ]
       return {
         node,
+        needsModel: tasks.get(node.task)?.needs_model !== false,
         title: tasks.get(node.task)?.title ?? (node.task || editorText.unknownTask),
         from: [...new Set(before)].join(', '),
         ...countProblems(problems, node.id),
@@ -53,7 +55,7 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   { name: editorText.task, show: ({ title }) => title },
-  { name: editorText.model, show: ({ node }) => node.model ?? editorText.noModel },
+  { name: editorText.model, show: ({ node, needsModel }) => node.model ?? (needsModel ? editorText.noModel : '–') },
   { name: editorText.dependsOn, show: ({ from }) => from || '–' },
   {
     name: editorText.problems(0),

@@ -73,7 +73,8 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
         </div>
         {node && (
           <p className="text-muted truncate">
-            {task?.title ?? editorText.unknownTask} · {node.model ?? editorText.noModel}
+            {task?.title ?? editorText.unknownTask}
+            {task?.needs_model !== false && ` · ${node.model ?? editorText.noModel}`}
           </p>
         )}
       </div>

@@ -12,12 +12,13 @@ import { insertWorkflow, sourceOf } from './document/source.ts'
 import { parseWorkflow } from './document/workflow-document.ts'
 import { useEditor } from './editor-context.ts'
 
-const categories = ['text', 'image', 'video', 'audio'] as const
+const groups = ['text', 'image', 'video', 'audio', 'step'] as const
+const groupOf = ({ needs_model, category }: TaskFacts) => (needs_model ? category : 'step')
 
 /** The type of what is dragged from the palette: the id of a task. */
 export const taskDragType = 'application/x-infer-task'
 
-/** The tasks by what they make; one that no model does is offered last. */
+/** The tasks by what they make, then those without a model; one that no model does is offered last. */
 export function Palette({ close }: { close: () => void }) {
   const { tasks, workflow, apply, select } = useEditor()
   const [search, setSearch] = useState('')
@@ -44,12 +45,12 @@ export function Palette({ close }: { close: () => void }) {
       <p className="text-muted max-md:hidden">{editorText.paletteHint}</p>
       <SearchField value={search} change={setSearch} label={editorText.searchTasks} />
       {found.length === 0 && <p className="text-muted">{editorText.noTask}</p>}
-      {categories.map(category => {
-        const here = found.filter(task => task.category === category)
+      {groups.map(group => {
+        const here = found.filter(task => groupOf(task) === group)
         return (
           here.length > 0 && (
-            <section key={category} aria-label={editorText.categories[category]}>
-              <h3 className="mb-1 font-medium">{editorText.categories[category]}</h3>
+            <section key={group} aria-label={editorText.categories[group]}>
+              <h3 className="mb-1 font-medium">{editorText.categories[group]}</h3>
               <ul className="grid gap-2 sm:grid-cols-2">
                 {here.map(task => (
                   <li key={task.id}>
@@ -62,7 +63,9 @@ export function Palette({ close }: { close: () => void }) {
                     >
                       <span className="flex justify-between gap-2">
                         <span className="font-medium">{task.title}</span>
-                        <span className="text-muted text-xs">{editorText.modelsOf(task.models.length)}</span>
+                        {task.needs_model && (
+                          <span className="text-muted text-xs">{editorText.modelsOf(task.models.length)}</span>
+                        )}
                       </span>
                       <span className="text-muted block text-xs">{task.description}</span>
                     </button>

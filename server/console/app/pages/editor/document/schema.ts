@@ -5,7 +5,7 @@ import { isRecord, type Path } from './workflow-document.ts'
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
 export type TaskFacts = Pick<
   Schema<'TaskList'>['tasks'][number],
-  'id' | 'title' | 'description' | 'category' | 'media_fields' | 'models'
+  'id' | 'title' | 'description' | 'category' | 'needs_model' | 'media_fields' | 'models'
 > & { form: { panel: string }; input_schema: JsonSchema; output_schema: JsonSchema }
 
 /** The kinds of values that a schema allows, of which the form shows one. */

@@ -67,13 +67,15 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
         ]}
         change={value => set('task', value)}
       />
-      <ChoiceField
-        label={editorText.model}
-        value={node.model ?? ''}
-        none={editorText.noModel}
-        options={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])]}
-        change={value => set('model_id', value || undefined)}
-      />
+      {(task?.needs_model !== false || node.model !== undefined) && (
+        <ChoiceField
+          label={editorText.model}
+          value={node.model ?? ''}
+          none={editorText.noModel}
+          options={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])]}
+          change={value => set('model_id', value || undefined)}
+        />
+      )}
       {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
       <Order node={node} />
       <NodeSettings node={node} />

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
+
+/** Nodes of workflows whose tasks need no model. */
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ models: [fakeModel('fake')] })
+}, 30_000)
+afterAll(() => app[Symbol.asyncDispose]())
+
+interface Node {
+  node_id: string
+  status: string
+  cached: boolean
+  attempts: number
+  job_id: string
+  model_id: string
+  result: Record<string, unknown> | null
+  error: { code: string; message: string } | null
+}
+interface Execution {
+  id: string
+  status: string
+  nodes: Node[]
+}
+
+async function run(nodes: Record<string, object>, input_params: object = {}): Promise<Record<string, Node>> {
+  const begun = await app.fetch('/api/workflows/run', { body: { dag: { nodes }, input_params } })
+  const body = (await begun.json()) as { execution: Execution }
+  expect([begun.status, body]).toEqual([202, expect.anything()])
+  const ended = await app.fetch(`/api/workflow-executions/${body.execution.id}?wait=60`)
+  const { execution } = (await ended.json()) as { execution: Execution }
+  return Object.fromEntries(execution.nodes.map(node => [node.node_id, node]))
+}
+
+const split = (text: string, more: object = {}) => ({
+  task: 'text/split',
+  inputs: { text, by: 'lines', size: 1, ...more },
+})
+const chat = (content: string) => ({
+  model_id: 'fake',
+  task: 'std/chat-completion',
+  inputs: { messages: [{ role: 'user', content }] },
+})
+
+test('a text is split, and a model gets a chunk of it', async () => {
+  const { parts, reply } = await run(
+    { parts: split('${input.text}'), reply: chat('${nodes.parts.result.chunks[1]}') },
+    { text: 'first\nsecond' },
+  )
+  expect(parts).toMatchObject({ status: 'completed', model_id: '(none)', result: { chunks: ['first', 'second'] } })
+  expect(reply!.status).toBe('completed')
+  const answer = await app.fetch(`/api/jobs/${parts!.job_id}`)
+  const free = { input_tokens: 0, output_tokens: 0, gpu_ms: 0 }
+  expect(await answer.json()).toMatchObject({ task: 'text/split', status: 'completed', cost: 0, usage: free })
+})
+
+test('the same work is done once', async () => {
+  const before = await run({ parts: split('once\nonly') })
+  const after = await run({ parts: split('once\nonly') })
+  expect(after.parts).toMatchObject({ cached: true, job_id: before.parts!.job_id })
+})
+
+test('a fault of the inputs fails the node with a sentence, and on_error decides what follows', async () => {
+  const { parts, reply } = await run({
+    parts: { ...split('a\nb\nc', { max_chunks: 2 }), on_error: 'continue' },
+    reply: chat('still ${nodes.parts.result}'),
+  })
+  expect(parts).toMatchObject({
+    status: 'failed',
+    attempts: 1,
+    error: {
+      code: 'invalid_value',
+      message: "The text makes more than 2 chunks. Set a larger 'size' or 'max_chunks'.",
+    },
+  })
+  expect(reply!.status).toBe('completed')
+})
+
+test('many of them run side by side, and all end', async () => {
+  const names = Array.from({ length: 40 }, (_, at) => `n${at}`)
+  const nodes = await run(Object.fromEntries(names.map(name => [name, split(`many\n${name}`)])))
+  expect(names.map(name => nodes[name]!.status)).toEqual(names.map(() => 'completed'))
+})
+
+test('they are tasks of nodes only, and models cannot have them', async () => {
+  const asJob = await app.fetch('/api/jobs', {
+    body: { task: 'text/split', model_id: 'fake', inputs: { text: 'a' } },
+  })
+  expect([asJob.status, await asJob.json()]).toMatchObject([
+    400,
+    { error: { code: 'unsupported_task', message: expect.stringContaining('only as a node of a workflow') } },
+  ])
+  const { tasks } = (await (await app.fetch('/api/tasks')).json()) as { tasks: { id: string; needs_model: boolean }[] }
+  expect(tasks.find(({ id }) => id === 'text/split')!.needs_model).toBe(false)
+})
+
+test('a model of such a node is ignored with a warning, and a wrong input is an error', async () => {
+  const nodes = { parts: { ...split('a', { sise: 1 }), model_id: 'fake' } }
+  const answer = await app.fetch('/api/workflows/validate', { body: { dag: { nodes } } })
+  expect(await answer.json()).toMatchObject({
+    diagnostics: {
+      warnings: [{ code: 'unknown_field', severity: 'warning', path: 'model_id' }],
+      type_issues: [{ code: 'unknown_input', suggestion: 'size' }],
+    },
+  })
+})
