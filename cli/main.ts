@@ -18,7 +18,7 @@ async function run(args: string[]): Promise<never> {
 
   const terminal = openTerminal(process)
   // `infer model list | head -1` ends without a message; a server must outlive the reader of its output.
-  const outlivesReaders = args[0] === 'serve' || args[0] === 'engine'
+  const outlivesReaders = ['serve', 'engine', '__front'].includes(args[0] ?? '')
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', () => {
       if (!outlivesReaders) process.exit(exitCodes.fine)

@@ -1,18 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
+import { listenAddress } from '../core/listen-address.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
+import { type ControlSocketOptions, openControlSocket } from './fronts/control-socket.ts'
+import { openFronts } from './fronts/fronts.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
-import { deferContinue } from './http/body/unread-body.ts'
-import { type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
-import { answerClientError } from './http/connection/client-error.ts'
+import { configureServer } from './http/configure-server.ts'
+import { type KeyPair, type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
 import { openCors } from './http/connection/cors.ts'
 import { forwardedHost } from './http/connection/forwarded.ts'
-import { type Handshakes, openHandshakes } from './http/connection/handshakes.ts'
+import type { Handshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
 import { hostFailure, hostName, hostNameFailure } from './http/connection/host.ts'
 import { openHttpApp } from './http/http-app.ts'
@@ -61,10 +64,12 @@ export interface HttpsOptions {
 }
 
 /**
- * Opens the HTTP server. It listens at once and answers /livez. `serve` passes the owners and makes it ready. `drain`
+ * Opens the HTTP server, with `gateway` behind as many gateway processes as configured. It listens at once and answers /livez. `serve` passes the owners and makes it ready. `drain`
  * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
  */
-export async function openServer(options: Owners<'config' | 'log'> & { https?: HttpsOptions | undefined }) {
+export async function openServer(
+  options: Owners<'config' | 'log'> & { https?: HttpsOptions | undefined; gateway?: { dataDir: string } | undefined },
+) {
   const { config, log, https } = options
   const { limits } = config
   let state: State = 'starting'
@@ -127,6 +132,11 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
     app.answer(req, res)
   }
 
+  const edge = {
+    handler,
+    asksForWebSocket,
+    upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => handler(req, responseOf(req, socket, head)),
+  }
   const certificate = https && openCertificate(https, config)
   // Loaded lazily, because no other command needs it.
   const { openListener } = await import('./http/connection/listen.ts')
@@ -134,34 +144,15 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
     handler,
     at: config.listen,
     https: certificate?.source,
+    shared: options.gateway !== undefined,
     configure(opened) {
-      opened.headersTimeout = limits.headers_timeout
-      opened.requestTimeout = limits.request_timeout
-      opened.keepAliveTimeout = limits.keep_alive_timeout
-      opened.maxRequestsPerSocket = 1_000
-      opened.maxConnections = limits.connections
-      // Options of createServer, which Node stores as properties with these names; the connection tests check them.
-      Object.assign(opened, {
-        connectionsCheckingInterval: Math.min(1_000, limits.headers_timeout),
-        maxHeaderSize: 16_384,
-        insecureHTTPParser: false,
-        requireHostHeader: false,
-        // Bytes buffered for a client that does not read, besides one piece that was read from the engine.
-        highWaterMark: 16 << 10,
-        shouldUpgradeCallback: asksForWebSocket,
-      })
-      opened.on('upgrade', (req, socket, head) => handler(req, responseOf(req, socket, head)))
-      opened.on('checkContinue', (req, res) => {
-        deferContinue(req, res)
-        handler(req, res)
-      })
-      opened.on('clientError', answerClientError)
-      if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
+      handshakes = configureServer(opened, { ...edge, limits, connections: limits.connections })
     },
   })
   // From here on an error is a connection that could not be accepted: it is logged, and the server continues.
   server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
   if (keyPair) certificate?.opened(keyPair)
+  const gateway = options.gateway && (await openGateway({ ...options.gateway, config, listen, keyPair, log, edge }))
 
   return {
     /** The base URL for this machine. */
@@ -177,7 +168,16 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
     /** Reads the certificate files again and uses them for new connections. Throws what `openServer` would throw. */
     reloadCertificate(): void {
       const pair = certificate?.read()
-      if (pair) (server as HttpsServer).setSecureContext(pair)
+      if (!pair) return
+      ;(server as HttpsServer).setSecureContext(pair)
+      gateway?.fronts.use(pair)
+    },
+    /** Resolves when the gateway processes have taken over the address, if there are any. */
+    async takenOver(): Promise<void> {
+      if (!gateway) return
+      await gateway.fronts.listening
+      server.close()
+      server.closeIdleConnections()
     },
     /** Passes the owners; requests are admitted from now on. The store is used for idempotency records only. */
     serve({
@@ -215,6 +215,8 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
         clearTimeout(last)
       }
       await delay(acceptAfterDrainMs)
+      await gateway?.fronts.close()
+      await gateway?.socket.close()
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       // Every answer during the drain closes its connection, so connections that stay open have no running request.
       await Promise.race([closed, delay(closeTimeoutMs, undefined, { ref: false })])
@@ -229,6 +231,33 @@ export async function openServer(options: Owners<'config' | 'log'> & { https?: H
   }
 }
 export type Server = Awaited<ReturnType<typeof openServer>>
+
+interface GatewayOptions extends Owners<'config' | 'log'> {
+  dataDir: string
+  listen: string
+  keyPair: KeyPair | undefined
+  edge: Omit<ControlSocketOptions, 'dataDir'>
+}
+
+/** Starts the gateway processes, and the socket on which they pass requests on. */
+async function openGateway({ config, dataDir, listen, keyPair, log, edge }: GatewayOptions) {
+  const { gateway_processes: count, limits } = config
+  const { backlog, cannotListen } = await import('./http/connection/listen.ts')
+  const socket = await openControlSocket({ dataDir, ...edge })
+  const fronts = openFronts({
+    count,
+    ...listenAddress(listen)!,
+    backlog,
+    keyPair,
+    limits,
+    connections: Math.ceil(limits.connections / count),
+    socketPath: socket.path,
+    secret: socket.secret,
+    refused: error => cannotListen(listen, Object.assign(new Error(error.message), error)),
+    log,
+  })
+  return { socket, fronts }
+}
 
 function plain(res: ServerResponse, status: number, text: string) {
   res.writeHead(status, [

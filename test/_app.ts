@@ -9,6 +9,9 @@ import { fixtureProgram } from './_fixtures.ts'
 const node = process.execPath
 export const fakeEngine: string = fixtureProgram('engine')
 
+/** With INFER_TEST_FRONTS=2 every app of the tests has so many gateway processes. */
+const fronts = process.env.INFER_TEST_FRONTS ? { gateway_processes: Number(process.env.INFER_TEST_FRONTS) } : {}
+
 /** The paths that the fake engine needs to read: it imports from the whole repository. */
 export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }
 
@@ -60,6 +63,7 @@ export interface TestApp extends AsyncDisposable {
 export async function startApp(
   config: {
     models?: object[]
+    gateway_processes?: number
     limits?: object
     public_url?: string
     allowed_hosts?: string[]
@@ -81,7 +85,12 @@ export async function startApp(
   // A small disk must not fail a test: the free-space threshold has its own tests.
   writeFileSync(
     configPath,
-    stringify({ models: [fakeModel('fake')], ...config, limits: { min_free_disk: 0, ballast: 0, ...config.limits } }),
+    stringify({
+      models: [fakeModel('fake')],
+      ...fronts,
+      ...config,
+      limits: { min_free_disk: 0, ballast: 0, ...config.limits },
+    }),
   )
   const errors: string[] = []
   const awaited = new Set<(line: string) => void>()

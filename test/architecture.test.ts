@@ -116,6 +116,7 @@ const layers: Record<string, readonly string[]> = {
     'surfaces/slug',
     'docs',
     'console',
+    'fronts',
     '.',
   ],
   // The root files are above all: main.ts starts the program.

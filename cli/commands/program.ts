@@ -87,11 +87,11 @@ export const entries: readonly Entry[] = [
     ['rm', 'stop offering a model (model remove)', () => import('../models/remove.ts')],
     ['stop', 'unload a model (model unload)', () => import('./stop.ts')],
   ),
-  ...under(hidden, [
-    '__complete',
-    'print candidates for the last word of a command line',
-    () => import('./complete.ts'),
-  ]),
+  ...under(
+    hidden,
+    ['__complete', 'print candidates for the last word of a command line', () => import('./complete.ts')],
+    ['__front', 'run a gateway process of the server', () => import('./front.ts')],
+  ),
 ]
 
 /**

@@ -82,7 +82,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   // Starts programs and waits for them; the store opens in the meantime.
   const machineProbe = probeMachine(dataDir)
   const https = options.https && { dataDir, files: options.https.files }
-  const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
+  const gateway = config.gateway_processes > 1 ? { dataDir } : undefined
+  const server = await openServer({ config, log, https, gateway }).catch(async (thrown: unknown) => {
     // When another server uses this data directory, store and port are both taken. The store's error explains both.
     await startup.store.then(store => store.close())
     throw thrown
@@ -272,6 +273,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
+  await server.takenOver()
   server.serve({
     config,
     store,

@@ -110,6 +110,12 @@ export const Config = z
           'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
         example: '0.0.0.0:8787',
       }),
+    gateway_processes: z.int().min(1).max(64).default(1).meta({
+      description:
+        'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and pass requests on. Linux only. Each takes about 70 MB.',
+      unit: 'processes',
+      example: 4,
+    }),
     public_url: HttpUrl.optional().meta({
       description:
         'Address by which clients reach the server, where a proxy or tunnel is in front of it. All addresses in answers begin with it, those of files too, and its host name is allowed.',

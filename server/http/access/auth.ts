@@ -3,6 +3,7 @@ import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
 import type { WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Scope } from '../../../core/store/store.ts'
+import { peerOf } from '../connection/peer.ts'
 
 /**
  * Who may call a route: a token with one of the four scopes, `public` (no token), or `loopback` (a connection from this
@@ -29,7 +30,7 @@ const byProxy = /^(?:forwarded|x-forwarded(?:-.*)?|x-real-ip|via)$/
 
 /** Whether a request comes directly from this machine: not through a proxy, and not from a page of another site. */
 export const isLocal = (req: IncomingMessage): boolean =>
-  loopback.test(req.socket.remoteAddress ?? '') &&
+  loopback.test(peerOf(req).remoteAddress ?? '') &&
   req.headers['sec-fetch-site'] !== 'cross-site' &&
   !Object.keys(req.headers).some(name => byProxy.test(name))
 

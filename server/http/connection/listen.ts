@@ -18,6 +18,8 @@ export interface ListenOptions {
    * Serves HTTPS with this key pair, or with a self-signed one that is generated for these names; HTTP if undefined.
    */
   https: KeyPair | NewKeyPair | undefined
+  /** Whether other processes of this user may listen on the same address at the same time. */
+  shared?: boolean
   /** Sets limits and handlers on the server before it listens. */
   configure: (server: HttpServer | HttpsServer) => void
 }
@@ -26,7 +28,7 @@ export interface ListenOptions {
  * How many connections the kernel queues until they are accepted, at most net.core.somaxconn. A client retries a
  * connection that does not fit only after a second, so thousands at once must fit. listhen has no option for it.
  */
-const backlog = 4096
+export const backlog = 4096
 
 /**
  * Node publishes this when `listen` is called on any server, the only time at which listhen's server can be configured.
@@ -37,7 +39,7 @@ const listenCalled = 'tracing:net.server.listen:asyncStart'
  * Opens a socket with listhen. Resolves with the node server, the address of its socket (`0.0.0.0:8787`), its URLs (the first
  * is for this machine), and the key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
  */
-export async function openListener({ handler, at, https, configure }: ListenOptions) {
+export async function openListener({ handler, at, https, shared = false, configure }: ListenOptions) {
   const { host, port } = readAddress(at)
   // An address instead of a name: listhen replaces names that it does not accept by localhost.
   const { address: hostname } = await promisify(lookup)(host).catch((cause: unknown) => {
@@ -46,13 +48,20 @@ export async function openListener({ handler, at, https, configure }: ListenOpti
   const failed = Promise.withResolvers<never>()
   let server: HttpServer | HttpsServer | undefined
   const onListen = (message: unknown) => {
-    const { server: opened, options } = message as { server: unknown; options: { backlog?: number } }
+    const { server: opened, options } = message as {
+      server: unknown
+      options: { backlog?: number; reusePort?: boolean }
+    }
     if (!(opened instanceof Server) || !opened.listeners('request').includes(handler)) return
     server = opened as HttpServer | HttpsServer
     options.backlog = backlog
+    if (shared) options.reusePort = true
     server.once('error', failed.reject)
     configure(server)
   }
+  // A shared address is opened beside any server that shares it too, such as another infer.
+  const taken = shared ? await refusalOf(hostname, port) : undefined
+  if (taken) throw cannotListen(at, taken)
   subscribe(listenCalled, onListen)
   let listener: Listener
   try {
@@ -127,7 +136,8 @@ function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | 
   })
 }
 
-function cannotListen(at: string, thrown: unknown) {
+/** Returns the failure of opening this address, which names who has it and what to do. */
+export function cannotListen(at: string, thrown: unknown) {
   const { code, message, name } = thrown as NodeJS.ErrnoException
   // listhen opens or tries port 3000 in place of a port that it calls unsafe.
   if (code === undefined && name === 'GetPortError') return unsafePort(at)

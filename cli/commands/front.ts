@@ -1,0 +1,18 @@
+import type { Command } from '@commander-js/extra-typings'
+import { runFront } from '../../server/fronts/front.ts'
+
+/**
+ * `infer __front`: a gateway process. `infer serve` starts it with a channel. Signals end it through the server, so that
+ * Ctrl-C in a terminal lets its requests end.
+ */
+export function define(command: Command): void {
+  command.helpOption(false).action(async () => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
+    if (!process.send) return
+    await runFront({
+      send: message => void process.send?.(message, undefined, undefined, () => {}),
+      onMessage: listener => void process.on('message', listener),
+      onClosed: listener => void process.on('disconnect', listener),
+    })
+  })
+}

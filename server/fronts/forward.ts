@@ -1,0 +1,135 @@
+import { Agent, type ClientRequest, type IncomingMessage, request, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import { askForBody, discardRest } from '../http/body/unread-body.ts'
+import { answerClientError } from '../http/connection/client-error.ts'
+import { refuse } from '../http/request/errors.ts'
+import { endToEnd, forwardedHeaders } from './forwarded.ts'
+import type { FrontStart } from './messages.ts'
+
+/** Connections to control that stay open while no request uses them. */
+const maxIdle = 256
+
+const unreachable = () =>
+  new Failure('shutting_down', 'The server is stopping and accepts no new requests. Send it again in 5 s.', {
+    retryAfterMs: 5_000,
+  })
+
+/**
+ * Opens what passes requests on to control, each as its client sent it, over connections that are used again. Bodies and
+ * answers are streams: a reader that is slow slows its sender, and a disconnect of either end reaches the other.
+ */
+export function openForwarder({ socketPath, secret }: Pick<FrontStart, 'socketPath' | 'secret'>) {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
+
+  /** Begins a request to control; undefined, and the client is answered, if the request cannot be sent as it is. */
+  function send(req: IncomingMessage, more: readonly string[], refused: () => void): ClientRequest | undefined {
+    const { method, url } = req
+    const headers = [...forwardedHeaders(req, secret), ...more]
+    try {
+      return request({ agent, socketPath, method, path: url, headers, maxHeaderSize: 64 << 10 })
+    } catch {
+      // A character that Node reads in a request and does not write.
+      refused()
+      return undefined
+    }
+  }
+
+  return {
+    /** Passes a request on, and its answer back. `body`: what was read of it. */
+    forward(this: void, req: IncomingMessage, res: ServerResponse, body?: Buffer): void {
+      const control = send(req, [], () => answerClientError(new Error('malformed'), req.socket))
+      if (!control) return
+      control.on('response', answer => relay(answer, req, res, control))
+      control.on('error', () => {
+        if (res.writableEnded) return
+        if (res.headersSent) res.destroy()
+        else if (!res.destroyed) {
+          discardRest(req)
+          refuse(res, unreachable(), newId('req'), undefined)
+        }
+      })
+      res.once('close', () => {
+        if (!res.writableFinished) control.destroy()
+      })
+      if (body) control.end(body)
+      else if (req.complete) req.pipe(control)
+      else {
+        // Control may refuse it before its body is sent.
+        control.flushHeaders()
+        if (req.headers.expect === undefined) req.pipe(control)
+        control.once('continue', () => {
+          askForBody(req)
+          req.pipe(control)
+        })
+      }
+      // A request whose client disconnects while it sends never ends.
+      req.once('error', () => control.destroy())
+    },
+
+    /** Passes a request for a WebSocket on, and then everything that either end sends. */
+    upgrade(this: void, req: IncomingMessage, socket: Duplex, head: Buffer): void {
+      socket.on('error', () => socket.destroy())
+      const control = send(req, ['connection', 'upgrade'], () => answerClientError(new Error('malformed'), socket))
+      if (!control) return
+      socket.once('close', () => control.destroy())
+      control.on('upgrade', (answer, other, first) => {
+        other.on('error', () => other.destroy())
+        other.once('close', () => socket.end())
+        socket.once('close', () => other.destroy())
+        socket.write(headText(answer))
+        if (first.length > 0) socket.write(first)
+        if (head.length > 0) other.write(head)
+        other.pipe(socket)
+        socket.pipe(other)
+      })
+      const refusal = () => {
+        const res = new ServerResponse(req)
+        res.shouldKeepAlive = false
+        res.assignSocket(socket as never)
+        res.once('finish', () => socket.end())
+        return res
+      }
+      control.on('response', answer => relay(answer, req, refusal(), control))
+      control.on('error', () => {
+        if (!socket.destroyed && socket.writable) refuse(refusal(), unreachable(), newId('req'), undefined)
+      })
+      control.end()
+    },
+
+    /** Closes the connections that no request uses. */
+    close: () => agent.destroy(),
+  }
+}
+
+/** Writes the answer of control to the client. */
+function relay(answer: IncomingMessage, req: IncomingMessage, res: ServerResponse, control: ClientRequest): void {
+  if (res.destroyed) return void control.destroy()
+  if (answer.headers.connection === 'close') res.shouldKeepAlive = false
+  res.writeHead(answer.statusCode!, answer.statusMessage, endToEnd(answer.rawHeaders))
+  // A stream has its head before its first event.
+  if (answer.headers['content-length'] === undefined) setImmediate(() => res.flushHeaders())
+  answer.on('data', (bytes: Buffer) => {
+    if (!res.write(bytes)) answer.pause()
+  })
+  res.on('drain', () => answer.resume())
+  answer.once('end', () => {
+    if (!req.complete) {
+      req.unpipe(control)
+      discardRest(req)
+      req.resume()
+      control.destroy()
+    }
+    res.end()
+  })
+  // Control ends a stream that way whose client reads nothing, and when it is killed.
+  answer.once('error', () => res.destroy())
+}
+
+/** Returns the head of an answer that turns the connection into a WebSocket. */
+function headText({ statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
+  const lines = [`HTTP/1.1 ${statusCode} ${statusMessage}`]
+  for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
+  return `${lines.join('\r\n')}\r\n\r\n`
+}

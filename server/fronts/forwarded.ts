@@ -1,0 +1,50 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { type Peer, peerOf, setPeer } from '../http/connection/peer.ts'
+
+/** The header that a front adds last: the secret of this start, HTTP version, `tls` or `plain`, and the client's address. */
+const header = 'x-infer-front'
+
+/** Headers that are about one connection, and not about the request or response. */
+const ofConnection = /^(?:connection|keep-alive|transfer-encoding|x-infer-front)$/i
+
+/** Returns headers without those of the connection, flat. `keep` names one that stays. */
+export function endToEnd(rawHeaders: readonly string[], keep?: string): string[] {
+  const headers: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (!ofConnection.test(name) || name.toLowerCase() === keep) headers.push(name, rawHeaders[at + 1]!)
+  }
+  return headers
+}
+
+/** Returns the headers with which a front passes a request on, flat. */
+export function forwardedHeaders(req: IncomingMessage, secret: string): string[] {
+  const { remoteAddress = '', encrypted } = peerOf(req)
+  const facts = [secret, req.httpVersion, encrypted ? 'tls' : 'plain', remoteAddress].join(' ')
+  // Node sends a body in chunks if this header says so.
+  const chunked = req.headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked']
+  return [...endToEnd(req.rawHeaders), ...chunked, header, facts]
+}
+
+/**
+ * Makes a request that a front has passed on look as if its client were connected here. Returns whether it knew the
+ * secret; the request of any other program must not be answered.
+ */
+export function acceptForwarded(req: IncomingMessage, secret: string): boolean {
+  const { rawHeaders } = req
+  const at = rawHeaders.findLastIndex((name, index) => index % 2 === 0 && name === header)
+  const [given = '', version = '1.1', security, remoteAddress = ''] = (rawHeaders[at + 1] ?? '').split(' ')
+  if (at < 0 || !isSame(given, secret)) return false
+  rawHeaders.splice(at, 2)
+  delete req.headers[header]
+  req.httpVersion = version
+  const peer: Peer = { remoteAddress: remoteAddress || undefined, encrypted: security === 'tls' }
+  setPeer(req, peer)
+  return true
+}
+
+function isSame(given: string, secret: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(secret)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
