@@ -26,6 +26,8 @@ interface Account {
 }
 
 interface Hold {
+  organizationId: string
+  tokenIds: readonly string[]
   organization: Account
   /** Of the token and of those whose budgets it shares. */
   tokens: readonly Account[]
@@ -83,6 +85,7 @@ export async function openSpend(options: {
   /** By job id. */
   const holds = new Map<string, Hold>()
   let month = monthOf(clock.now())
+  let told: ((end: WorkEnd) => void) | undefined
 
   function accountOf(id: string): Account {
     let account = accounts.get(id)
@@ -99,7 +102,13 @@ export async function openSpend(options: {
 
   /** `tokenIds`: the first tokens of the rotations of a token and of those whose budgets it shares. */
   function keep(id: string, organizationId: string, tokenIds: readonly string[], amount: number): void {
-    const hold: Hold = { organization: accountOf(organizationId), tokens: tokenIds.map(accountOf), amount }
+    const hold: Hold = {
+      organizationId,
+      tokenIds,
+      organization: accountOf(organizationId),
+      tokens: tokenIds.map(accountOf),
+      amount,
+    }
     hold.organization.held += amount
     for (const token of hold.tokens) token.held += amount
     holds.set(id, hold)
@@ -177,11 +186,25 @@ export async function openSpend(options: {
     holdsFor: (id: string): boolean => holds.has(id),
 
     /** The job has ended and costs nothing, or was never stored. Harmless if it holds nothing. */
-    release: (id: string): void => void release(id),
+    release(id: string): void {
+      if (release(id)) told?.({ id, settlement: null })
+    },
+
+    /** Returns what all work holds now, for another server, and calls `tell` from now on when work ends. */
+    handOver(tell: (end: WorkEnd) => void): HeldWork[] {
+      told = tell
+      return [...holds].map(([id, { organizationId, tokenIds, amount }]) => ({ id, organizationId, tokenIds, amount }))
+    },
+    /** Holds what work of another server holds, until `release` or `settle`. Stored jobs hold already. */
+    holdFor(works: readonly HeldWork[]): void {
+      for (const { id, organizationId, tokenIds, amount } of works)
+        if (!holds.has(id)) keep(id, organizationId, tokenIds, amount)
+    },
 
     /** The job has ended and is billed: in the store this is one transaction. */
     settle(id: string, { organizationId, tokenId, cost, finishedAt }: Settlement): void {
       const hold = release(id)
+      told?.({ id, settlement: { organizationId, tokenId, cost, finishedAt } })
       if (cost <= 0) return
       add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
       if (hold) return hold.tokens.forEach(token => add(token, cost, finishedAt))
@@ -220,6 +243,21 @@ export async function openSpend(options: {
     },
   }
 }
+/** What work holds: plain data, for another server. */
+export interface HeldWork {
+  id: string
+  organizationId: string
+  /** The first tokens of the rotations of its token and of those whose budgets it shares. */
+  tokenIds: readonly string[]
+  /** Millionths of the currency unit. */
+  amount: number
+}
+/** The end of work; null if it is not billed. */
+export interface WorkEnd {
+  id: string
+  settlement: Settlement | null
+}
+
 export type Spend = Awaited<ReturnType<typeof openSpend>>
 
 /** A limit that bounds a spender: of a token if it has a name. */

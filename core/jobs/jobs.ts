@@ -83,6 +83,10 @@ export interface JobsOptions {
 const sweptAtOnce = 100
 /** How long interrupted runs may take to end in a drain before their jobs are released, milliseconds. */
 const interruptGraceMs = 2_000
+/** The same where clients wait for the other server. What ends later changes nothing. */
+const leaveGraceMs = 50
+/** How often the end of jobs is looked for that another server runs, milliseconds. */
+const pollMs = 100
 
 /**
  * Durable jobs: submitted with a commit, run in a fair order when a slot is free, ended exactly once. Starts at once
@@ -245,9 +249,10 @@ export function openJobs(options: JobsOptions) {
 
     /**
      * Resolves with the job when it ends in this process, or with undefined when the signal aborts or the server
-     * drains. Call it before you read whether the job has ended: an end before the call is not announced again.
+     * drains. With the organization of the job it is also seen when it ends in another server, after `leave`. Call it before you read whether the job has ended: an end before the call is not announced again.
      */
-    wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
+    wait: (id: string, signal: AbortSignal, organizationId?: string): Promise<JobRecord | undefined> =>
+      waiters.wait(id, signal, organizationId),
 
     /** Removes a job that has ended. Undefined: no such job. Throws Failure `conflict` while it waits or runs. */
     async remove(organizationId: string, id: string): Promise<true | undefined> {
@@ -313,6 +318,24 @@ export function openJobs(options: JobsOptions) {
     logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),
 
     stats: () => ({ running: dispatch.held(), draining, ...queue.stats() }),
+
+    /**
+     * Before the store is handed over: starts no more jobs and lets running ones finish for `deadlineMs`.
+     */
+    async quiesce(deadlineMs: number): Promise<void> {
+      draining = true
+      await close()
+      await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
+    },
+    /**
+     * Interrupts the jobs that still run after `quiesce`; the store puts them back into the queue, for the other server.
+     * Calls and those who wait for a job go on.
+     */
+    async leave(): Promise<void> {
+      runs.stopAll(submissionsClosed())
+      await Promise.race([runs.done(), delay(leaveGraceMs, undefined, { ref: false })])
+      waiters.poll(pollMs)
+    },
 
     /**
      * Starts no more jobs, lets running ones finish for `deadlineMs`, then interrupts them and releases their jobs

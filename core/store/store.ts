@@ -73,8 +73,19 @@ export interface Store extends StoreMethods {
    * bytes.
    */
   backup(to: string, onProgress?: (done: number, total: number) => void): Promise<{ bytes: number }>
+  /**
+   * Gives the data directory to another server and resolves when that may open it. Jobs that run here are put back into
+   * the queue, uncharged. Afterwards reads still come from the database, and `send` gets each command for the other
+   * server; its answer, or the Failure with which it rejects, is that of the command.
+   */
+  handOver(send: SendCommand): Promise<void>
+  /** Runs a command that another server got from `handOver` of an earlier one. */
+  perform: SendCommand
   close(): Promise<void>
 }
+
+/** Sends a command of a store to the store of another server. Both are plain data. */
+export type SendCommand = (name: string, given: readonly unknown[]) => Promise<unknown>
 
 interface StoreStats {
   /** `ready`, or read-only with the reason as a sentence. */

@@ -40,7 +40,7 @@ export async function waitForEnd(
       checked.signal,
     ])
     // Starts to wait before it reads the job, because an end between the two would not be reported again.
-    const waiting = jobs.wait(id, stopped)
+    const waiting = jobs.wait(id, stopped, organizationId)
     try {
       const before = await find()
       if (hasEnded(before)) return before

@@ -15,6 +15,8 @@ interface BootOptions {
   dataDir: string
   boot: string
   created: boolean
+  /** The structure was checked just before. */
+  checked?: boolean | undefined
   /** The migrations; all of them by default, fewer in tests. */
   steps?: readonly Migration[]
   say: (level: 'info' | 'warn', message: string, fields: LogFields) => void
@@ -31,7 +33,7 @@ export function bootDatabase(options: BootOptions): { connection: Connection; re
   if (created && empty) throw damaged(dataDir, 'it is empty, although it has held data before')
   let connection: Connection | undefined
   try {
-    if (!empty) inspect(database, options)
+    if (!empty && !options.checked) inspect(database, options)
     connection = openDatabase(database)
     return { connection, recovery: prepare(connection, options) }
   } catch (thrown) {
@@ -40,8 +42,23 @@ export function bootDatabase(options: BootOptions): { connection: Connection; re
   }
 }
 
+/**
+ * Checks the structure of a database that another server is using, and whether this version can open it. Throws
+ * StoreRefusal.
+ */
+export function checkDatabase(dataDir: string): void {
+  try {
+    inspect(pathsIn(dataDir).database, { role: 'server', dataDir })
+  } catch (thrown) {
+    throw refusalFor(thrown, dataDir)
+  }
+}
+
 /** Runs before anything is written: a refused database stays as it was. */
-function inspect(database: string, { role, dataDir, steps = migrations }: BootOptions): void {
+function inspect(
+  database: string,
+  { role, dataDir, steps = migrations }: Pick<BootOptions, 'role' | 'dataDir' | 'steps'>,
+): void {
   const known = steps.at(-1)!.version
   if (role === 'admin') {
     using connection = openAsIs(database, { readonly: true })

@@ -1,6 +1,6 @@
 import { callRows } from '../ledger-rows.ts'
 import { groupMethods, type MethodName, synchronousMethods } from '../method-table.ts'
-import type { JobClaim, JobRecord, NewJob, Store } from '../store.ts'
+import type { JobClaim, JobRecord, NewJob, SendCommand, Store } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import { copyInThread } from './copy.ts'
@@ -8,7 +8,7 @@ import { keptWork } from './idempotency-keys.ts'
 import type { Reader, Reads } from './reader.ts'
 import type { ResultSweep } from './result-files.ts'
 import type { ResultWriter } from './results.ts'
-import { diskFull, received } from './sent-failure.ts'
+import { diskFull, received, shuttingDown } from './sent-failure.ts'
 import type { Space } from './space.ts'
 import type { UsageThread } from './usage-thread.ts'
 import type { WriterThread } from './writer-thread.ts'
@@ -26,13 +26,19 @@ export function openMethods(parts: {
   space?: Space
   sweep?: ResultSweep
   database: string
+  /** Closes what another server must own. */
+  leave?: () => Promise<void>
   close: () => Promise<void>
 }): Store {
   const { writer, reader, usage, results, space, sweep } = parts
   const { reads } = reader
   let lateResults = 0
 
+  /** Set once another server has the data directory. */
+  let elsewhere: SendCommand | undefined
+
   const send: WriterThread['send'] = (name, given) => {
+    if (elsewhere) return elsewhere(name, given) as never
     const room = space?.room() ?? 'enough'
     return (room !== 'enough' && growingCommands.has(name)) ||
       (room === 'full' && name === ('jobs.claim' satisfies CommandName))
@@ -146,6 +152,14 @@ export function openMethods(parts: {
       used: new Map([...writer.used()].map(([model, sums]) => [model, usageSums(sums)])),
     }),
     backup: (to, onProgress) => copyInThread(parts.database, to, onProgress),
+    async handOver(sendElsewhere) {
+      elsewhere = sendElsewhere
+      await parts.leave?.()
+    },
+    perform: async (name, given) => {
+      if (!(writer.names as readonly string[]).includes(name)) throw shuttingDown()
+      return writer.send(name as CommandName, given as never)
+    },
     close: parts.close,
   }
 }

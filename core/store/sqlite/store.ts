@@ -19,6 +19,8 @@ export interface StoreOptions {
   dataDir: string
   /** A writer thread that was started earlier; it ends with the store. */
   thread?: Worker | undefined
+  /** Whether `checkDatabase` was called just before. */
+  checked?: boolean | undefined
   log: Log
   /** Below this much free disk space no new work is accepted. */
   minFreeBytes: number
@@ -50,7 +52,7 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   // Started first: the thread checks and migrates while the rest of the program loads.
   const writerStarting = openWriterThread({
     thread: options.thread ?? startThread(),
-    start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
+    start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created, checked: options.checked === true },
     log,
     onFatal,
     onFull: () => openedSpace?.full(),
@@ -79,5 +81,20 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   const usage = openUsageThread(dataDir)
   opened.defer(() => usage.close())
   const open = opened.move()
-  return openMethods({ writer, reader, usage, results, space, sweep, database, close: () => open.disposeAsync() })
+  return openMethods({
+    writer,
+    reader,
+    usage,
+    results,
+    space,
+    sweep,
+    database,
+    async leave() {
+      await sweep.close()
+      await writer.close(true)
+      space.close()
+      lock.release()
+    },
+    close: () => open.disposeAsync(),
+  })
 }

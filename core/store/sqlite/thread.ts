@@ -10,6 +10,8 @@ export type ThreadStart =
       boot: string
       /** Whether there has been a database here before. */
       created: boolean
+      /** Whether the structure was checked just before, so that it is not checked again. */
+      checked?: boolean
     }
   | { role: 'copy'; from: string; to: string }
   | { role: 'reads'; dataDir: string }

@@ -11,7 +11,7 @@ import { received, shuttingDown } from './sent-failure.ts'
 import type { ThreadStart } from './thread.ts'
 import { addUp, type UsageByModel } from './usage-totals.ts'
 
-export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close' }
+export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close'; leaves: boolean }
 
 export type FromWriter =
   | { kind: 'ready'; recovery: Store['recovery']; commands: CommandName[] }
@@ -176,18 +176,22 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     used: (): UsageByModel => used,
     /** For other parts that find the database broken: rejects all commands from now on. */
     fail: failStore,
-    /** Answers the commands sent before, then ends the thread. */
-    async close(): Promise<void> {
+    /**
+     * Answers the commands sent before, then ends the thread. `leaves`: another server waits for the database, which
+     * empties the WAL.
+     */
+    async close(leaves = false): Promise<void> {
       if (!ended) {
         ended = shuttingDown()
         const done = new Promise<void>(resolve => (closed = resolve))
         flush()
-        post({ kind: 'close' })
+        post({ kind: 'close', leaves })
         await done
         while (deliveries.length > 0) await new Promise(resolve => setImmediate(resolve))
       }
       closed ??= () => {}
-      await thread.terminate()
+      const terminated = thread.terminate()
+      if (!leaves) await terminated
     },
   }
 }

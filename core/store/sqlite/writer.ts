@@ -71,7 +71,7 @@ function serve(
   )
   const queue: SentCommand[] = []
   let scheduled = false
-  let closing = false
+  let closing: 'closes' | 'leaves' | undefined
   let ended = false
   let dirty = true
   const idle = setTimeout(checkpoint, idleMs)
@@ -86,7 +86,7 @@ function serve(
   return Object.keys(commands) as CommandName[]
 
   function receive(message: ToWriter): void {
-    if (message.kind === 'close') closing = true
+    if (message.kind === 'close') closing = message.leaves ? 'leaves' : 'closes'
     else for (const commands of message.commands) queue.push(commands)
   }
 
@@ -160,7 +160,7 @@ function serve(
   function close(): void {
     try {
       if (role === 'server') runOptional(() => releaseOwn(connection, { ...context, at: Date.now() }))
-      dirty = true
+      dirty = closing === 'closes'
       checkpoint()
       connection.close()
       post({ kind: 'closed' })

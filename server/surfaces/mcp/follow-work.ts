@@ -44,7 +44,7 @@ export async function followJob(
   const stop = jobs.follow(id, () => void report())
   try {
     // Waits before it reads, because an end between the two would not be announced again.
-    const ended = jobs.wait(id, AbortSignal.any([exchange.signal, done.signal]))
+    const ended = jobs.wait(id, AbortSignal.any([exchange.signal, done.signal]), organizationId)
     await report()
     const before = await find()
     if (hasEnded(before)) return before

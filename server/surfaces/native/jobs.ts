@@ -181,7 +181,11 @@ async function waitFor(job: JobRecord, waitMs: number, exchange: ClientExchange,
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const stopped = new AbortController()
   const unwatch = exchange.access.watch(exchange, failure => exchange.stop(failure))
-  const ended = jobs.wait(job.id, AbortSignal.any([exchange.signal, AbortSignal.timeout(waitMs), stopped.signal]))
+  const ended = jobs.wait(
+    job.id,
+    AbortSignal.any([exchange.signal, AbortSignal.timeout(waitMs), stopped.signal]),
+    job.organizationId,
+  )
   try {
     // The job may have ended between the caller's read and this wait.
     const now = await jobs.find(job.organizationId, job.id)

@@ -175,3 +175,19 @@ test('a hold and its settlement take less than 10 µs together', async () => {
   process.stdout.write(`spend: ${best.toFixed(2)} µs for a hold and its settlement\n`)
   expect(best).toBeLessThan(10)
 })
+
+test('what work of an earlier server holds counts in the next one until it ends there', async () => {
+  await using one = await opened()
+  const next = await one.open()
+  one.spend.hold('job_1', limited, 60)
+  one.spend.hold('job_2', limited, 30)
+  next.holdFor(
+    one.spend.handOver(({ id, settlement }) => (settlement ? next.settle(id, settlement) : next.release(id))),
+  )
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 90 })
+  one.spend.settle('job_1', bill(50))
+  one.spend.release('job_2')
+  one.spend.release('job_2')
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 50, held: 0 })
+  expect(refusal(() => next.hold('job_3', limited, 60))).toBeUndefined()
+})
