@@ -73,7 +73,10 @@ for (const { path, encodings } of webConsole.files) {
   put(`assets/console/${path}.gz`, encodings.gzip)
 }
 const consoleFiles = Object.fromEntries(webConsole.files.map(({ path }) => [path, typeOfFile(path)]))
-put('assets/console/manifest.json', JSON.stringify({ page: webConsole.page, files: consoleFiles }))
+put(
+  'assets/console/manifest.json',
+  JSON.stringify({ page: webConsole.page, preloads: webConsole.preloads, files: consoleFiles }),
+)
 
 for (const { path, text } of llama) put(`vendor/${path}`, text)
 const runs = /^(package\.json|llama\/[^/]+\.json|llama\/grammars\/.+\.gbnf)$/

@@ -23,9 +23,12 @@ const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 
 /**
  * Builds the web console: scripts in chunks, of which a page loads its own when it is opened, and one stylesheet. Names
  * have a hash of the content, so that browsers may keep them for ever. `previous` is the folder of the last build, of
- * which the compressed files are taken if they exist: compressing takes longer than everything else.
+ * which the compressed files are taken if they exist: compressing takes longer than everything else. `preloads`: for each
+ * page, by the name of its folder, the elements that load its scripts together with those of the console.
  */
-export async function buildConsole(previous: string): Promise<{ files: ConsoleFile[]; page: string }> {
+export async function buildConsole(
+  previous: string,
+): Promise<{ files: ConsoleFile[]; page: string; preloads: Record<string, string> }> {
   const [scripts, css] = await Promise.all([bundleScripts(), stylesheet()])
   const styles = { path: `assets/main-${hashOf(css)}.css`, text: css, inputs: ['node_modules/tailwindcss/index.css'] }
   const scriptOf = (name: string) => scripts.find(({ path }) => path.startsWith(`assets/${name}-`))!
@@ -41,9 +44,27 @@ export async function buildConsole(previous: string): Promise<{ files: ConsoleFi
   const page = readFileSync(join(consoleFolder, 'index.html'), 'utf8')
     .replace('{styles}', `/console/${styles.path}`)
     .replace('{layout-worker}', `/console/${scriptOf('layout-worker').path}`)
+    .replace('{first-session}', `/console/${scriptOf('first-session').path}`)
     .replace('{script}', `/console/${main.path}`)
-    .replace('{preload}', main.imports.map(path => `<link rel="modulepreload" href="/console/${path}" />`).join(''))
-  return { files, page }
+    .replace('{preload}', preloading(main.imports))
+  const importsOf = (path: string): string[] => scripts.find(one => one.path === path)!.imports
+  const present = closureOf([main.path], importsOf)
+  const preloads = scripts.flatMap(({ path, entry }) => {
+    const name = /console\/app\/pages\/([^/]+)\/\1\.tsx$/.exec(entry)?.[1]
+    const missing = [...closureOf([path], importsOf)].filter(one => !present.has(one))
+    return name === undefined ? [] : [[name, preloading(missing)]]
+  })
+  return { files, page, preloads: Object.fromEntries(preloads) as Record<string, string> }
+}
+
+const preloading = (paths: readonly string[]): string =>
+  paths.map(path => `<link rel="modulepreload" href="/console/${path}" />`).join('')
+
+/** These files and all that they import, directly or not. */
+function closureOf(paths: readonly string[], importsOf: (path: string) => string[]): Set<string> {
+  const all = new Set(paths)
+  for (const path of all) for (const one of importsOf(path)) all.add(one)
+  return all
 }
 
 /** The content type of a file of the console. */
@@ -61,6 +82,7 @@ async function bundleScripts() {
     absWorkingDir: root,
     entryPoints: {
       main: 'server/console/app/main.tsx',
+      'first-session': 'server/console/app/api/first-session.ts',
       'layout-worker': 'server/console/app/components/graph/layout-worker.ts',
     },
     bundle: true,
@@ -82,10 +104,12 @@ async function bundleScripts() {
   })
   const about = new Map(Object.entries(metafile.outputs).map(([path, output]) => [join(root, path), output]))
   return outputFiles.map(({ path, text }) => {
-    const { inputs = {}, imports = [] } = about.get(path) ?? {}
+    const { inputs = {}, imports = [], entryPoint: entry = '' } = about.get(path) ?? {}
     return {
       path: relative('/', path),
       text,
+      /** The source that begins it; empty for a chunk that several share. */
+      entry,
       inputs: Object.keys(inputs),
       imports: imports
         .filter(({ kind, external }) => kind === 'import-statement' && !external)

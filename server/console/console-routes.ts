@@ -9,9 +9,12 @@ import { type Route, routeOf } from '../http/request/route.ts'
 
 const route = routeOf({ tag: 'System' })
 
-/** What the build says about the console: its page, and the content type of each file. */
+/** What the build says about the console. */
 interface Manifest {
   page: string
+  /** Elements that load the scripts of a page, by the first part of its path, together with those of the console. */
+  preloads: Record<string, string>
+  /** The content type of each file. */
   files: Record<string, string>
 }
 
@@ -29,7 +32,7 @@ export function consoleRoutes({ config }: Owners<'config'>): Route[] {
         if (!config.console)
           throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
         if (path.startsWith('assets/')) sendFile(exchange, path, read())
-        else sendPage(exchange, read().page)
+        else sendPage(exchange, path, read())
       }),
     }),
     route('GET /', 'public', {
@@ -61,10 +64,13 @@ function sendFile(exchange: ClientExchange, path: string, { files }: Manifest): 
   ])
 }
 
-/** Sends the page. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
-function sendPage(exchange: ClientExchange, page: string): void {
+/** Sends the page at a path below the console. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
+function sendPage(exchange: ClientExchange, path: string, { page, preloads }: Manifest): void {
+  const name = path.split('/')[0] || 'overview'
+  const preload = Object.hasOwn(preloads, name) ? preloads[name]! : ''
   const nonce = randomBytes(16).toString('base64')
-  exchange.send(200, page.replace('{nonce}', nonce), 'text/html; charset=utf-8', [
+  const text = page.replace('{nonce}', nonce).replace('{page-preload}', preload)
+  exchange.send(200, text, 'text/html; charset=utf-8', [
     'content-security-policy',
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-frame-options',

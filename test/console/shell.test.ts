@@ -47,6 +47,22 @@ test('the first screen is at most 200 kB as sent', async () => {
   expect(bytes).toBeLessThanOrEqual(200_000)
 })
 
+test('the session and the scripts of a page are requested together with the console', async () => {
+  await using opened = await console.open('/jobs')
+  const { page } = opened
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  const requests = await page.evaluate<{ name: string; startTime: number; responseEnd: number }[]>(
+    "performance.getEntriesByType('resource').map(({ name, startTime, responseEnd }) => ({ name, startTime, responseEnd }))",
+  )
+  const one = (path: RegExp) => requests.find(({ name }) => path.test(name))!
+  const [main, jobs, session, list] = [/main-\w+\.js/, /jobs-\w+\.js/, /api\/session$/, /api\/jobs\?/].map(one)
+  expect(jobs!.startTime).toBeLessThan(main!.responseEnd)
+  expect(jobs!.startTime).toBeLessThan(session!.responseEnd)
+  // The session is read once.
+  expect(requests.filter(({ name }) => name.endsWith('/api/session'))).toHaveLength(1)
+  expect(list!.startTime).toBeGreaterThan(session!.responseEnd)
+})
+
 test('shortcuts go to pages and are listed', async () => {
   await using opened = await console.open('/')
   const { page } = opened

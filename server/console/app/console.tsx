@@ -1,19 +1,20 @@
-import { Component, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { Component, type ReactNode, useEffect, useState } from 'react'
 import { Redirect, Route, Router, Switch } from 'wouter'
 import {
   ApiFailure,
   api,
-  dataOf,
   onSessionEnd,
   queryClient,
+  readSession,
   type Scope,
   type Session,
   SessionContext,
   useSession,
 } from './api/client.ts'
+import { firstSession } from './api/first-session.ts'
 import { startLive, stopLive } from './api/live.ts'
 import { Announcements, announce } from './components/announcements.tsx'
-import { Failed, Loading } from './components/page.tsx'
+import { Failed } from './components/page.tsx'
 import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
@@ -33,7 +34,7 @@ export function Console() {
   useEffect(() => {
     // A link with a one-time code replaces the session that the browser may have.
     if (/[#&]code=/.test(location.hash)) return setState({ kind: 'signed-out' })
-    dataOf(api.GET('/api/session')).then(
+    readSession(attempt === 0 ? firstSession : undefined).then(
       session => setState({ kind: 'signed-in', session }),
       (failure: Error) =>
         setState(
@@ -102,7 +103,7 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
         <Switch>
           {pages.map(page => (
             <Route key={page.path} path={page.path === '/' ? '/' : `${page.path}/*?`}>
-              <LazyPage page={page} />
+              <OpenedPage page={page} />
             </Route>
           ))}
           <Route path="/sign-in">
@@ -118,15 +119,13 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
 }
 
 /** Loads a page when it is opened, and shows its failures in its place. */
-function LazyPage({ page: { path, name, scope, Content } }: { page: Page }) {
+function OpenedPage({ page: { path, name, scope, Content } }: { page: Page }) {
   const { can } = useSession()
   if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
   return (
     <PageBoundary key={path}>
-      <Suspense fallback={<Loading />}>
-        <title>{`${name} · ${shellText.product}`}</title>
-        <Content />
-      </Suspense>
+      <title>{`${name} · ${shellText.product}`}</title>
+      <Content />
     </PageBoundary>
   )
 }

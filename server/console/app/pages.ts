@@ -11,8 +11,9 @@ import {
   Play,
   Settings,
 } from 'lucide-react'
-import { type ComponentType, lazy } from 'react'
+import type { ComponentType } from 'react'
 import type { Scope } from './api/client.ts'
+import { type Loaded, loaded } from './components/loaded.tsx'
 import { shellText } from './text/shell.ts'
 
 /** One page of the console. */
@@ -26,7 +27,7 @@ export interface Page {
   /** Without this scope the page is not offered. */
   scope: Scope
   /** The page, whose chunk is loaded when it is opened. */
-  Content: ComponentType
+  Content: Loaded
 }
 
 const page = (
@@ -36,7 +37,7 @@ const page = (
   scope: Scope,
   load: () => Promise<{ default: ComponentType }>,
   path = `/${name}`,
-): Page => ({ path, name: shellText.pages[name], icon, key, scope, Content: lazy(load) })
+): Page => ({ path, name: shellText.pages[name], icon, key, scope, Content: loaded(load) })
 
 /** All pages in the order of the navigation. */
 export const pages: readonly Page[] = [

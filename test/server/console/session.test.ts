@@ -289,6 +289,18 @@ describe('an attack', () => {
   })
 })
 
+test.each([
+  ['/console', 'overview'],
+  ['/console/jobs', 'jobs'],
+  ['/console/jobs/job_1', 'jobs'],
+  ['/console/constructor', undefined],
+])('%s is sent with the addresses of the scripts of its page', async (path, name) => {
+  const text = await (await app.fetch(path, { token: null })).text()
+  const preloaded = [...text.matchAll(/modulepreload" href="\/console\/assets\/([a-z-]+)-/g)].map(([, one]) => one!)
+  expect(preloaded.filter(one => one !== 'chunk')).toEqual(name === undefined ? [] : [name])
+  expect(text).not.toMatch(/\{[a-z-]+\}/)
+})
+
 test('with console: false there are no pages, sessions or links', async () => {
   await using without = await startApp({ console: false })
   const headers = ownPage

@@ -65,9 +65,14 @@ export async function send(url: string | URL | Request, init: RequestInit = {}):
   headers.set('x-infer-console', '1')
   const own = url instanceof Request ? url.signal : init.signal
   const signal = own ? AbortSignal.any([own, left.signal]) : left.signal
+  return await answerOf(fetch(url, { ...init, headers, signal, credentials: 'same-origin' }), own)
+}
+
+/** The answer to a request that was sent; rejects as `send` does. `own`: the signal of its caller. */
+async function answerOf(sent: Promise<Response>, own?: AbortSignal | null): Promise<Response> {
   let response: Response
   try {
-    response = await fetch(url, { ...init, headers, signal, credentials: 'same-origin' })
+    response = await sent
   } catch (thrown) {
     if (own?.aborted) throw thrown
     const sentence = 'The server does not answer. Check that it runs and that this machine can reach it.'
@@ -101,6 +106,10 @@ export const sendJson = (path: string, body: unknown, signal?: AbortSignal): Pro
  * `const { data } = await api.GET('/api/jobs/{id}', { params: { path: { id } } })`.
  */
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) })
+
+/** Reads the session; `sent`: the request for it, if it was sent before. */
+export const readSession = (sent?: Promise<Response>): Promise<Session> =>
+  dataOf(api.GET('/api/session', sent ? { fetch: () => answerOf(sent) } : {}))
 
 /** The parameters of a request: those in its path, and its query. */
 export const at = <const Path, const Query = undefined>(path: Path, query?: Query) => ({ params: { path, query } })

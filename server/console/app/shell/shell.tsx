@@ -107,12 +107,14 @@ function Links() {
   const ordered = [offered.at(-1)!, ...offered.slice(0, -1)]
   return (
     <ul className="flex-1 space-y-0.5">
-      {ordered.map(({ path, name, icon: Icon }) => {
+      {ordered.map(({ path, name, icon: Icon, Content }) => {
         const current = path === '/' ? location === '/' : location === path || location.startsWith(`${path}/`)
         return (
           <li key={path}>
             <Link
               href={path}
+              // Before the click: whether it can be loaded is said when it is opened.
+              onPointerEnter={() => void Content.load().catch(() => {})}
               aria-current={current ? 'page' : undefined}
               className={`flex items-center gap-2.5 rounded-md px-2 py-2 md:py-1.5 ${current ? 'bg-accent-soft text-accent font-medium' : 'text-muted hover:bg-raised hover:text-text'}`}
             >

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { api, at, dataOf, type Schema, tasksQuery, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
+import { loaded } from '../../components/loaded.tsx'
 import { Failed, Loading, Notice, Queried, useBeginning } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
@@ -61,7 +62,7 @@ export default function Editor({ id }: { id: string }) {
 }
 
 /** CodeMirror is loaded when the YAML is opened. */
-const YamlView = lazy(() => import('./yaml-view.tsx'))
+const YamlView = loaded(() => import('./yaml-view.tsx'), <Loading lines={12} />)
 
 interface WorkbenchProps {
   id: string
@@ -257,17 +258,15 @@ function Sides({ document: { text, workflow, setText, undo, redo }, unchecked, r
         {side === 'problems' && <ProblemList failure={unchecked} show={showLine} />}
         {side === 'run' && <RunPanel run={run} />}
         {side === 'yaml' && (
-          <Suspense fallback={<Loading lines={12} />}>
-            <YamlView
-              text={text}
-              change={next => setText(next, 'yaml')}
-              problems={problems}
-              line={line}
-              readOnly={readOnly}
-              undo={undo}
-              redo={redo}
-            />
-          </Suspense>
+          <YamlView
+            text={text}
+            change={next => setText(next, 'yaml')}
+            problems={problems}
+            line={line}
+            readOnly={readOnly}
+            undo={undo}
+            redo={redo}
+          />
         )}
       </div>
     </Tabs>

@@ -1,11 +1,12 @@
 import { Ban, RotateCcw } from 'lucide-react'
-import { lazy, Suspense, useState } from 'react'
+import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, at, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { costText, durationText, knownDuration } from '../../components/format.ts'
+import { loaded } from '../../components/loaded.tsx'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -17,7 +18,7 @@ import { TimeLine } from './time-line.tsx'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
 
-const ExecutionGraph = lazy(() => import('./execution-graph.tsx'))
+const ExecutionGraph = loaded(() => import('./execution-graph.tsx'), <Loading lines={8} />)
 
 const { label: viewsLabel, ...views } = text.views
 
@@ -81,9 +82,7 @@ function Shown({ execution }: { execution: Execution }) {
         <div className="min-w-0">
           <Tabs label={viewsLabel} names={views} current={view} choose={setView}>
             {view === 'graph' && (
-              <Suspense fallback={<Loading lines={8} />}>
-                <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
-              </Suspense>
+              <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
             )}
             {view === 'time' && <TimeLine execution={execution} nodes={nodes} show={select} />}
             {view === 'list' && <NodeTable nodes={nodes} show={select} />}

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
+import { useMemo } from 'react'
 import { api, dataOf, queryClient, type Schema } from '../../api/client.ts'
 import { decimalText } from '../../components/format.ts'
+import { loaded } from '../../components/loaded.tsx'
 import { Queried, Section } from '../../components/page.tsx'
 import { overviewText } from '../../text/overview.ts'
 
-const TimeChart = lazy(() => import('../../components/time-chart.tsx'))
+const TimeChart = loaded(() => import('../../components/time-chart.tsx'), null)
 
 type Sample = Schema<'SystemHistory'>['samples'][number]
 const key = ['overview', 'history']
@@ -73,14 +74,7 @@ function ChartPair({ samples }: { samples: readonly Sample[] }) {
         <div key={name} className="border-line bg-surface min-w-0 rounded-lg border p-3">
           <h3 className="mb-1 text-sm font-medium">{name}</h3>
           <div className="min-h-[10.25rem]">
-            <Suspense fallback={null}>
-              <TimeChart
-                summary={summaryOf(name, series[0]!.values)}
-                times={times}
-                span={spanSeconds}
-                series={series}
-              />
-            </Suspense>
+            <TimeChart summary={summaryOf(name, series[0]!.values)} times={times} span={spanSeconds} series={series} />
           </div>
         </div>
       ))}

@@ -1,5 +1,5 @@
 import { Copy, Download, History, type LucideIcon, Play, Plus, Trash2 } from 'lucide-react'
-import { lazy, Suspense, useDeferredValue, useMemo, useState } from 'react'
+import { useDeferredValue, useMemo, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { api, at, dataOf, refresh, type Schema, usePages, useSession } from '../../api/client.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
@@ -7,7 +7,8 @@ import { ButtonLink, IconButton, TextLink } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { downloadWorkflow } from '../../components/download.ts'
 import { SearchField } from '../../components/fields.tsx'
-import { Empty, Loading, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { loaded } from '../../components/loaded.tsx'
+import { Empty, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useSearch } from '../../components/use-address.ts'
@@ -128,17 +129,15 @@ function WorkflowList() {
 }
 
 /** Graph, layout and YAML are loaded when a workflow is opened. */
-const Editor = lazy(() => import('../editor/editor.tsx'))
-const VersionList = lazy(() => import('./version-list.tsx'))
+const Editor = loaded(() => import('../editor/editor.tsx'))
+const VersionList = loaded(() => import('./version-list.tsx'))
 
 export default function WorkflowsPage() {
   return (
-    <Suspense fallback={<Loading />}>
-      <Switch>
-        <Route path="/workflows" component={WorkflowList} />
-        <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
-        <Route path="/workflows/:id">{({ id }) => <Editor key={id} id={id} />}</Route>
-      </Switch>
-    </Suspense>
+    <Switch>
+      <Route path="/workflows" component={WorkflowList} />
+      <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
+      <Route path="/workflows/:id">{({ id }) => <Editor key={id} id={id} />}</Route>
+    </Switch>
   )
 }
