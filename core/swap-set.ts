@@ -33,6 +33,11 @@ export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
     this.#members[setIndex] = last
   }
 
+  /** The first member that matches, in no particular order: reads all of them where none does. */
+  find(matches: (member: T) => boolean): T | undefined {
+    return this.#members.find(matches)
+  }
+
   /** Iterates over a copy of the members, in no particular order: the set may change meanwhile. */
   [Symbol.iterator](): ArrayIterator<T> {
     return this.#members.slice().values()

@@ -5,6 +5,7 @@ import type { Lease } from '../models/fleet.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import { callRecordDefaults } from '../store/call-record.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
+import type { SwapSetMember } from '../swap-set.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
 /** How an attempt of a call ended. `retry`: the caller has received nothing, so another engine may be tried. */
@@ -37,7 +38,9 @@ export interface CallOptions {
 }
 
 /** A job with a synchronous caller, while it waits or runs. It is in memory only. */
-export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
+export interface RunningCall
+  extends SwapSetMember,
+    Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
   readonly id: string
   readonly traceparent: string | undefined
   modelId: string

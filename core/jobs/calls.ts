@@ -6,6 +6,7 @@ import type { Fleet } from '../models/fleet.ts'
 import { type Model, slotWaitMs } from '../models/model.ts'
 import { costOf } from '../models/price.ts'
 import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
+import { SwapSet } from '../swap-set.ts'
 import { metered, meteredUsage, noUsage } from '../usage.ts'
 import {
   type CallAttempt,
@@ -48,7 +49,7 @@ export function openCalls(dependencies: {
   const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
   const { used, spend = noSpend, log } = dependencies
   const { maxWaiting, wait } = openCallWait(dependencies)
-  const running = new Map<string, RunningCall>()
+  const running = new SwapSet<RunningCall>()
 
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const { gpuMs, energyMj } = call
@@ -116,10 +117,8 @@ export function openCalls(dependencies: {
     return { model, attempt }
   }
 
-  const ownCall = (organizationId: string, id: string): RunningCall | undefined => {
-    const call = running.get(id)
-    return call?.organizationId === organizationId ? call : undefined
-  }
+  const ownCall = (organizationId: string, id: string): RunningCall | undefined =>
+    running.find(call => call.id === id && call.organizationId === organizationId)
 
   return {
     /**
@@ -140,6 +139,7 @@ export function openCalls(dependencies: {
       const id = newId('job')
       spend.hold(id, admitted.spender, admitted.hold)
       const call: RunningCall = {
+        setIndex: -1,
         id,
         organizationId,
         tokenId,
@@ -162,7 +162,7 @@ export function openCalls(dependencies: {
         ended: undefined,
         caller,
       }
-      running.set(id, call)
+      running.add(call)
       let end: CallEnd | undefined
       let attempts = 1
       // One function without helpers around the attempt: every request passes here, and each helper costs a promise.
@@ -266,7 +266,7 @@ export function openCalls(dependencies: {
       } finally {
         if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, attempts)
         else spend.release(id)
-        running.delete(id)
+        running.delete(call)
         suspects.ended(id)
         call.ended?.resolve()
       }
@@ -321,20 +321,20 @@ export function openCalls(dependencies: {
     /** How many calls of the organization wait or run. Scans all calls. */
     runningOf(organizationId: string): number {
       let count = 0
-      for (const call of running.values()) if (call.organizationId === organizationId) count++
+      for (const call of running) if (call.organizationId === organizationId) count++
       return count
     },
 
     /** Aborts all calls of the organization for this reason. Returns how many; each is recorded when it has ended. */
     cancelAll(organizationId: string, why: Failure): number {
-      const own = [...running.values()].filter(call => call.organizationId === organizationId)
+      const own = [...running].filter(call => call.organizationId === organizationId)
       for (const { caller } of own) caller.abort(why)
       return own.length
     },
 
     /** The calls that wait for a slot, unordered, each with its waiting time in milliseconds. */
     *waiting(): Iterable<{ job: JobRecord; waitedMs: number }> {
-      for (const call of running.values())
+      for (const call of running)
         if (call.waiting) yield { job: runningRecord(call), waitedMs: waiting.waitedMs(call.waiting) }
     },
   }

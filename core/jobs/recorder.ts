@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { FinishedJob, Store } from '../store/store.ts'
-import { metered, meteredUsage } from '../usage.ts'
 
 export interface RecorderOptions {
   store: Store
@@ -79,10 +78,8 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   }
 
   return {
-    /** Accepts the record of a call that has ended. Never throws, never waits. */
+    /** Accepts the record of a call that has ended, with whole numbers only. Never throws, never waits. */
     record(finished: FinishedJob): void {
-      finished.usage = meteredUsage(finished.usage)
-      finished.cost = metered(finished.cost)
       waiting.push(finished)
       if (waiting.length >= maxInBatch) start()
       else if (!flushing) schedule()

@@ -17,7 +17,7 @@ export interface HttpAppOptions<E extends RequestEvent> {
   /** Creates the event of a request. */
   begin: (req: IncomingMessage, res: ServerResponse) => E
   /** Answers a request that matched the route. What it throws goes to `onError`. */
-  handle: (route: Route, event: E) => Promise<void>
+  handle: (route: Route, event: E) => void | Promise<void>
   /** Returns a more specific failure for a URL without a route; undefined for the general one. */
   explain: (url: string, request: string) => Failure | undefined
   /** Answers a request with an error. Must not throw. */

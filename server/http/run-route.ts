@@ -49,23 +49,38 @@ export interface HttpEvent extends RequestEvent {
 
 /**
  * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
- * the handler. Throws the failure of any step; `answerFailure` answers it and `endExchange` ends the exchange.
+ * the handler. Throws, or rejects with, the failure of any step; `answerFailure` answers it and `endExchange` ends the exchange.
  */
-export async function runRoute(route: Route, event: HttpEvent, { owners, exchanges }: RouteRunOptions): Promise<void> {
-  const { req, res, params } = event
+export function runRoute(route: Route, event: HttpEvent, options: RouteRunOptions): void | Promise<void> {
+  const { owners } = options
   // An unknown token is refused at once, as on every other route: its request takes no turn of the streams.
-  const credential = credentialOf(req.headers) ?? sessionCredentialOf(req, owners.config)
-  if (route.eventStream && owners.accounts.find(credential ?? '')) {
-    await owners.streams.beforeOpening(() => res.destroyed)
-    if (res.destroyed) return
-  }
-  const exchange = (event.exchange = new ClientExchange(req, res, route, params, credential, owners))
-  exchanges.add(exchange)
-  await handle(exchange, route, owners)
+  const credential = credentialOf(event.req.headers) ?? sessionCredentialOf(event.req, owners.config)
+  return route.eventStream && owners.accounts.find(credential ?? '')
+    ? openInTurn(route, event, credential, options)
+    : beginExchange(route, event, credential, options)
 }
 
-async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']) {
-  const { req, params } = exchange
+async function openInTurn(route: Route, event: HttpEvent, credential: string | undefined, options: RouteRunOptions) {
+  const { res } = event
+  await options.owners.streams.beforeOpening(() => res.destroyed)
+  if (!res.destroyed) await beginExchange(route, event, credential, options)
+}
+
+function beginExchange(
+  route: Route,
+  event: HttpEvent,
+  credential: string | undefined,
+  { owners, exchanges }: RouteRunOptions,
+): void | Promise<void> {
+  const { req, res, params } = event
+  const exchange = (event.exchange = new ClientExchange(req, res, route, params, credential, owners))
+  exchanges.add(exchange)
+  return handle(exchange, route, owners)
+}
+
+/** Not async up to the route's own function: every further promise costs every request. */
+function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions['owners']): void | Promise<void> {
+  const { req } = exchange
   // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller =
@@ -81,7 +96,16 @@ async function handle(exchange: ClientExchange, route: Route, owners: RouteRunOp
   if (route.formIsJson) nameAsJson(req)
   const query = queryOf(exchange)
   refuseUnknownQuery(route, query)
-  if ('answer' in route) return route.answer(exchange)
+  return 'answer' in route ? route.answer(exchange) : answerWithJson(exchange, route, query, owners)
+}
+
+async function answerWithJson(
+  exchange: ClientExchange,
+  route: Exclude<Route, { answer: unknown }>,
+  query: Query,
+  owners: RouteRunOptions['owners'],
+): Promise<void> {
+  const { params } = exchange
   const body = route.body ? await readJson(exchange, owners) : undefined
   const input = {
     params: check(route.params, params),

@@ -129,8 +129,21 @@ export async function infer(
     const other = otherModel(exchange, admittedCall, { task, body: kept, prepareOptions }, owners)
     admittedCall.fallbacks = callFallbacks(exchange.caller, admitted, other, owners)
   }
-  await answer(exchange, checked, admittedCall, owners)
+  // Most requests need nothing else: a further function would cost each of them a promise.
+  if (checked.images || (checked.stream && resumeSeconds > 0)) await answer(exchange, checked, admittedCall, owners)
+  else {
+    const attempt = attemptOf(exchange, checked, admittedCall, owners)
+    await runCall(exchange, workOf(exchange, checked, admittedCall), attempt, owners)
+  }
 }
+
+/** What the call of a prepared request is. */
+const workOf = (exchange: ClientExchange, prepared: PreparedRequest, call: AdmittedCall): CallWork => ({
+  ...call,
+  stream: prepared.stream,
+  prompt: isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined,
+  endingOf: prepared.stream ? endingOfStream(exchange, prepared, call) : undefined,
+})
 
 /** Returns how the same body is prepared and admitted for a fallback. */
 function otherModel(
@@ -163,25 +176,19 @@ interface AdmittedCall extends Omit<CallWork, 'stream'> {
   dropBody?: () => void
 }
 
-/** Runs the admitted request. From here on its outcome is recorded. */
+/** Runs an admitted request that has images, or whose stream may be kept. From here on its outcome is recorded. */
 async function answer(exchange: ClientExchange, checked: PreparedRequest, call: AdmittedCall, owners: InferenceOwners) {
   if (checked.images) owners.admission.requireQueueRoom(exchange.caller, call.admitted)
   // Before the call takes a slot that others could use.
   const prepared = checked.images ? await complete(exchange, checked, owners) : checked
-  const { stream } = prepared
-  const prompt = isStreamable(prepared.answerFormat) ? prepared.bodies[0] : undefined
-  const endingOf = stream ? endingOfStream(exchange, prepared, call) : undefined
-  const resumable = stream && call.resumeSeconds > 0 && !prepared.unstored && endingOf!() !== undefined
+  const work = workOf(exchange, prepared, call)
+  const resumable = call.resumeSeconds > 0 && !prepared.unstored && work.endingOf?.() !== undefined
   const kept = resumable ? owners.resumable.keep(exchange, call.resumeSeconds) : undefined
   call.kept = kept?.stream
   if (kept) exchange.header('preference-applied', `resume=${kept.seconds}`)
   try {
-    await runCall(
-      exchange,
-      { stream, prompt, named: kept?.named, endingOf, ...call },
-      attemptOf(exchange, prepared, call, owners),
-      owners,
-    )
+    const attempt = attemptOf(exchange, prepared, call, owners)
+    await runCall(exchange, { ...work, kept: call.kept, named: kept?.named }, attempt, owners)
     kept?.stream.close()
   } catch (thrown) {
     // What a stream ends with is for whoever resumes it, too. Without a head it is answered with a status.

@@ -21,43 +21,69 @@ interface AnswerReader<Result> {
 }
 
 /** Sends a request and resolves with its result. Rejects with Failure, with the signal's reason, or as the reader does. */
-export function readAnswer<Result>(
+export const readAnswer = <Result>(
   open: (listener: EngineListener) => EngineExchange,
   signal: CallerSignal,
   reader: AnswerReader<Result>,
-): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const fail = (thrown: unknown) => {
-      signal.removeEventListener('abort', onAbort)
-      reject(thrown)
+): Promise<Result> => new Promise((resolve, reject) => new Reading(signal, reader, resolve, reject).begin(open))
+
+/** The listener of one answer. A class, because each closure in its place would be made for every request. */
+class Reading<Result> implements EngineListener {
+  readonly #signal: CallerSignal
+  readonly #reader: AnswerReader<Result>
+  readonly #resolve: (result: Result | Promise<Result>) => void
+  readonly #reject: (thrown: unknown) => void
+  readonly #onAbort = () => this.#stop(this.#signal.reason)
+  #exchange: EngineExchange | undefined
+
+  constructor(
+    signal: CallerSignal,
+    reader: AnswerReader<Result>,
+    resolve: (result: Result | Promise<Result>) => void,
+    reject: (thrown: unknown) => void,
+  ) {
+    this.#signal = signal
+    this.#reader = reader
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  begin(open: (listener: EngineListener) => EngineExchange): void {
+    this.#exchange = open(this)
+    if (this.#signal.aborted) this.#onAbort()
+    else this.#signal.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  accepted(contentType: string, ignored?: string): void {
+    this.#reader.accepted?.(contentType, ignored)
+  }
+
+  chunk(bytes: Buffer): void {
+    try {
+      this.#reader.chunk(bytes, this.#exchange!)
+    } catch (thrown) {
+      this.#stop(thrown)
     }
-    const stop = (thrown: unknown) => {
-      exchange.abort()
-      fail(thrown)
+  }
+
+  finished(): void {
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    try {
+      this.#resolve(this.#reader.finished())
+    } catch (thrown) {
+      this.#reject(thrown)
     }
-    const onAbort = () => stop(signal.reason)
-    const exchange = open({
-      accepted: (type, ignored) => reader.accepted?.(type, ignored),
-      chunk(bytes) {
-        try {
-          reader.chunk(bytes, exchange)
-        } catch (thrown) {
-          stop(thrown)
-        }
-      },
-      finished() {
-        signal.removeEventListener('abort', onAbort)
-        try {
-          resolve(reader.finished())
-        } catch (thrown) {
-          reject(thrown)
-        }
-      },
-      failed: fail,
-    })
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-  })
+  }
+
+  failed(thrown: unknown): void {
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    this.#reject(thrown)
+  }
+
+  #stop(thrown: unknown): void {
+    this.#exchange!.abort()
+    this.failed(thrown)
+  }
 }
 
 /** Sends a request to an engine and resolves with the whole answer. Rejects with Failure, or with the signal's reason. */

@@ -82,6 +82,17 @@ test('a call takes a free slot, leaves one record, and releases the slot', async
   expect(await opened.store.jobs.find(organizationId, ran.id)).toMatchObject({ status: 'completed', attempt: 1 })
 })
 
+test('what an engine reports is recorded in whole numbers from 0', async () => {
+  const one = call()
+  await one.began
+  one.end({ how: 'completed', usage: { inputTokens: -1, outputTokens: Number.NaN, images: 0.6 } })
+  const { call: ran } = await one.result
+  await jobs.recorder.close()
+  const { usage: recorded, cost } = (await opened.store.jobs.find(organizationId, ran.id))!
+  expect(recorded).toMatchObject({ inputTokens: 0, outputTokens: 0, images: 1 })
+  expect(cost).toBe(0)
+})
+
 test('a call knows what it has waited, and what the reference order would have cost it', async () => {
   const first = call()
   await first.began
