@@ -70,6 +70,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
     lineLimit: 160,
     entryPoints: {
       main: 'cli/main.ts',
+      keeper: 'cli/keeper.ts',
       'store-writer': 'core/store/sqlite/writer.ts',
       'cpu-worker': join(packages, 'piscina/dist/worker.js'),
     },

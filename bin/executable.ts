@@ -92,7 +92,7 @@ const seldomRead = /^(?!console\/).*\.(cjs|css|html|js|json|svg|txt|yaml)$/
 
 /** Name in the executable → file. */
 function staticAssets({ dist, work }: BuildTarget): Record<string, string> {
-  const threads = ['store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
+  const threads = ['keeper.cjs', 'store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
   const files = filesBelow(join(dist, 'assets')).map(path => {
     const file = join(dist, 'assets', path)
     if (!seldomRead.test(path)) return [path, file]

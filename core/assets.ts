@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { compileFunction } from 'node:vm'
 import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
-import { ownParts } from './executable-parts.ts'
+import { keeperArgument, ownParts } from './executable-parts.ts'
 import { cacheDirectory, extractFile, extractTree, type FileContent, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
@@ -85,6 +85,20 @@ export function selfCommand(args: readonly string[]): { file: string; args: stri
   return { file: process.execPath, args: [entry, ...args], env: {} }
 }
 
+/**
+ * Returns the file, arguments and environment that start the process which keeps engines; `folder` is its argument. It gets
+ * nothing else of this environment, where keys may be.
+ */
+export function keeperCommand(folder: string): { file: string; args: string[]; env: Record<string, string> } {
+  const entry = form === 'built' ? join(dist, 'keeper.cjs') : join(root, entries.keeper)
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env
+  return {
+    file: process.execPath,
+    args: packaged ? [keeperArgument, folder] : [entry, folder],
+    env: { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) },
+  }
+}
+
 /** Files and folders that such a child reads. It writes to none of them after they are unpacked. */
 export const selfFiles = (): string[] => [
   process.execPath,
@@ -107,9 +121,14 @@ const trees = ['vendor', 'vendor-sharp'] as const
 export const font = 'fonts/DejaVuSans.ttf'
 
 /** The entries of children and threads when infer runs from source. */
-const entries: Record<'main' | ThreadName, string> =
+const entries: Record<'main' | 'keeper' | ThreadName, string> =
   typeof __INFER_ENTRIES__ === 'undefined'
-    ? { main: 'cli/main.ts', 'store-writer': 'core/store/sqlite/writer.ts', 'cpu-worker': 'cli/cpu-worker.ts' }
+    ? {
+        main: 'cli/main.ts',
+        keeper: 'cli/keeper.ts',
+        'store-writer': 'core/store/sqlite/writer.ts',
+        'cpu-worker': 'cli/cpu-worker.ts',
+      }
     : __INFER_ENTRIES__
 
 type ThreadName = 'store-writer' | 'cpu-worker'

@@ -26,6 +26,9 @@ export function partsList(parts: Readonly<Record<string, Part>>): Buffer {
   return Buffer.concat([list, size, Buffer.from(mark)])
 }
 
+/** The argument with which the executable is the keeper of engines, and starts without the program. */
+export const keeperArgument = '__keep-engines'
+
 let opened: ExecutableParts | undefined
 
 /** Opens the executable of this process; it stays open, because an update may replace the file. */

@@ -6,6 +6,7 @@ import type { Model } from '../core/models/model.ts'
 import type { NewPause } from '../core/models/pause.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
+import type { KeeperClient } from './launcher/keeper-client.ts'
 import type { ProbedMachine } from './probe-machine.ts'
 import { defaultRules, type ResidencyRules } from './residency/advance.ts'
 
@@ -29,6 +30,8 @@ export interface FleetOptions {
   /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
   ownDevices?: readonly DeviceSetting[] | undefined
   machine?: ProbedMachine
+  /** The parent of the engines, which outlives the server; absent: they are children of this process, and end with it. */
+  keeper?: KeeperClient | undefined
   /** Keeps conversations when their engine ends; absent: none are saved. */
   caches?: Caches | undefined
 }

@@ -334,7 +334,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     await engines.allExited()
     cancelWake()
     stopFollowing()
-    for (const owner of [paused, schedules, memory, launcher]) owner.close()
+    for (const owner of [paused, schedules, memory]) owner.close()
+    await launcher.close()
   }
 
   const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })

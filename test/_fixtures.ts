@@ -8,6 +8,7 @@ export const builtProgram: string = join(root, 'dist/main.cjs')
 /** What the program under test starts as processes and threads, from the root (core/assets.ts). */
 export const bundledEntries = {
   main: 'dist/main.cjs',
+  keeper: 'dist/keeper.cjs',
   'store-writer': 'dist/store-writer.cjs',
   'cpu-worker': 'build/fixtures/cpu-worker.mjs',
 }

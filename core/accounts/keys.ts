@@ -14,6 +14,8 @@ export interface Keys {
   webhookSigning: KeyObject
   /** Names the organizations and models of saved conversations. */
   caches: KeyObject
+  /** Proves to the keeper of engines that this is a server of the data directory. */
+  keeper: KeyObject
 }
 
 const derive = (master: Uint8Array, use: string): KeyObject =>
@@ -47,6 +49,7 @@ export function openStoredKeys(dataDir: string, given?: string): Keys {
     webhooks: derive(master, 'webhooks'),
     webhookSigning: deriveEd25519(master, 'webhook-signing'),
     caches: derive(master, 'caches'),
+    keeper: derive(master, 'keeper'),
   }
 }
 

@@ -41,6 +41,10 @@ export function openEngineAddresses(runDirectory: string) {
       taken.add(port)
       return { endpoint: { origin: `http://127.0.0.1:${port}` }, port }
     },
+    /** The port of an engine that was started by an earlier server. */
+    adopt(port: number | null): void {
+      if (port !== null) taken.add(port)
+    },
     release(endpoint: Endpoint, port: number | null): void {
       if (port !== null) taken.delete(port)
       if (endpoint.socketPath) removeDirectory(dirname(endpoint.socketPath), endpoint.socketPath)

@@ -33,7 +33,7 @@ export function openLaunchFolders(dataDir: string) {
       return { home, inputs, outputs }
     },
     /** Removes the folders shared with the server, or leaves them for a later call while they hold files of a job. */
-    release({ engineId }: Named): void {
+    release({ engineId }: Pick<Named, 'engineId'>): void {
       for (const parent of [...remaining, engineFolders(work, engineId).parent]) removeEmpty(parent)
     },
   }

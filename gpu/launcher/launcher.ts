@@ -15,8 +15,27 @@ export interface Launcher {
    * Does nothing if the launch has already ended.
    */
   stop(launchId: string, graceMs: number): Promise<void>
+  /** Every launch whose process has not ended, those that an earlier server has left included. */
+  list(): ListedLaunch[]
+  /** Takes over a launch that an earlier server has left; undefined if there is none, or not any more. */
+  adopt(launchId: string): Launched | undefined
+  /** Sets what the next server is told of an engine, as plain data, should it outlive this one; null: to end it. */
+  note(launchId: string, note: object | null): void
+  /** Lets go of all engines without ending them, for another server of the same data directory. */
+  leave(): Promise<void>
   /** The last lines it printed, oldest first, up to a megabyte. Kept for the latest ended launches too. */
   logs(launchId: string): string[]
+}
+
+export interface ListedLaunch {
+  launchId: string
+  engineId: string
+  modelId: string
+  endpoint: Endpoint
+  /** `left`: an earlier server has started it, and it is neither adopted nor stopped yet. */
+  state: 'running' | 'ending' | 'left'
+  /** What that server has noted last; null if it did not, or if it is not `left`. */
+  note: unknown
 }
 
 export interface LaunchOptions {
@@ -80,6 +99,10 @@ export function openRemoteLauncher(): Launcher {
       exits.get(launchId)?.({ status: 'left', lastError: '' })
       exits.delete(launchId)
     },
+    list: () => [],
+    adopt: () => undefined,
+    note() {},
+    async leave() {},
     logs: () => [],
   }
 }

@@ -9,28 +9,44 @@ import { findProgram } from '../sandbox/program.ts'
 import { absentPath, openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
 import { openEngineAddresses } from './address.ts'
-import { spawnChild } from './child.ts'
+import { type ChildOptions, spawnChild } from './child.ts'
 import { engineEnvironment, enginePath } from './environment.ts'
+import type { KeeperClient, KeptProcess } from './keeper-client.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Launched, Launcher, LaunchOptions, ProcessExit } from './launcher.ts'
-import { lastError, openOutputs } from './outputs.ts'
+import type { Endpoint, Launched, Launcher, LaunchOptions, ListedLaunch, ProcessExit } from './launcher.ts'
+import { lastError, type Output, openOutputs } from './outputs.ts'
 import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
 import { endAll, openRecord, sweep } from './reap.ts'
 
 interface Child {
+  about: About
   launchId: string
-  modelId: string
   pid: number
+  launched: Launched
   exited: Promise<ProcessExit>
   stopping?: Promise<void>
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
-  wrapper: Wrapper
+  /** What an earlier server has noted about it; undefined once it is taken over. */
+  left?: { note: unknown } | undefined
+}
+
+/** What the launcher of the next server must know of a launch. Plain data. */
+interface About {
+  engineId: string
+  modelId: string
+  endpoint: Endpoint
+  port: number | null
+  wrapper: Pick<Wrapper, 'name' | 'signals' | 'depth'>
+  /** The level of its sandbox; null without one. */
+  level: 'strict' | 'files' | null
+  /** Texts that are redacted in its output. */
+  secrets: readonly string[]
 }
 
 /**
- * Starts engines as child processes of this machine. Opening it first ends processes left by an earlier boot, which
- * would still occupy GPU memory.
+ * Starts engines as processes of this machine. Opening it first ends processes left by an earlier boot, which would still
+ * occupy GPU memory, but for those that the keeper has: `list` shows them, and each is to be adopted or stopped.
  */
 export async function openLocalLauncher(
   options: {
@@ -39,10 +55,12 @@ export async function openLocalLauncher(
     host: Readonly<Record<string, string | undefined>>
     /** How engines without a sandbox are started. */
     wrapper: Wrapper
+    /** The parent of the engines, which outlives this process; absent: this process is. */
+    keeper?: KeeperClient | undefined
     log: Log
   } & Pick<SandboxOptions, 'support' | 'secrets'>,
 ) {
-  const { dataDir, bootId, host, wrapper, log, ...sandboxing } = options
+  const { dataDir, bootId, host, wrapper, keeper, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
@@ -53,7 +71,8 @@ export async function openLocalLauncher(
   const addresses = openEngineAddresses(run)
   const children = new Map<string, Child>()
   const outputs = openOutputs()
-  const swept = await sweep(record, bootId)
+  const left = keeper?.left() ?? []
+  const swept = await sweep(record, bootId, new Set(left.map(({ launchId }) => launchId)))
   if (swept.ended > 0) log.warn('Ended processes left by an earlier run of this server', { processes: swept.ended })
   if (swept.left.length > 0)
     log.error('Cannot end processes left by an earlier run of this server', {
@@ -97,37 +116,69 @@ export async function openLocalLauncher(
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }
     const used = confined?.wrapper ?? wrapper
-    const spawned = await spawnChild({ ...wrapCommand(used, argv), env, cwd: shared.home, output })
-    if (typeof spawned === 'string') return fail(spawned)
-    const { pid, lastOutputAt } = spawned
-    const child: Child = {
-      launchId,
+    const about: About = {
+      engineId: options.engineId,
       modelId,
-      pid,
-      killed: false,
-      wrapper: used,
-      exited: spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
-        await endLeftovers(child, log)
-        children.delete(launchId)
-        addresses.release(endpoint, port)
-        forget(launchId)
-        folders.release(options)
-        const status = child.killed ? 'SIGKILL' : exitStatus(used, code, signal, constants.signals)
-        const words = lastError(output.lines())
-        if (!confined) return { status, lastError: words }
-        const hint = sandboxHint(confined.level, status, words)
-        const loadingHint = sandboxHint(confined.level, status, words, absentPath(words, confined))
-        return { status, lastError: words, hint, loadingHint }
-      }),
+      endpoint,
+      port,
+      wrapper: { name: used.name, signals: used.signals, depth: used.depth },
+      level: confined?.level ?? null,
+      secrets: secretsIn(options.env),
     }
-    children.set(launchId, child)
+    const spawned = await spawn(launchId, { ...wrapCommand(used, argv), env, cwd: shared.home }, about)
+    if (typeof spawned === 'string') return fail(spawned)
+    const launched = follow(launchId, about, spawned, output, words => confined && absentPath(words, confined))
+    const identity = await identityOf(spawned.pid)
+    if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
+    return launched
+  }
+
+  const spawn = (launchId: string, command: ChildOptions, about: About) =>
+    keeper ? keeper.start(launchId, command, about) : spawnChild(command)
+
+  /** Reads the output of a process, and cleans up when it has ended. `absent`: a path that its last error names. */
+  function follow(
+    launchId: string,
+    about: About,
+    spawned: Pick<KeptProcess, 'pid' | 'ended' | 'read'>,
+    output: Output,
+    absent: (words: string) => string | undefined = () => undefined,
+  ): Launched {
+    const { pid } = spawned
+    let lastOutputAt = performance.now()
+    spawned.read(chunk => {
+      const before = output.changes
+      output.push(chunk)
+      if (output.changes !== before) lastOutputAt = performance.now()
+    })
+    const exited = spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
+      output.end()
+      await endLeftovers(child, log)
+      children.delete(launchId)
+      addresses.release(about.endpoint, about.port)
+      forget(launchId)
+      folders.release(about)
+      const status = child.killed ? 'SIGKILL' : exitStatus(about.wrapper, code, signal, constants.signals)
+      const words = lastError(output.lines())
+      if (about.level === null) return { status, lastError: words }
+      const hint = sandboxHint(about.level, status, words)
+      const loadingHint = sandboxHint(about.level, status, words, absent(words))
+      return { status, lastError: words, hint, loadingHint }
+    })
     let engine = pid
-    void locateProgram(pid, used, found => {
+    const launched: Launched = {
+      launchId,
+      pid: () => engine,
+      endpoint: about.endpoint,
+      exited,
+      lastOutputAt: () => lastOutputAt,
+    }
+    const child: Child = { about, launchId, pid, launched, exited, killed: false }
+    children.set(launchId, child)
+    void locateProgram(pid, about.wrapper, found => {
       engine = found
     })
-    const identity = await identityOf(pid)
-    if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
-    return { launchId, pid: () => engine, endpoint, exited: child.exited, lastOutputAt }
+    return launched
   }
 
   function forget(launchId: string): void {
@@ -143,39 +194,73 @@ export async function openLocalLauncher(
     await child.stopping
   }
 
+  for (const one of left) {
+    const about = one.about as About
+    addresses.adopt(about.port)
+    const { launchId } = one
+    follow(launchId, about, one, outputs.open({ launchId, modelId: about.modelId, secrets: about.secrets }))
+    children.get(launchId)!.left = { note: one.note }
+  }
+
   return {
     start,
     stop,
+    list: () =>
+      [...children.values()].map(
+        ({ launchId, about, stopping, left }): ListedLaunch => ({
+          launchId,
+          engineId: about.engineId,
+          modelId: about.modelId,
+          endpoint: about.endpoint,
+          state: left ? 'left' : stopping ? 'ending' : 'running',
+          note: left?.note ?? null,
+        }),
+      ),
+    adopt(launchId) {
+      const child = children.get(launchId)
+      if (!child?.left) return undefined
+      child.left = undefined
+      return child.launched
+    },
+    note: (launchId, note) => keeper?.note(launchId, note),
+    async leave() {
+      await keeper?.release()
+      if (keeper) children.clear()
+    },
     logs: outputs.lines,
     outputs,
     swept,
-    close: () => addresses.close(),
+    /** Ends the keeper, and with it every engine that is left. */
+    async close() {
+      await keeper?.end()
+      addresses.close()
+    },
   } satisfies Launcher & Record<string, unknown>
 }
 
 /** Ends processes that the engine started in other sessions; without a PID namespace they survive it. */
-async function endLeftovers({ launchId, modelId }: Child, log: Log): Promise<void> {
+async function endLeftovers({ launchId, about }: Child, log: Log): Promise<void> {
   const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
   const pids = left.map(one => one.pid).join(' ')
-  if (pids) log.error('Cannot end processes started by an engine that has exited', { model: modelId, pids })
+  if (pids) log.error('Cannot end processes started by an engine that has exited', { model: about.modelId, pids })
 }
 
 async function end(child: Child, graceMs: number, log: Log): Promise<void> {
   if (graceMs > 0) {
-    if (child.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
+    if (child.about.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
     else for (const pid of await descendantsOf(child.pid)) sendSignal(pid, 'SIGTERM')
     if (await within(child.exited, graceMs)) return
   }
   await kill(child)
   if (await within(child.exited, 10_000)) return
-  log.error('An engine still runs 10 s after SIGKILL', { model: child.modelId, pid: child.pid })
+  log.error('An engine still runs 10 s after SIGKILL', { model: child.about.modelId, pid: child.pid })
   await child.exited
 }
 
 /** Kills the processes inside first: the wrapper then exits, which proves that its namespace is empty. */
 async function kill(child: Child): Promise<void> {
   child.killed = true
-  const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
+  const inside = child.about.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
   for (const pid of inside) sendSignal(pid, 'SIGKILL')
   if (inside.length > 0 && (await within(child.exited, 2_000))) return
   sendSignal(-child.pid, 'SIGKILL')

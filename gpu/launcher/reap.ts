@@ -52,10 +52,15 @@ export interface Sweep {
 /**
  * Ends processes left by earlier boots of this data directory. They are recognized by the launch id and boot id in
  * their environment, and killed only if the process id still belongs to the same process. Grandchildren in other
- * sessions are found too, because they inherit the environment.
+ * sessions are found too, because they inherit the environment. The launches `kept` are spared.
  */
-export async function sweep(record: ReturnType<typeof openRecord>, bootId: string, withinMs = 5_000): Promise<Sweep> {
-  const earlier = record.all().filter(launch => launch.bootId !== bootId)
+export async function sweep(
+  record: ReturnType<typeof openRecord>,
+  bootId: string,
+  kept: ReadonlySet<string> = new Set(),
+  withinMs = 5_000,
+): Promise<Sweep> {
+  const earlier = record.all().filter(launch => launch.bootId !== bootId && !kept.has(launch.launchId))
   if (earlier.length === 0) return { ended: 0, left: [] }
   const markers = {
     INFER_BOOT_ID: new Set(earlier.map(launch => launch.bootId)),

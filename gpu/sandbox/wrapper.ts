@@ -91,7 +91,7 @@ export function wrapCommand(wrapper: Wrapper, argv: readonly string[]): { file: 
 
 /** Returns the engine's exit code or signal: a shell wrapper reports 128 + n for signal n. */
 export function exitStatus(
-  wrapper: Wrapper,
+  wrapper: Pick<Wrapper, 'name'>,
   code: number | null,
   signal: string | null,
   names: Record<string, number>,

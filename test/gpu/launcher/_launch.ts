@@ -1,8 +1,10 @@
+import { createSecretKey } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Log } from '../../../core/log.ts'
+import { openKeeperClient } from '../../../gpu/launcher/keeper-client.ts'
 import type { LaunchOptions } from '../../../gpu/launcher/launcher.ts'
 import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
@@ -36,25 +38,34 @@ export function keptLog(): Log & { lines: string[] } {
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
+/** The key of every data directory here. */
+export const dataKey = createSecretKey(Buffer.alloc(32, 7))
+
+/** Connects to the keeper of a data directory. */
+export const keeperOf = (dataDir: string, graceMs: number, key = dataKey) =>
+  openKeeperClient({ dataDir, key, graceMs, log: keptLog() })
+
 /** A launcher in its own directory; everything it started is killed after the test. */
 export async function launcherIn(
   dataDir: string,
   wrapper: Wrapper,
   bootId = 'boot-1',
   support: SandboxSupport = noSandbox,
+  graceMs?: number,
 ) {
   const log = keptLog()
+  const keeper = graceMs === undefined ? undefined : await keeperOf(dataDir, graceMs)
   const launches = new Set<string>()
-  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, support, log })
+  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, support, log, keeper })
   onTestFinished(async () => {
     for (const launchId of launches) await launcher.stop(launchId, 0)
-    launcher.close()
+    await launcher.close()
   })
   const start = (options: LaunchOptions) => {
     launches.add(options.launchId)
     return launcher.start(options)
   }
-  return { ...launcher, start, log }
+  return { ...launcher, start, log, keeper }
 }
 
 export const launchOptions = (launchId: string, flags: string[], more: Partial<LaunchOptions> = {}): LaunchOptions => ({

@@ -1,0 +1,10 @@
+import { closeSync, openSync } from 'node:fs'
+
+/**
+ * Address of the keeper's socket in the folder `run` of a data directory. It leads through an open folder, because the
+ * kernel limits paths of sockets to 108 bytes; `close` closes that.
+ */
+export function keeperSocket(runFolder: string): { path: string; close: () => void } {
+  const folder = openSync(runFolder, 'r')
+  return { path: `/proc/self/fd/${folder}/keeper`, close: () => closeSync(folder) }
+}

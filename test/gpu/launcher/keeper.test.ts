@@ -1,0 +1,244 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createSecretKey } from 'node:crypto'
+import { once } from 'node:events'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { messageFrame, openFrameReader } from '../../../gpu/launcher/keeper-frames.ts'
+import { keeperProtocol, proofOf } from '../../../gpu/launcher/keeper-proof.ts'
+import { identityOf } from '../../../gpu/launcher/processes.ts'
+import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
+import { killsOf } from '../../_full.ts'
+import {
+  dataKey,
+  keeperOf,
+  launcherIn,
+  launchOptions,
+  noSandbox,
+  survivors,
+  temporary,
+  until,
+  wrappersHere,
+} from './_launch.ts'
+
+const script = join(import.meta.dirname, '../fixtures/parent.ts')
+const best = wrappersHere[0]!
+const bestIsProtected = best.name !== 'plain'
+
+/** A server with a running engine and its grandchild, which may outlive it by `graceMs`. */
+async function serverWith(dataDir: string, launchId: string, graceMs: number, how = ''): Promise<ChildProcess> {
+  onTestFinished(async () => {
+    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+  })
+  const server = spawn(process.execPath, [script, dataDir, 'boot-1', launchId, how, String(graceMs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void server.kill('SIGKILL'))
+  await once(server.stdout, 'data')
+  return server
+}
+
+async function killed(server: ChildProcess): Promise<void> {
+  const gone = once(server, 'exit')
+  server.kill('SIGKILL')
+  await gone
+}
+
+const launcher = (dataDir: string, graceMs = 20_000, bootId = 'boot-2') =>
+  launcherIn(dataDir, best, bootId, noSandbox, graceMs)
+
+test('an engine outlives a server that is killed, and the next one takes it over', async () => {
+  const dataDir = temporary()
+  const launchId = `kept-${process.pid}`
+  const server = await serverWith(dataDir, launchId, 20_000)
+  const before = await survivors(launchId)
+  await killed(server)
+
+  const next = await launcher(dataDir)
+  expect(next.swept).toEqual({ ended: 0, left: [] })
+  expect(next.list()).toMatchObject([{ launchId, modelId: 'fake', state: 'left', note: { ready: true } }])
+  const taken = next.adopt(launchId)!
+  expect(await survivors(launchId)).toEqual(before)
+  expect(next.list()).toMatchObject([{ launchId, state: 'running', note: null }])
+  await until(() => next.logs(launchId).some(line => line.startsWith('listening')))
+  await until(() => taken.pid() !== null && before.includes(taken.pid()!))
+
+  await next.stop(launchId, 0)
+  expect(await taken.exited).toMatchObject({ status: 'SIGKILL' })
+  expect(await survivors(launchId)).toEqual([])
+})
+
+const rounds = killsOf(3, 100)
+test.each([...(bestIsProtected ? [''] : []), 'plain'])(
+  `without a next server nothing is left 2 s after the grace, ${rounds} times, how: '%s'`,
+  { timeout: 30_000 + rounds * 6_000 },
+  async how => {
+    for (let round = 0; round < rounds; round++) {
+      const launchId = `alone-${how}-${process.pid}-${round}`
+      const server = await serverWith(temporary(), launchId, 1_000, how)
+      await killed(server)
+      const deadline = performance.now() + 3_000
+      expect((await survivors(launchId)).length).toBeGreaterThanOrEqual(2)
+      let left = await survivors(launchId)
+      while (left.length > 0 && performance.now() < deadline) left = await survivors(launchId)
+      expect(left).toEqual([])
+    }
+  },
+)
+
+test('with a keeper that is killed the engines end, and the next one starts another', async () => {
+  const dataDir = temporary()
+  const here = await launcher(dataDir)
+  const [first, second] = [`first-${process.pid}`, `second-${process.pid}`]
+  const launched = await here.start(launchOptions(first, ['--grandchild']))
+  process.kill(here.keeper!.pid()!, 'SIGKILL')
+  expect(await launched.exited).toMatchObject({ status: 'SIGKILL' })
+  expect(await survivors(first)).toEqual([])
+  const again = await here.start(launchOptions(second, []))
+  expect((await survivors(second)).length).toBeGreaterThan(0)
+  await here.stop(again.launchId, 0)
+})
+
+test('a server that closes ends the keeper', async () => {
+  const here = await launcher(temporary())
+  const launchId = `closed-${process.pid}`
+  await here.start(launchOptions(launchId, []))
+  const keeper = here.keeper!.pid()!
+  await here.close()
+  await until(async () => (await identityOf(keeper)) === undefined)
+  expect(await survivors(launchId)).toEqual([])
+})
+
+test('a server lets go of its engines, and another takes them over while the first still runs', async () => {
+  const dataDir = temporary()
+  const first = await launcher(dataDir)
+  const launchId = `handed-${process.pid}`
+  await first.start(launchOptions(launchId, []))
+  await until(() => first.logs(launchId).length > 0)
+  const before = await survivors(launchId)
+  let connected = false
+  const waiting = keeperOf(dataDir, 20_000).then(client => {
+    connected = true
+    return client
+  })
+  // What comes after it is answered in order, so the keeper has seen the other one by then.
+  await first.start(launchOptions(`${launchId}-second`, []))
+  expect(connected).toBe(false)
+  await first.leave()
+  const client = await waiting
+  expect(client.left().map(one => one.launchId)).toEqual([launchId, `${launchId}-second`])
+  expect(await survivors(launchId)).toEqual(before)
+  await client.end()
+  await until(async () => (await survivors(launchId)).length === 0)
+})
+
+test('who does not prove the key gets nothing, and no engine ends for it', async () => {
+  const dataDir = temporary()
+  const here = await launcher(dataDir)
+  const launchId = `private-${process.pid}`
+  await here.start(launchOptions(launchId, []))
+  await until(() => here.logs(launchId).length > 0)
+  const before = await survivors(launchId)
+  const heard = await Promise.all([
+    said(dataDir, () => [{ type: 'start', launchId: 'x', file: 'true', args: [], env: {}, cwd: '/', about: null }]),
+    said(dataDir, () => [{ type: 'end' }]),
+    said(dataDir, () => [{ type: 'prove', proof: '', graceMs: 1 }]),
+    said(dataDir, nonce => [
+      { type: 'prove', proof: proofOf(createSecretKey(Buffer.alloc(32, 8)), 'server', nonce), graceMs: 1 },
+    ]),
+    // The proof of the other side.
+    said(dataDir, nonce => [{ type: 'prove', proof: proofOf(dataKey, 'keeper', nonce), graceMs: 1 }]),
+    said(dataDir, () => [{ type: 'prove', proof: 'x'.repeat(2_000), graceMs: 1 }]),
+  ])
+  for (const messages of heard) expect(messages.map(({ type }) => type)).toEqual(['challenge'])
+  const other = await keeperOf(dataDir, 1_000, createSecretKey(Buffer.alloc(32, 8)))
+  expect(other.left()).toEqual([])
+  expect(await survivors(launchId)).toEqual(before)
+})
+
+/** Everything that the keeper says to a client until it closes the connection. */
+async function said(dataDir: string, say: (nonce: string) => object[]): Promise<Record<string, unknown>[]> {
+  const socket = createConnection({ path: join(dataDir, 'run/keeper') })
+  const heard: Record<string, unknown>[] = []
+  const read = openFrameReader({
+    message(message) {
+      heard.push(message)
+      if (message.type === 'challenge') for (const one of say(String(message.nonce))) socket.write(messageFrame(one))
+    },
+  })
+  socket.on('data', read)
+  socket.on('error', () => {})
+  socket.write(messageFrame({ type: 'hello', protocol: keeperProtocol, nonce: 'n' }))
+  await once(socket, 'close')
+  return heard
+}
+
+test('an engine goes on when the server does not read its output', async () => {
+  const dataDir = temporary()
+  const socket = await ownerThatStopsReading(dataDir)
+  const launchId = `flood-${process.pid}`
+  onTestFinished(async () => {
+    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+  })
+  const marker = join(dataDir, 'done')
+  const flood = `process.stdout.write('x'.repeat(99).concat('\\n').repeat(160_000), () => { require('fs').writeFileSync(${JSON.stringify(marker)}, ''); setInterval(() => {}, 1e6) })`
+  const env = { PATH: process.env.PATH ?? '', INFER_LAUNCH_ID: launchId }
+  socket.write(
+    messageFrame({
+      type: 'start',
+      launchId,
+      file: process.execPath,
+      args: ['-e', flood],
+      env,
+      cwd: dataDir,
+      about: null,
+    }),
+  )
+  const { existsSync } = await import('node:fs')
+  await until(() => existsSync(marker))
+  socket.destroy()
+  // The next one gets the end of it, and no more.
+  const next = await keeperOf(dataDir, 20_000)
+  onTestFinished(() => next.end())
+  let bytes = 0
+  next.left()[0]!.read(chunk => (bytes += chunk.length))
+  await until(() => bytes > 0)
+  expect(bytes).toBeLessThan(300_000)
+})
+
+/** Owns the keeper of a data directory, and then reads nothing more. */
+async function ownerThatStopsReading(dataDir: string) {
+  const starter = await launcher(dataDir)
+  await starter.start(launchOptions(`starter-${process.pid}`, []))
+  await starter.leave()
+  const socket = createConnection({ path: join(dataDir, 'run/keeper') })
+  socket.on('error', () => {})
+  const owns = Promise.withResolvers<void>()
+  const read = openFrameReader({
+    message(message) {
+      if (message.type === 'challenge')
+        socket.write(
+          messageFrame({ type: 'prove', proof: proofOf(dataKey, 'server', String(message.nonce)), graceMs: 20_000 }),
+        )
+      if (message.type === 'owner') owns.resolve()
+    },
+    output() {},
+  })
+  socket.on('data', read)
+  socket.write(messageFrame({ type: 'hello', protocol: keeperProtocol, nonce: 'n' }))
+  await owns.promise
+  socket.pause()
+  return socket
+}
+
+test('without a wrapper the next server ends what a keeper with another key has left', async () => {
+  const dataDir = temporary()
+  const launchId = `foreign-${process.pid}`
+  const server = await serverWith(dataDir, launchId, 20_000, 'plain')
+  await killed(server)
+  const other = await keeperOf(dataDir, 1_000, createSecretKey(Buffer.alloc(32, 8)))
+  expect(other.left()).toEqual([])
+  const { swept } = await launcherIn(dataDir, noWrapper, 'boot-2')
+  expect(swept.ended).toBeGreaterThanOrEqual(2)
+  expect(await survivors(launchId)).toEqual([])
+})
