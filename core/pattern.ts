@@ -60,13 +60,13 @@ export async function loadPatterns(): Promise<(source: string) => Pattern> {
       }
     } catch (thrown) {
       if (!(thrown instanceof RE2JSException)) throw thrown
-      throw invalidPattern(faultOf(source, thrown.message))
+      throw invalidPattern(thrown.message.replace(/^error parsing regexp: /, '').replace(/: `(.*)`$/s, " ('$1')"))
     }
   }
 
   return source => {
-    if (source.length > maxPatternLength)
-      throw invalidPattern(`it has ${source.length} characters, and at most ${maxPatternLength} are allowed`)
+    const fault = patternFault(source)
+    if (fault !== undefined) throw invalidPattern(fault)
     const before = cached.get(source)
     if (before) return before
     const pattern = compiled(source)
@@ -79,10 +79,17 @@ export async function loadPatterns(): Promise<(source: string) => Pattern> {
 const invalidPattern = (fault: string): Failure =>
   new Failure('invalid_value', `The pattern is not a valid regular expression: ${fault}.`)
 
-/** What is wrong with a pattern. `message`: that of the library, which does not name what it lacks. */
-function faultOf(source: string, message: string): string {
-  if (/\(\?<?[=!]/.test(source))
+/**
+ * What is wrong with a pattern as far as it is known before the library is loaded, as a part of a sentence; undefined if
+ * nothing is.
+ */
+export function patternFault(source: string): string | undefined {
+  if (source.length > maxPatternLength)
+    return `it has ${source.length} characters, and at most ${maxPatternLength} are allowed`
+  // What is escaped or in a class stands for itself.
+  const outside = source.replaceAll(/\\[\\([]/g, '').replaceAll(/\[[^\]]*\]/g, '')
+  if (/\(\?<?[=!]/.test(outside))
     return 'look-ahead and look-behind do not exist here. Match the text around it too, and name the group that you need'
-  if (/\\[1-9]|\\k/.test(source)) return 'back-references such as \\1 do not exist here. Compare the groups afterwards'
-  return message.replace(/^error parsing regexp: /, '').replace(/: `(.*)`$/s, " ('$1')")
+  if (/\\[1-9]|\\k/.test(outside)) return 'back-references such as \\1 do not exist here. Compare the groups afterwards'
+  return undefined
 }

@@ -37,4 +37,5 @@ export const cpuWork = {
   decodeAudio: work(decodeAudio),
   ggufHeader: work((path: string) => readGgufHeader(path)),
   encodeMp3: work(encodeMp3),
+  nothing: (): Done<undefined> => ({ value: undefined }),
 } satisfies ThreadWork

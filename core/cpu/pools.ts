@@ -40,7 +40,7 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
     // Long lines of the input files of batches. The thread ends soon after.
     batches: { ...shared, idleTimeout: 1_000, ...within(128) },
     // What callers write runs here, such as patterns: a thread is ended when it takes too long.
-    steps: { ...shared, maxThreads: threads, ...within(256) },
+    steps: { ...shared, maxThreads: threads, ...within(1024) },
     // Speech is encoded while the engine generates it. Each stream takes a thousandth of the thread's time.
     encoders: { ...shared, concurrentTasksPerWorker: 64, ...within(256) },
   } satisfies Record<PoolName, object>
@@ -48,7 +48,13 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
 
   async function open(kind: PoolName): Promise<Piscina> {
     const { Piscina } = await import('piscina')
-    return new Piscina(settings[kind])
+    // One more than calls, for `wake`.
+    return new Piscina({ ...settings[kind], maxQueue: settings[kind].maxQueue + 1 })
+  }
+
+  /** Starts a thread for the calls that wait: where one has ended with its work, only a further call does. */
+  function wake(pool: Piscina): void {
+    if (pool.queueSize > 0) pool.run({ work: 'nothing', request: [] } satisfies ThreadRequest).catch(() => {})
   }
 
   return {
@@ -67,11 +73,11 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
         throw new Failure('no_capacity', 'Too many large requests are being processed. Try again in a few seconds.', {
           retryAfterMs: 1_000,
         })
-      if (!signal) return pool.run(request, { transferList })
       try {
-        return await pool.run(request, { transferList, signal })
+        return await pool.run(request, signal ? { transferList, signal } : { transferList })
       } catch (thrown) {
-        throw signal.aborted ? signal.reason : thrown
+        wake(pool)
+        throw signal?.aborted ? signal.reason : thrown
       }
     },
     async close(): Promise<void> {

@@ -4,8 +4,8 @@ import { noSlot } from './no-slot.ts'
 
 type Slots = Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>
 
-/** A few more than threads, so that none waits for a commit. */
-const atOnce = 4
+/** As many as threads, so that the time limit of a step does not run while it waits for one. */
+const atOnce = 2
 
 /**
  * Adds the slots of jobs without a model to those of the fleet. They wait in the queue like the jobs of a model, so that

@@ -65,5 +65,8 @@ export const taskTable = {
   'slug/image-to-video': generation('Image to video', 'animate-image', 'video', ['image']),
   'slug/speech-to-video': generation('Speech to video', 'animate-speech', 'video', ['image', 'audio']),
   'slug/video-interpolation': generation('Video interpolation', 'interpolate', 'video', ['video']),
+  'text/template': { name: 'Template', kind: 'step', operations: [] },
   'text/split': { name: 'Split text', kind: 'step', operations: [] },
+  'text/extract': { name: 'Extract', kind: 'step', operations: [] },
+  'json/select': { name: 'Select', kind: 'step', operations: [] },
 } as const satisfies Record<string, TaskRow>

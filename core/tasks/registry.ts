@@ -10,7 +10,10 @@ import { moderationTask } from './moderation/moderation.ts'
 import { rerankTask } from './rerank/rerank.ts'
 import { scoreTask } from './score/score.ts'
 import { speechTask } from './speech/speech.ts'
+import { extractTask } from './steps/extract.ts'
+import { selectTask } from './steps/select.ts'
 import { splitTask } from './steps/split.ts'
+import { templateTask } from './steps/template.ts'
 import type { FileUrl, ModelTaskRecord, RecordOf, TaskRecord } from './task.ts'
 import { transcriptionTaskRecords } from './transcription/transcription-tasks.ts'
 
@@ -29,7 +32,13 @@ export const modelTaskRecords: readonly ModelTaskRecord[] = [
 ]
 
 /** The records of all tasks. */
-export const taskRecords: readonly TaskRecord[] = [...modelTaskRecords, splitTask]
+export const taskRecords: readonly TaskRecord[] = [
+  ...modelTaskRecords,
+  templateTask,
+  splitTask,
+  extractTask,
+  selectTask,
+]
 
 const byName = new Map(
   taskRecords.flatMap(record => [record.id, ...record.aliases].map(name => [name, record] as const)),

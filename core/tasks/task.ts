@@ -13,6 +13,7 @@ import type {
   TranscriptionTask,
 } from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'
+import type { ValuePath } from '../value-path.ts'
 import type { AnswerFormat, CallerAnswer, PreparedRequest } from './engine-request.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
 import type { ResultFile } from './generation/result.ts'
@@ -55,9 +56,6 @@ export interface ResultFiles {
   /** Returns the ids of the files without which the result is useless. */
   ids(stored: never): string[]
 }
-
-/** A path in a JSON value: names of members and indexes of lists. */
-export type ValuePath = readonly (string | number)[]
 
 /** What `fill` needs besides the inputs. */
 export interface FillContext {
@@ -167,6 +165,11 @@ export interface StepTaskRecord extends TaskFacts<StepTask> {
   runner: 'step'
   /** Returns the result for stored inputs. Pure, runs in a thread. Throws Failure. */
   work(inputs: never): object | Promise<object>
+  /**
+   * Returns the text between the items of lists that references write into the texts of a node. Absent if they are written
+   * as JSON, as in all other tasks.
+   */
+  listSeparator?: (inputs: Readonly<Record<string, unknown>>) => unknown
 }
 
 /** A task that turns text into audio. */

@@ -25,6 +25,8 @@ export interface Bindings {
    * shared.
    */
   large?: ReadonlyMap<string, LargeValue>
+  /** Between the items of a list that is inserted into a text; absent: it is inserted as JSON. */
+  separator?: string | undefined
 }
 export type LargeValue = { value: unknown } | { missing: string }
 
@@ -57,7 +59,7 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
     }
     return parts
       .map(part => {
-        const partText = typeof part === 'string' ? part : insertedText(resolve(part, bindings))
+        const partText = typeof part === 'string' ? part : insertedText(resolve(part, bindings), bindings.separator)
         length += partText.length
         if (length > maxText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
         return partText
@@ -67,8 +69,12 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   return fill(inputs)
 }
 
-export const insertedText = (value: unknown): string =>
-  typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)
+export function insertedText(value: unknown, separator?: string): string {
+  if (typeof value === 'string') return value
+  if (value === undefined) return ''
+  if (Array.isArray(value) && separator !== undefined) return value.map(item => insertedText(item)).join(separator)
+  return JSON.stringify(value)
+}
 
 /**
  * Returns the value of a reference; undefined for an optional parameter without a value. Reads own members only, never

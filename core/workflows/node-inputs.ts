@@ -24,6 +24,8 @@ export interface BoundNode {
 interface Sources {
   snapshots: Pick<DefinitionSnapshots, 'results'>
   cpu: Pick<ResultLookup, 'referred'>
+  /** Whether lists of large results stay lists within a text. */
+  keepLists?: boolean
 }
 
 /**
@@ -54,9 +56,13 @@ export async function bindNodeInputs(
       const pattern = hasPattern(when) ? await loadPatterns() : undefined
       if (!holds(when, { read, find, pattern })) return undefined
     }
-    const bindings = await bindingsOf(snapshot, node, referencesIn(node.inputs), sources)
-    const bound = bind(node.inputs, bindings)
-    return { node, inputs: withMediaAddresses(bound, taskNamed(node.task)!.isMediaPath) as Record<string, unknown> }
+    const task = taskNamed(node.task)!
+    const listSeparator = task.runner === 'step' ? task.listSeparator : undefined
+    const keepLists = listSeparator !== undefined
+    const bindings = await bindingsOf(snapshot, node, referencesIn(node.inputs), { ...sources, keepLists })
+    const separator = listSeparator && bind(listSeparator(node.inputs), bindings)
+    const bound = bind(node.inputs, { ...bindings, separator: typeof separator === 'string' ? separator : undefined })
+    return { node, inputs: withMediaAddresses(bound, task.isMediaPath) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
     if (thrown instanceof ReferenceFault) throw new Failure('invalid_value', thrown.message)
@@ -71,7 +77,7 @@ async function bindingsOf(
   snapshot: DefinitionSnapshot,
   node: WorkflowNode,
   references: readonly FoundReference[],
-  { snapshots, cpu }: Sources,
+  { snapshots, cpu, keepLists = false }: Sources,
 ): Promise<Bindings> {
   const { definition, inputParams, id, createdAt } = snapshot
   const needed = references.flatMap(({ reference }) =>
@@ -93,7 +99,7 @@ async function bindingsOf(
     defaults: defaultsOf(node),
     execution: { id, created_at: Math.floor(createdAt / 1000) },
     absent: absentParameters(inputParams, definition.parameters),
-    large: await largeValues(references, ended, definition.dag.nodes, cpu),
+    large: await largeValues(references, ended, definition.dag.nodes, cpu, keepLists),
   }
 }
 
@@ -112,12 +118,16 @@ function valueOf(task: string, { status, result, error }: NodeResult): object {
  */
 const maxNodeResultBytes = 16 << 20
 
-/** The values of references into large results, which a thread reads and searches. */
+/**
+ * The values of references into large results, which a thread reads and searches. `keepLists`: also those within a text
+ * as they are, not as text.
+ */
 async function largeValues(
   references: readonly FoundReference[],
   ended: Readonly<Record<string, NodeResult>>,
   nodes: WorkflowDefinition['dag']['nodes'],
   cpu: Pick<ResultLookup, 'referred'>,
+  keepLists: boolean,
 ): Promise<Map<string, LargeValue> | undefined> {
   let large: Map<string, LargeValue> | undefined
   let sum = 0
@@ -131,7 +141,7 @@ async function largeValues(
         String(reference.path[0]) === nodeId &&
         isOfResult(reference.path)
       )
-        wholeBySource.set(reference.source, whole || wholeBySource.get(reference.source) === true)
+        wholeBySource.set(reference.source, whole || keepLists || wholeBySource.get(reference.source) === true)
     if (wholeBySource.size === 0) continue
     const sources = [...wholeBySource].map(([source, whole]) => ({ source, whole }))
     const { found, bytes } = await cpu.referred(result, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])

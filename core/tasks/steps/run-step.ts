@@ -10,8 +10,8 @@ import type { stepWork } from './step-work.ts'
 const limitMs = 20_000
 
 /**
- * Runs tasks without a model in threads. One that takes too long or too much memory ends with its thread and fails; it
- * would do so again, so it is not retried.
+ * Runs tasks without a model in threads. One that takes too long ends with its thread and fails; it would take as long
+ * again, so it is not retried.
  */
 export function openStepRunner({ calling }: Pick<Cpu, 'calling'>, { maxMs = limitMs } = {}): RunTask {
   const call = calling<typeof stepWork>()
@@ -22,8 +22,6 @@ export function openStepRunner({ calling }: Pick<Cpu, 'calling'>, { maxMs = limi
       const request = { task: job.task as StepTask, inputs: job.inputs }
       const body = await call('steps', 'runStep', request, { signal: AbortSignal.any([signal, overrun.signal]) })
       return answeredResult({ body, usage: noUsage }, noModel)
-    } catch (thrown) {
-      throw (thrown as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLarge(job.task) : thrown
     } finally {
       clearTimeout(timer)
     }
@@ -34,6 +32,3 @@ const tooLong = (task: string, ms: number): Failure =>
   new Failure('timeout', `${task} took longer than ${ms / 1_000} s. Give it less text, or a simpler pattern.`, {
     final: true,
   })
-
-const tooLarge = (task: string): Failure =>
-  new Failure('payload_too_large', `${task} needs more memory than it may use. Give it less text.`)

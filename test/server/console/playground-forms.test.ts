@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { tasks } from '../../../core/schemas/task.ts'
+import { modelTasks as tasks } from '../../../core/schemas/task.ts'
 import { taskRecord } from '../../../core/tasks/registry.ts'
 import { optionalFirst } from '../../../core/tasks/task.ts'
 import {

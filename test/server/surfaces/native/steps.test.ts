@@ -61,6 +61,87 @@ test('the same work is done once', async () => {
   expect(after.parts).toMatchObject({ cached: true, job_id: before.parts!.job_id })
 })
 
+test('a template joins lists, also those of large results', async () => {
+  const text = Array.from({ length: 3_000 }, (_, at) => `${at} ${'x'.repeat(100)}`).join('\n')
+  const { whole, within, large } = await run(
+    {
+      few: split('a\nb'),
+      many: split('${input.text}', { max_chunks: 5_000 }),
+      whole: { task: 'text/template', inputs: { template: '${nodes.few.result.chunks}', separator: ', ' } },
+      within: {
+        task: 'text/template',
+        inputs: { template: 'Both:\n- ${nodes.few.result.chunks}\n${input.none}.', separator: '\n- ' },
+      },
+      large: { task: 'text/template', inputs: { template: '<${nodes.many.result.chunks}>', separator: '|' } },
+    },
+    { text, none: '${input.text}' },
+  )
+  expect(whole!.result).toEqual({ text: 'a, b' })
+  // What a value contains is no reference.
+  expect(within!.result).toEqual({ text: 'Both:\n- a\n- b\n${input.text}.' })
+  const answer = await app.fetch(`/api/jobs/${large!.job_id}`)
+  const { result } = (await answer.json()) as { result: { text: string } }
+  expect(result.text).toBe(`<${text.replaceAll('\n', '|')}>`)
+})
+
+test('a text is made, JSON is taken out of it, and a part of that is selected', async () => {
+  const { found, best } = await run(
+    {
+      said: {
+        task: 'text/template',
+        inputs: { template: 'Sure! ```json\n{"items": [{"n": ${input.n}}, {"n": 3},]}\n``` Anything else?' },
+      },
+      found: {
+        task: 'text/extract',
+        inputs: {
+          text: '${nodes.said.result.text}',
+          schema: { type: 'object', required: ['items'], properties: { items: { type: 'array' } } },
+        },
+      },
+      best: {
+        task: 'json/select',
+        inputs: {
+          input: '${nodes.found.result.value.items}',
+          steps: [
+            { filter: { path: 'n', greater_than: '${input.least}' } },
+            { sort_by: 'n', descending: true },
+            { path: '[0].n' },
+          ],
+        },
+      },
+    },
+    { n: 7, least: 2 },
+  )
+  expect(found!.result).toEqual({ value: { items: [{ n: 7 }, { n: 3 }] } })
+  expect(best!.result).toEqual({ value: 7 })
+})
+
+test('a template that grows too large fails', async () => {
+  const references = '${input.text}'.repeat(20)
+  const { much } = await run(
+    { much: { task: 'text/template', inputs: { template: references } } },
+    { text: 'x'.repeat(100_000) },
+  )
+  expect(much!.error).toMatchObject({ code: 'invalid_value', message: expect.stringContaining('more than 1 MiB') })
+})
+
+test('what is certain to fail is found before anything runs', async () => {
+  const nodes = {
+    pattern: { task: 'text/extract', inputs: { text: 'a', pattern: 'a(?=b)' } },
+    schema: { task: 'text/extract', inputs: { text: 'a', schema: { type: 'object', patternProperties: {} } } },
+    steps: { task: 'json/select', inputs: { input: [], steps: [{ where: 1 }, { path: 'a b' }] } },
+  }
+  const answer = await app.fetch('/api/workflows/validate', { body: { dag: { nodes } } })
+  const { diagnostics } = (await answer.json()) as { diagnostics: { type_issues: { node_id: string; path: string }[] } }
+  expect(diagnostics.type_issues.map(({ node_id, path }) => `${node_id} ${path}`)).toEqual([
+    'pattern inputs.pattern',
+    'schema inputs.schema',
+    'steps inputs.steps[0].where',
+    'steps inputs.steps[0]',
+    'steps inputs.steps[1].path',
+  ])
+})
+
 test('a fault of the inputs fails the node with a sentence, and on_error decides what follows', async () => {
   const { parts, reply } = await run({
     parts: { ...split('a\nb\nc', { max_chunks: 2 }), on_error: 'continue' },

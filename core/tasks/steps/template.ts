@@ -1,0 +1,27 @@
+import { parsed } from '../../schemas/issues.ts'
+import { TemplateRequest, TemplateResult } from '../../schemas/steps.ts'
+import type { StepTaskRecord } from '../task.ts'
+import { stepTask } from './step-task.ts'
+
+const defaultSeparator = '\n'
+
+/** The text of a template whose references are replaced. One that was a single reference to a list is that list. */
+const written = ({ template, separator = defaultSeparator }: TemplateRequest): TemplateResult => ({
+  text: Array.isArray(template)
+    ? template.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join(separator)
+    : template,
+})
+
+/** The record of writing a text from a template. */
+export const templateTask: StepTaskRecord = {
+  ...stepTask,
+  id: 'text/template',
+  title: 'text from a template',
+  description: 'Write a text with values of parameters and other nodes; lists are joined. Needs no model.',
+  sample: { template: ['first', 'second'], separator: ', ' },
+  request: TemplateRequest,
+  result: TemplateResult,
+  listSeparator: ({ separator }) => separator ?? defaultSeparator,
+  fill: inputs => parsed(TemplateRequest, inputs),
+  work: written,
+}
