@@ -2,6 +2,8 @@ import { boundedJsonOf } from '../../json.ts'
 
 /** How many places in a text are tried where JSON may begin, besides blocks of code. */
 const maxPlaces = 200
+/** How often the length of a text is searched for the ends of values, at most: the places of a hostile one have none. */
+const maxSearches = 8
 
 const codeBlock = /```[^\n`]*\n([\s\S]*?)```/g
 
@@ -24,10 +26,12 @@ export function* findJson(text: string): Generator<FoundJson, void> {
     const found = jsonIn(block.trim())
     if (found) yield { ...found, from: 'block' }
   }
-  let tried = 0
+  let [tried, searched] = [0, 0]
   for (let at = nextOpening(text, 0); at >= 0 && tried < maxPlaces; tried++) {
-    const end = endOfValue(text, at)
-    const found = end < 0 ? undefined : jsonIn(text.slice(at, end))
+    if (searched > maxSearches * text.length) return
+    const { end, isWhole } = endOfValue(text, at)
+    searched += end - at
+    const found = isWhole ? jsonIn(text.slice(at, end)) : undefined
     if (found) yield { ...found, from: 'prose' }
     at = nextOpening(text, found ? end : at + 1)
   }
@@ -38,8 +42,8 @@ function nextOpening(text: string, from: number): number {
   return -1
 }
 
-/** Returns where the object or list that begins here ends; -1 if its brackets do not match. */
-function endOfValue(text: string, from: number): number {
+/** Returns where the object or list that begins here ends; not whole: its brackets do not match up to there. */
+function endOfValue(text: string, from: number): { end: number; isWhole: boolean } {
   const open: string[] = []
   let quoted = false
   for (let at = from; at < text.length; at++) {
@@ -51,11 +55,11 @@ function endOfValue(text: string, from: number): number {
     else if (character === '{') open.push('}')
     else if (character === '[') open.push(']')
     else if (character === '}' || character === ']') {
-      if (open.pop() !== character) return -1
-      if (open.length === 0) return at + 1
+      if (open.pop() !== character) return { end: at, isWhole: false }
+      if (open.length === 0) return { end: at + 1, isWhole: true }
     }
   }
-  return -1
+  return { end: text.length, isWhole: false }
 }
 
 function jsonIn(text: string): { value: unknown; length: number } | undefined {
