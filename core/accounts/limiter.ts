@@ -21,10 +21,12 @@ export interface Level {
 
 /**
  * What is in a token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Negative
- * while a debt is repaid.
+ * while a debt is repaid. Permits that are `lent` still fill the bucket: without them it holds so much less.
  */
-export const refilled = (level: Level | undefined, perMinute: number, now: number): number =>
-  level ? Math.min(perMinute, level.tokens + (Math.max(0, now - level.at) * perMinute) / 60_000) : perMinute
+export const refilled = (level: Level | undefined, perMinute: number, now: number, lent = 0): number =>
+  level
+    ? Math.min(perMinute - lent, level.tokens + (Math.max(0, now - level.at) * perMinute) / 60_000)
+    : perMinute - lent
 
 /**
  * Whether a bucket holds one more request. Sums of fractions miss whole numbers by rounding; a millionth of a request is
@@ -71,6 +73,14 @@ export interface LimitedCaller extends Pick<Caller, 'organizationId' | 'tokenId'
   token: Pick<Caller['token'], 'organizationName' | 'originId' | 'name' | 'limits' | 'parentLimits'>
 }
 
+/** What front processes hold of the limits of one organization or token, as this process knows. */
+interface Lent extends Record<RateBucket, number> {
+  /** Requests that may be open in front processes. */
+  concurrent: number
+  /** Requests that are open in front processes. */
+  running: number
+}
+
 const nothing = (): void => {}
 const fieldOf = { api: 'requestsPerMinute', jobs: 'jobsPerMinute' } as const satisfies Record<
   RateBucket,
@@ -92,7 +102,25 @@ export function openLimiter(now: () => number = () => performance.now()) {
   const levels: Record<RateBucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
   /** Open submissions by organization and token, where there is a limit. */
   const open = new Map<string, number>()
+  const lentOf = new Map<string, Lent>()
   let lastSweep = now()
+
+  const levelAt = (id: string, bucket: RateBucket, perMinute: number, at: number): number =>
+    refilled(levels[bucket].get(id), perMinute, at, lentOf.get(id)?.[bucket])
+  const heldOpen = (id: string): number => (open.get(id) ?? 0) + (lentOf.get(id)?.concurrent ?? 0)
+  /** Tells the caller also what is lent, unless it is refused: permits that are lent cannot serve it. */
+  const told = (id: string, bucket: RateBucket, allowed: boolean, tokens: number, perMinute: number): Allowance =>
+    allowanceOf(allowed, allowed ? tokens + (lentOf.get(id)?.[bucket] ?? 0) : tokens, perMinute)
+
+  function lend(id: string, change: Partial<Lent>): void {
+    const lent = lentOf.get(id) ?? { api: 0, jobs: 0, concurrent: 0, running: 0 }
+    lent.api += change.api ?? 0
+    lent.jobs += change.jobs ?? 0
+    lent.concurrent += change.concurrent ?? 0
+    lent.running += change.running ?? 0
+    if (lent.api === 0 && lent.jobs === 0 && lent.concurrent === 0 && lent.running === 0) lentOf.delete(id)
+    else lentOf.set(id, lent)
+  }
 
   function sweep(at: number) {
     lastSweep = at
@@ -138,11 +166,11 @@ export function openLimiter(now: () => number = () => performance.now()) {
     let refused: Failure | undefined
     for (const { originId, tokenName, ...limits } of caller.token.parentLimits) {
       const max = counted ? (limits.concurrentRequests ?? 0) : 0
-      if (max > 0 && (open.get(originId) ?? 0) >= max) refused ??= tooMany('token', max, caller, tokenName)
+      if (max > 0 && heldOpen(originId) >= max) refused ??= tooMany('token', max, caller, tokenName)
       const perMinute = limits[fieldOf[bucket]] ?? 0
       if (perMinute === 0) continue
-      const tokens = refilled(levels[bucket].get(originId), perMinute, at)
-      const allowance = allowanceOf(isEnough(tokens), tokens, perMinute)
+      const tokens = levelAt(originId, bucket, perMinute, at)
+      const allowance = told(originId, bucket, isEnough(tokens), tokens, perMinute)
       if (parent.limit === 0 || allowance.remaining < parent.remaining) parent = allowance
       if (!allowance.allowed) refused ??= tooFast('token', bucket, allowance, caller, tokenName)
     }
@@ -153,7 +181,7 @@ export function openLimiter(now: () => number = () => performance.now()) {
     for (const { originId, ...limits } of token.parentLimits) {
       const perMinute = limits[fieldOf[bucket]] ?? 0
       if (perMinute === 0) continue
-      const tokens = refilled(levels[bucket].get(originId), perMinute, at) - 1
+      const tokens = levelAt(originId, bucket, perMinute, at) - 1
       levels[bucket].set(originId, { tokens: Math.max(0, tokens), at })
     }
   }
@@ -174,25 +202,25 @@ export function openLimiter(now: () => number = () => performance.now()) {
     const above = hasParents ? checkParents(caller, bucket, at, counted) : undefined
     const { parent = unlimited } = above ?? {}
     let refused: Failure | undefined
-    if (openOfToken > 0 && (open.get(originId) ?? 0) >= openOfToken) refused = tooMany('token', openOfToken, caller)
-    else if (openOfOrganization > 0 && (open.get(organizationId) ?? 0) >= openOfOrganization)
+    if (openOfToken > 0 && heldOpen(originId) >= openOfToken) refused = tooMany('token', openOfToken, caller)
+    else if (openOfOrganization > 0 && heldOpen(organizationId) >= openOfOrganization)
       refused = tooMany('organization', openOfOrganization, caller)
 
     const buckets = levels[bucket]
-    const inOrganization = perOrganization > 0 ? refilled(buckets.get(organizationId), perOrganization, at) : Infinity
-    const inToken = perToken > 0 ? refilled(buckets.get(originId), perToken, at) : Infinity
+    const inOrganization = perOrganization > 0 ? levelAt(organizationId, bucket, perOrganization, at) : Infinity
+    const inToken = perToken > 0 ? levelAt(originId, bucket, perToken, at) : Infinity
     const [organizationAllows, tokenAllows] = [isEnough(inOrganization), isEnough(inToken)]
     const cost = onlyLook || refused || above?.refused || !organizationAllows || !tokenAllows ? 0 : 1
     let [organization, ofToken] = [unlimited, unlimited]
     if (perOrganization > 0) {
       const tokens = cost === 1 ? Math.max(0, inOrganization - 1) : inOrganization
       buckets.set(organizationId, { tokens, at })
-      organization = allowanceOf(organizationAllows, tokens, perOrganization)
+      organization = told(organizationId, bucket, organizationAllows, tokens, perOrganization)
     }
     if (perToken > 0) {
       const tokens = cost === 1 ? Math.max(0, inToken - 1) : inToken
       buckets.set(originId, { tokens, at })
-      ofToken = allowanceOf(tokenAllows, tokens, perToken)
+      ofToken = told(originId, bucket, tokenAllows, tokens, perToken)
     }
     if (!onlyLook && !refused && !tokenAllows) refused = tooFast('token', bucket, ofToken, caller)
     if (!onlyLook) refused ??= above?.refused
@@ -218,7 +246,27 @@ export function openLimiter(now: () => number = () => performance.now()) {
     /** The same limits without counting a request. */
     look: (caller: LimitedCaller, bucket: RateBucket): Entry => check(caller, bucket, true),
     /** How many submissions of an organization or a token are open. Counted only where there is a limit. */
-    openRequests: (id: string): number => open.get(id) ?? 0,
+    openRequests: (id: string): number => (open.get(id) ?? 0) + (lentOf.get(id)?.running ?? 0),
+
+    /** The permits left here of a limit, without those that are lent. */
+    level: (id: string, bucket: RateBucket, perMinute: number): number => levelAt(id, bucket, perMinute, now()),
+    /** The requests that count as open: those of this process, and all that front processes may open. */
+    heldOpen,
+    /** Takes permits out of a bucket for a front process. They fill the bucket until they are returned. */
+    lendPermits(id: string, bucket: RateBucket, perMinute: number, permits: number): void {
+      const at = now()
+      levels[bucket].set(id, { tokens: levelAt(id, bucket, perMinute, at) - permits, at })
+      lend(id, { [bucket]: permits })
+    },
+    /** Ends the loan of permits: those that were used are gone, the others are in the bucket again. */
+    returnPermits(id: string, bucket: RateBucket, perMinute: number, by: { used: number; unused: number }): void {
+      const at = now()
+      const tokens = levelAt(id, bucket, perMinute, at) + by.unused
+      lend(id, { [bucket]: -(by.used + by.unused) })
+      levels[bucket].set(id, { tokens, at })
+    },
+    /** Changes how many requests front processes may have open, and how many they have. */
+    lendOpen: (id: string, concurrent: number, running: number): void => lend(id, { concurrent, running }),
   }
 }
 export type Limiter = ReturnType<typeof openLimiter>

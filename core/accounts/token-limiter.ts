@@ -81,6 +81,8 @@ export function openTokenLimiter({
   return {
     /** What is left of the limits of the caller. */
     look: both,
+    /** The tokens of models that are left of a limit; negative while a debt is repaid. */
+    level: (id: string, perMinute: number): number => refilled(levels.get(id), perMinute, now()),
     /** Admits work of the caller. Its usage is reported to `used` later. Throws Failure `rate_limit`. */
     admit(caller: LimitedCaller): void {
       const perOrganization = caller.limits.tokensPerMinute

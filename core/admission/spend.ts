@@ -23,6 +23,10 @@ interface Account {
   /** By first millisecond of the month: a clock that is set back finds the month that it left. */
   spent: Map<number, number>
   held: number
+  /** What front processes hold for their calls, running and to come. */
+  lent: number
+  /** The part of it that running calls hold. */
+  lentRunning: number
 }
 
 interface Hold {
@@ -42,6 +46,8 @@ export interface Settlement {
   cost: number
   /** Epoch milliseconds. */
   finishedAt: number
+  /** The ids of `tokenIdsOf`, where they are known. */
+  tokenIds?: readonly string[]
 }
 
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
@@ -89,7 +95,7 @@ export async function openSpend(options: {
 
   function accountOf(id: string): Account {
     let account = accounts.get(id)
-    if (!account) accounts.set(id, (account = { spent: new Map(), held: 0 }))
+    if (!account) accounts.set(id, (account = { spent: new Map(), held: 0, lent: 0, lentRunning: 0 }))
     return account
   }
 
@@ -129,9 +135,16 @@ export async function openSpend(options: {
   }
 
   const spentBy = (id: string): number => accounts.get(id)?.spent.get(currentMonth().start) ?? 0
-  const heldBy = (id: string): number => accounts.get(id)?.held ?? 0
+  const heldBy = (id: string): number => {
+    const account = accounts.get(id)
+    return account ? account.held + account.lentRunning : 0
+  }
+  const left = (id: string, limit: number): number => {
+    const account = accounts.get(id)
+    return limit - spentBy(id) - (account ? account.held + account.lent : 0)
+  }
   const reached = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) >= limit
-  const usedUp = (id: string, limit: number | null): boolean => limit !== null && spentBy(id) + heldBy(id) >= limit
+  const usedUp = (id: string, limit: number | null): boolean => limit !== null && left(id, limit) <= 0
 
   function refused({ id, limit, tokenName }: Bound): Failure {
     const { end } = currentMonth()
@@ -202,12 +215,13 @@ export async function openSpend(options: {
     },
 
     /** The job has ended and is billed: in the store this is one transaction. */
-    settle(id: string, { organizationId, tokenId, cost, finishedAt }: Settlement): void {
+    settle(id: string, { organizationId, tokenId, cost, finishedAt, tokenIds }: Settlement): void {
       const hold = release(id)
       told?.({ id, settlement: { organizationId, tokenId, cost, finishedAt } })
       if (cost <= 0) return
       add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
-      if (hold) return hold.tokens.forEach(token => add(token, cost, finishedAt))
+      const tokens = hold?.tokens ?? tokenIds?.map(accountOf)
+      if (tokens) return tokens.forEach(token => add(token, cost, finishedAt))
       // It was accepted while its model cost nothing.
       store.tokens.find(organizationId, tokenId).then(
         token => {
@@ -216,6 +230,15 @@ export async function openSpend(options: {
         },
         (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
       )
+    },
+
+    /** What is left of a limit of an organization or token, without what front processes hold. */
+    left,
+    /** Changes what front processes hold of the limit of an organization or token, and the part of running calls. */
+    lend(id: string, amount: number, running: number): void {
+      const account = accountOf(id)
+      account.lent += amount
+      account.lentRunning += running
     },
 
     /** The spender of a job that was accepted before; undefined if its token was removed. */
@@ -269,7 +292,7 @@ interface Bound {
 }
 
 /** All limits that bound a spender. */
-const boundsOf = ({
+export const boundsOf = ({
   organizationId,
   organizationLimit,
   originId,
@@ -282,7 +305,8 @@ const boundsOf = ({
   ...parents.map(parent => ({ id: parent.originId, limit: parent.monthlySpendLimit, tokenName: parent.tokenName })),
 ]
 
-const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): string[] => [
+/** The accounts of a token: its own, and those of the tokens whose budgets it shares. */
+export const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): string[] => [
   originId,
   ...parents.map(parent => parent.originId),
 ]
