@@ -11,7 +11,7 @@ import { keptLog } from '../store/_store.ts'
 const startOfTime = Date.UTC(2026, 10, 30, 12)
 
 /** The same numbers from 0 to 1 for the same seed. */
-export function numbersOf(seed: number): () => number {
+function numbersOf(seed: number): () => number {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0
