@@ -15,8 +15,16 @@ const tests = {
     .string()
     .max(1_000)
     .describe('A part of the text matches this regular expression (RE2: without look-around).'),
-  less_than: z.unknown().describe('The value is a smaller number. A text that is a number counts as one.'),
-  greater_than: z.unknown().describe('The value is a greater number. A text that is a number counts as one.'),
+  less_than: z
+    .unknown()
+    .describe(
+      'The value is a smaller number, or a text that comes before this one. Beside a number, a text that is one counts.',
+    ),
+  greater_than: z
+    .unknown()
+    .describe(
+      'The value is a greater number, or a text that comes after this one. Beside a number, a text that is one counts.',
+    ),
   exists: z.boolean().describe('`true`: the value is there and is not null. `false`: it is missing or null.'),
 }
 type TestName = keyof typeof tests
@@ -119,13 +127,27 @@ export function holds(condition: Condition, reader: ConditionReader): boolean {
   if (any) return any.some(one => holds(one, reader))
   if (condition.exists !== undefined) return ((reader.find(condition.value) ?? null) !== null) === condition.exists
   const value = reader.read(condition.value)
-  if (condition.in !== undefined)
-    return (reader.read(condition.in) as unknown[]).some(one => isDeepStrictEqual(value, one))
-  if (condition.equals !== undefined) return isDeepStrictEqual(value, reader.read(condition.equals))
-  if (condition.contains !== undefined) return contains(value, reader.read(condition.contains))
-  if (condition.matches !== undefined) return matches(value, reader.pattern!(String(reader.read(condition.matches))))
-  if (condition.less_than !== undefined) return numberOf(value) < numberOf(reader.read(condition.less_than))
-  return numberOf(value) > numberOf(reader.read(condition.greater_than))
+  if (condition.matches !== undefined && typeof value === 'string' && value.length > maxMatchedLength)
+    throw new ConditionFault(
+      `'matches' looks at texts of up to ${maxMatchedLength} characters, and this one has ${value.length}. Refer to a smaller part.`,
+    )
+  const name = testNames.find(one => condition[one] !== undefined)!
+  return passes(value, { [name]: reader.read(condition[name]) }, reader.pattern)
+}
+
+/** A test of one value, whose own values need not be read: exactly one member. */
+export type ValueTest = Partial<Record<Exclude<TestName, 'in' | 'matches' | 'exists'>, unknown>> &
+  Pick<Condition, 'in' | 'matches' | 'exists'>
+
+/** Whether a value passes a test. Throws ConditionFault for a value that cannot be tested. */
+export function passes(value: unknown, test: ValueTest, pattern: ConditionReader['pattern']): boolean {
+  if (test.exists !== undefined) return (value !== null && value !== undefined) === test.exists
+  if (test.in !== undefined) return test.in.some(one => isDeepStrictEqual(value, one))
+  if (test.equals !== undefined) return isDeepStrictEqual(value, test.equals)
+  if (test.contains !== undefined) return contains(value, test.contains)
+  if (test.matches !== undefined) return matches(value, pattern!(test.matches))
+  if (test.less_than !== undefined) return order(value, test.less_than) < 0
+  return order(value, test.greater_than) > 0
 }
 
 /** A value that cannot be tested in this way. Its message is the error of the node. */
@@ -144,11 +166,13 @@ function contains(value: unknown, part: unknown): boolean {
 function matches(value: unknown, pattern: Pick<Pattern, 'test'>): boolean {
   if (value === null) return false
   if (typeof value !== 'string') throw new ConditionFault(`'matches' looks at texts, not at ${shown(value)}.`)
-  if (value.length > maxMatchedLength)
-    throw new ConditionFault(
-      `'matches' looks at texts of up to ${maxMatchedLength} characters, and this one has ${value.length}. Refer to a smaller part.`,
-    )
   return pattern.test(value)
+}
+
+/** Which comes first: negative, zero or positive. Two texts are compared as texts, so that dates can be. */
+function order(value: unknown, other: unknown): number {
+  if (typeof value === 'string' && typeof other === 'string') return value < other ? -1 : value > other ? 1 : 0
+  return numberOf(value) - numberOf(other)
 }
 
 function numberOf(value: unknown): number {

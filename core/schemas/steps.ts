@@ -119,7 +119,7 @@ const path = (description: string) =>
     .refine(text => valuePath(text) !== undefined, 'a path is written as `items[0].name` or `["a name"].x`.')
     .describe(description)
 
-const testKinds = ['equals', 'in', 'matches', 'less_than', 'greater_than', 'exists'] as const
+const testKinds = ['equals', 'in', 'contains', 'matches', 'less_than', 'greater_than', 'exists'] as const
 const bound = (description: string) => z.union([z.number(), z.string()]).optional().describe(description)
 
 /** The fields of a test of one value. */
@@ -127,6 +127,7 @@ const testFields = () => ({
   path: path('Path in the item. Default: the item itself. What is missing counts as null.').optional(),
   equals: z.unknown().optional().describe('The value is equal to this one, with the same type.'),
   in: z.array(z.unknown()).max(1_000).optional().describe('The value is equal to one of these.'),
+  contains: z.unknown().optional().describe('The value is a text that contains this text, or a list with this value.'),
   matches: pattern('The value is a text in which this regular expression (RE2) matches.').optional(),
   less_than: bound('The value is a smaller number, or a text that comes before this one.'),
   greater_than: bound('The value is a greater number, or a text that comes after this one.'),

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import { ConditionFault, passes } from '../../dag/condition.ts'
 import { Failure } from '../../failure.ts'
 import { isObject } from '../../json.ts'
 import { loadPatterns, type Pattern } from '../../pattern.ts'
@@ -55,18 +55,15 @@ function selected(value: unknown, selection: Selection, step: Step): unknown {
   return merged(value, merge, fault)
 }
 
-/** Whether a condition holds for an item. What is missing counts as null. */
-function holds(condition: SelectCondition, item: unknown, compile: Compile): boolean {
-  const { path = '', not, exists, matches, less_than, greater_than } = condition
+/** Whether a condition holds for an item; not for one that cannot be tested in this way. What is missing counts as null. */
+function holds({ path = '', not, ...test }: SelectCondition, item: unknown, compile: Compile): boolean {
   if (not !== undefined) return !holds(not, item, compile)
-  const value = at(item, path) ?? null
-  if (exists !== undefined) return (value !== null) === exists
-  if (matches !== undefined) return typeof value === 'string' && compile(matches).test(value)
-  if (less_than !== undefined) return typeof value === typeof less_than && (value as typeof less_than) < less_than
-  if (greater_than !== undefined)
-    return typeof value === typeof greater_than && (value as typeof greater_than) > greater_than
-  if (condition.in !== undefined) return condition.in.some(one => isDeepStrictEqual(one, value))
-  return isDeepStrictEqual(condition.equals, value)
+  try {
+    return passes(at(item, path) ?? null, test, compile)
+  } catch (thrown) {
+    if (thrown instanceof ConditionFault) return false
+    throw thrown
+  }
 }
 
 /** Numbers before texts before all others, which keep their order; what is equal keeps its order too. */

@@ -37,6 +37,7 @@ test.for<[title: string, condition: object, holds: boolean]>([
   ['a smaller number', { value: '$score', less_than: 1 }, true],
   ['an equal number is not smaller', { value: '$score', less_than: 0.7 }, false],
   ['a text that is a number', { value: '$text', greater_than: 0.5 }, true],
+  ['a text before another', { value: '2026-01', less_than: '2026-02' }, true],
   ['the other side may be a reference', { value: 0.5, less_than: '$score' }, true],
   ['a value that is there', { value: '$label', exists: true }, true],
   ['null is not there', { value: '$none', exists: true }, false],
