@@ -1,5 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
+import { noModelId } from '../schemas/task.ts'
 import { deferredUntil, type JobRecord } from '../store/store.ts'
 import type { Pause } from './dispatch.ts'
 import { untilBegun, untilDone } from './job-durations.ts'
@@ -112,6 +113,7 @@ function waiting(
       if (activity.reason) return waits('no_capacity', activity.reason, plus(activity.etaMs, queueMs))
       if (ahead > 0) return waits('queue', `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`, queueMs)
       if (freeSlots > 0) return waits('queue', 'It begins at any moment.', queueMs)
+      if (job.modelId === noModelId) return waits('queue', 'It is next: other steps without a model run.', queueMs)
       return waits('queue', busyText(name, slots, next), queueMs)
     }
     case 'loading': {

@@ -1,4 +1,4 @@
-import { boundedJsonOf } from '../../json.ts'
+import { boundedJsonOf, maxJsonDepth } from '../../json.ts'
 
 /** How many places in a text are tried where JSON may begin, besides blocks of code. */
 const maxPlaces = 200
@@ -42,7 +42,10 @@ function nextOpening(text: string, from: number): number {
   return -1
 }
 
-/** Returns where the object or list that begins here ends; not whole: its brackets do not match up to there. */
+/**
+ * Returns where the object or list that begins here ends; not whole: its brackets do not match up to there, or nest too deep
+ * to be read.
+ */
 function endOfValue(text: string, from: number): { end: number; isWhole: boolean } {
   const open: string[] = []
   let quoted = false
@@ -52,6 +55,7 @@ function endOfValue(text: string, from: number): { end: number; isWhole: boolean
       if (character === '\\') at++
       else if (character === '"') quoted = false
     } else if (character === '"') quoted = true
+    else if (open.length > maxJsonDepth) return { end: at, isWhole: false }
     else if (character === '{') open.push('}')
     else if (character === '[') open.push(']')
     else if (character === '}' || character === ']') {

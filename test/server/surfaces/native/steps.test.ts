@@ -186,3 +186,21 @@ test('a model of such a node is ignored with a warning, and a wrong input is an 
     },
   })
 })
+
+test('a step that runs is cancelled with its execution, and its thread serves the next one', async () => {
+  // Each match takes a pass over the rest of the text.
+  const slow = (pattern: string) => ({ task: 'text/extract', inputs: { text: '${input.text}', pattern, all: true } })
+  const dag = { nodes: { one: slow('(?s)a.*y|a'), two: slow('(?s)a.*z|a') } }
+  const input_params = { text: 'a'.repeat(500_000) }
+  const begun = await app.fetch('/api/workflows/run', { body: { dag, input_params } })
+  const { id } = ((await begun.json()) as { execution: Execution }).execution
+  const read = async () => {
+    const answer = await app.fetch(`/api/workflow-executions/${id}`)
+    const { execution } = (await answer.json()) as { execution: Execution }
+    return [execution.status, ...execution.nodes.map(({ status }) => status)]
+  }
+  await expect.poll(read, { timeout: 10_000, interval: 20 }).toEqual(['running', 'running', 'running'])
+  await app.fetch(`/api/workflow-executions/${id}/cancel`, { method: 'POST' })
+  expect(await read()).toEqual(['cancelled', 'cancelled', 'cancelled'])
+  expect((await run({ next: split('after') })).next!.status).toBe('completed')
+})

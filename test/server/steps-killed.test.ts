@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { freePort } from '../_engine.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
+let child: ChildProcess | undefined
+
+/** Ends the server as a crash does. */
+async function kill(): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  await ended
+}
+afterAll(async () => {
+  await kill()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+interface Node {
+  node_id: string
+  status: string
+  result: unknown
+}
+
+test('a step that runs when the server is killed runs again, and those before it do not', {
+  timeout: 120_000,
+}, async () => {
+  const configPath = join(dataDir, 'infer.yaml')
+  writeFileSync(configPath, 'limits: { min_free_disk: 0, ballast: 0 }\n')
+  const address = `127.0.0.1:${await freePort()}`
+  const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]
+  const start = async () => {
+    child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
+    const ready = () => fetch(`http://${address}/readyz`).then(({ status }) => status, String)
+    await expect.poll(ready, { timeout: 40_000 }).toBe(200)
+  }
+  const call = async <Answer>(path: string, body?: object): Promise<Answer> => {
+    const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+    const response = await fetch(`http://${address}${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    return (await response.json()) as Answer
+  }
+  await start()
+  // Each match takes a pass over the rest of the text, all together about a second.
+  const slow = { text: '${nodes.said.result.text}', pattern: '(?s)a.*z|a', all: true }
+  const nodes = {
+    said: { task: 'text/template', inputs: { template: 'a'.repeat(9_000) } },
+    slow: { task: 'text/extract', inputs: slow },
+    counted: {
+      task: 'json/select',
+      inputs: { input: '${nodes.slow.result.value}', steps: [{ count: true }] },
+    },
+  }
+  const { execution } = await call<{ execution: { id: string } }>('/api/workflows/run', { dag: { nodes } })
+  const read = async (query = '') => {
+    const answer = await call<{ execution: { status: string; nodes: Node[] } }>(
+      `/api/workflow-executions/${execution.id}${query}`,
+    )
+    const statuses = Object.fromEntries(answer.execution.nodes.map(({ node_id, status }) => [node_id, status]))
+    return { ...answer.execution, statuses }
+  }
+  await expect.poll(async () => (await read()).statuses.slow, { timeout: 30_000, interval: 20 }).toBe('running')
+  await kill()
+  await start()
+  const ended = await read('?wait=60')
+  expect(ended.statuses).toEqual({ said: 'completed', slow: 'completed', counted: 'completed' })
+  expect(ended.nodes.find(({ node_id }) => node_id === 'counted')!.result).toEqual({ value: 9_000 })
+  const { jobs } = await call<{ jobs: { task: string; claims?: number; attempt?: number; status: string }[] }>(
+    '/api/jobs',
+  )
+  expect(jobs.map(({ task, status }) => `${task} ${status}`).toSorted()).toEqual([
+    'json/select completed',
+    'text/extract completed',
+    'text/template completed',
+  ])
+})
