@@ -18,6 +18,8 @@ export interface FleetOptions {
   dataDir: string
   /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
   bootId: string
+  /** The run of a server that still runs there and has handed over: its engines are left alone. */
+  otherBootId?: string | undefined
   log: Log
   limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace' | 'parking_memory'>
   /** Called when an engine is ready, with the milliseconds that it took. */

@@ -332,8 +332,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     engines.failAll(modelsClosed)
     residency.stopAll('the server is shutting down')
     await engines.allExited()
-    cancelWake()
-    stopFollowing()
+    for (const stop of [cancelWake, stopFollowing]) stop()
     for (const owner of [paused, schedules, memory]) owner.close()
     await launcher.close()
   }
@@ -391,6 +390,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }),
     deviceProcesses,
     output: launcher.outputs,
+    handOver: launcher.handOver,
     close(deadlineMs) {
       // A second call without a deadline also ends the wait of the first call.
       if (deadlineMs <= 0) notifyIdle?.()

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
+import { createServer as createSocketServer, Server as SocketServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
@@ -14,6 +15,7 @@ import { openAccessWatch } from './http/access/access-watch.ts'
 import { configureServer } from './http/configure-server.ts'
 import { type KeyPair, type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
 import { openCors } from './http/connection/cors.ts'
+import { adopt, forward, forwardUpgrade, readClient } from './http/connection/forward.ts'
 import { forwardedHost } from './http/connection/forwarded.ts'
 import type { Handshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
@@ -35,11 +37,16 @@ import { asksForWebSocket, responseOf } from './surfaces/realtime/upgrade.ts'
 const acceptAfterDrainMs = 50
 /** Milliseconds that their clients have to read the answer. */
 const closeTimeoutMs = 250
+/** How often the open connections are counted after a hand-over, milliseconds. */
+const connectionCheckMs = 100
 
 /** Paths that are answered in every state of the server. */
 const alive = /^\/(livez|healthz)(\?|$)/
 
-type State = 'starting' | 'ready' | 'draining'
+/**
+ * `holding`: requests wait until another server has taken over. `forwarding`: that server answers them.
+ */
+type State = 'starting' | 'ready' | 'draining' | 'holding' | 'forwarding'
 
 /**
  * Until `serve` is called, everything but /livez is answered with 503, so that no client takes a start for readiness.
@@ -63,20 +70,36 @@ export interface HttpsOptions {
   files: KeyPairFiles | undefined
 }
 
+/** What a server inherits from the one before it. */
+export interface Inheritance {
+  /** File descriptor of its listening socket. */
+  listener: number
+  /** Where to listen for the requests that it forwards: the path of a Unix socket. */
+  forwarding: string
+}
+
 /**
- * Opens the HTTP server, with `gateway` behind as many gateway processes as configured. It listens at once and answers /livez. `serve` passes the owners and makes it ready. `drain`
- * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
+ * Opens the HTTP server, with `gateway` behind as many gateway processes as configured. It listens at once and answers
+ * /livez. `serve` passes the owners and makes it ready. `drain` stops admission, lets running requests end until the
+ * deadline, interrupts the rest, and closes.
  */
 export async function openServer(
-  options: Owners<'config' | 'log'> & { https?: HttpsOptions | undefined; gateway?: { dataDir: string } | undefined },
+  options: Owners<'config' | 'log'> & {
+    https?: HttpsOptions | undefined
+    gateway?: { dataDir: string } | undefined
+    inherited?: Inheritance | undefined
+  },
 ) {
-  const { config, log, https } = options
+  const { config, log, https, inherited } = options
   const { limits } = config
   let state: State = 'starting'
   let owners: Owners | undefined
   let running = 0
   let idle: (() => void) | undefined
   let handshakes: Handshakes | undefined
+  /** Requests that wait for another state. */
+  let held: (() => void)[] = []
+  let successor = ''
   const exchanges = new SwapSet<ClientExchange>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const allowed = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
@@ -106,6 +129,10 @@ export async function openServer(
   let app = openApp(undefined)
 
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
+    if (state === 'holding' || (state === 'starting' && inherited))
+      return void held.push(() => !req.socket.destroyed && handler(req, res))
+    readClient(req)
+    if (state === 'forwarding') return pass(req, res)
     // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
     const reported = forwardedHost(req, config.trusted_proxies)
@@ -125,18 +152,35 @@ export async function openServer(
       else app.refuse(req, res, state === 'starting' ? starting() : stopping())
       return
     }
+    count(res)
+    app.answer(req, res)
+  }
+
+  /** Lets the next server answer. */
+  function pass(req: IncomingMessage, res: ServerResponse) {
+    count(res)
+    forward(req, res, successor, () => app.refuse(req, res, interrupted()))
+  }
+
+  function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer) {
+    if (state === 'holding') held.push(() => upgrade(req, socket, head))
+    else if (state === 'forwarding') forwardUpgrade(req, socket, head, successor)
+    else handler(req, responseOf(req, socket, head))
+  }
+
+  function changeState(next: State) {
+    state = next
+    for (const begin of held.splice(0)) begin()
+  }
+
+  function count(res: ServerResponse) {
     running++
     res.once('close', () => {
       if (--running === 0) idle?.()
     })
-    app.answer(req, res)
   }
 
-  const edge = {
-    handler,
-    asksForWebSocket,
-    upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => handler(req, responseOf(req, socket, head)),
-  }
+  const edge = { handler, asksForWebSocket, upgrade }
   const certificate = https && openCertificate(https, config)
   // Loaded lazily, because no other command needs it.
   const { openListener } = await import('./http/connection/listen.ts')
@@ -145,6 +189,7 @@ export async function openServer(
     at: config.listen,
     https: certificate?.source,
     shared: options.gateway !== undefined,
+    inherited: inherited?.listener,
     configure(opened) {
       handshakes = configureServer(opened, { ...edge, limits, connections: limits.connections })
     },
@@ -153,6 +198,27 @@ export async function openServer(
   server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
   if (keyPair) certificate?.opened(keyPair)
   const gateway = options.gateway && (await openGateway({ ...options.gateway, config, listen, keyPair, log, edge }))
+  const forwarded =
+    inherited &&
+    createSocketServer(socket => {
+      adopt(socket)
+      // Not encrypted, whatever the connection of the client is.
+      server.emit(https ? 'secureConnection' : 'connection', socket)
+    }).listen(inherited.forwarding)
+  forwarded?.unref()
+
+  /** Resolves when no request runs. Interrupts those that still run after `deadlineMs`. */
+  async function finishRequests(deadlineMs: number): Promise<void> {
+    if (running === 0) return
+    const timer = setTimeout(() => {
+      owners?.streams.interruptAll()
+      for (const exchange of exchanges) interrupt(exchange, interrupted(), log)
+    }, deadlineMs)
+    const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
+    await new Promise<void>(resolve => (idle = resolve))
+    clearTimeout(timer)
+    clearTimeout(last)
+  }
 
   return {
     /** The base URL for this machine. */
@@ -196,7 +262,7 @@ export async function openServer(
         idempotency: openIdempotencyRecords({ ...opened, store }),
       }
       app = openApp(owners)
-      state = 'ready'
+      changeState('ready')
     },
     /** Resolves when every connection is closed. Interrupts requests that still run after `deadlineMs`. */
     async drain(deadlineMs: number): Promise<void> {
@@ -204,16 +270,7 @@ export async function openServer(
       owners?.streams.dismissAll()
       // New requests, on new or kept connections, get 503 with `Retry-After`: closing the listener at once would reset
       // connections in the kernel's queue, and their clients could not know that nothing was processed.
-      if (running > 0) {
-        const timer = setTimeout(() => {
-          owners?.streams.interruptAll()
-          for (const exchange of exchanges) interrupt(exchange, interrupted(), log)
-        }, deadlineMs)
-        const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
-        await new Promise<void>(resolve => (idle = resolve))
-        clearTimeout(timer)
-        clearTimeout(last)
-      }
+      await finishRequests(deadlineMs)
       await delay(acceptAfterDrainMs)
       await gateway?.fronts.close()
       await gateway?.socket.close()
@@ -224,6 +281,41 @@ export async function openServer(
       server.closeAllConnections()
       await closed
     },
+    /** File descriptor of the listening socket, for the process of another server; undefined where there is none. */
+    get listener(): number | undefined {
+      return (server as { _handle?: { fd?: number } })._handle?.fd
+    },
+    /** Lets new requests wait until `handOver`. Those that run continue. */
+    hold: () => changeState('holding'),
+    /**
+     * Stops listening, because another server has the same socket, and lets that server answer the requests that waited
+     * and those that arrive on open connections, each of which is closed with its answer. `forwarding`: the path of its
+     * Unix socket.
+     */
+    handOver(forwarding: string): void {
+      successor = forwarding
+      changeState('forwarding')
+      // Not that of the HTTP server, which also closes connections on which a request may be arriving.
+      SocketServer.prototype.close.call(server)
+      owners?.streams.dismissAll()
+    },
+    /**
+     * After `handOver`: resolves when the running requests have ended and their connections are closed. Interrupts those
+     * that still run after `deadlineMs`.
+     */
+    async finish(deadlineMs: number): Promise<void> {
+      const until = performance.now() + deadlineMs
+      for (;;) {
+        await finishRequests(Math.max(0, until - performance.now()))
+        // An open connection may send another request until it has been idle for so long.
+        const open = await new Promise<number>(resolve => server.getConnections((_, count) => resolve(count ?? 0)))
+        if (running === 0 && (open === 0 || performance.now() > until)) break
+        await delay(connectionCheckMs)
+      }
+      server.closeAllConnections()
+    },
+    /** Call it when the server that forwards requests has ended. */
+    closeForwarding: (): void => void forwarded?.close(),
     /** How many requests are being answered. */
     get running(): number {
       return running

@@ -145,6 +145,7 @@ const layers: Record<string, readonly string[]> = {
     'workflows',
     'executions',
     'completion',
+    'takeover',
     'server',
     'commands',
     '.',

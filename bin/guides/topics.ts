@@ -52,6 +52,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'usage-and-spend', summary: 'what was used, by whom, and what it cost' },
       { topic: 'prices', summary: 'what is measured, prices, spend limits' },
       { topic: 'operating', summary: 'systemd, TLS, proxies, backup, upgrade, sizing' },
+      { topic: 'upgrades', summary: 'a new version takes over without a failed request' },
       { topic: 'monitoring', summary: 'metrics, alerts and a dashboard' },
       { topic: 'security', summary: 'what is promised, what is not, reporting' },
       { topic: 'troubleshooting', summary: 'by symptom: what you see, why, what to do' },

@@ -114,9 +114,9 @@ export function writeServerFile(dataDir: string, { url, listen, urls, certificat
   renameSync(`${path}.new`, path)
 }
 
-/** Removes the file of a server that has stopped. */
+/** Removes the file of this process's server, which has stopped. That of another process stays. */
 export function removeServerFile(dataDir: string): void {
-  rmSync(filePath(dataDir), { force: true })
+  if (readServerFile(dataDir)?.pid === process.pid) rmSync(filePath(dataDir), { force: true })
 }
 
 /** Reads the file, even if its process has ended; undefined when there is no readable file. */

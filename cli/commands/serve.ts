@@ -8,6 +8,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { type Log, type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
+import { runningServer } from '../client/find-server.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
 import { lanAddress, openBrowser } from '../serve/lan-address.ts'
@@ -15,7 +16,10 @@ import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
-import { exitCodes, usageFailure } from '../terminal/exit-codes.ts'
+import type { Predecessor } from '../takeover/predecessor.ts'
+import type { ServeFlags } from '../takeover/protocol.ts'
+import { replaceServer, thisProgram } from '../takeover/replace-server.ts'
+import { exitCodes, failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type OptionsOf, readDuration, readListen, withDataDir, withExamples } from '../terminal/options.ts'
 import { paintFor } from '../terminal/styled-line.ts'
@@ -32,6 +36,8 @@ const withServeOptions = (command: Command) =>
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
     .option('--open', 'open the console in a browser, signed in')
     .option('--qr', 'print the address for other machines as a QR code')
+    .option('--takeover', 'take the place of the running server without interrupting its requests')
+    .addOption(new Option('--predecessor <start>', 'what the server before has passed').hideHelp())
     .option('--no-starter', 'do not offer to download a small real model, or the backend for GPUs')
     .option(
       '--drain-timeout <time>',
@@ -67,6 +73,27 @@ export function define(command: Command, terminal: Terminal): void {
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   const dataDir = dataDirectory(options.dataDir)
+  if (options.takeover) {
+    const running = runningServer(dataDir)
+    if (running) return replaceServer({ dataDir, pid: running.pid, flags: serveFlags(options) }, terminal)
+  }
+  if (options.predecessor === undefined) return serveFrom(dataDir, options, terminal, undefined)
+  const { openPredecessor, readBegin } = await import('../takeover/predecessor.ts')
+  const predecessor = openPredecessor(readBegin(options.predecessor))
+  try {
+    await serveFrom(dataDir, options, terminal, predecessor)
+  } catch (thrown) {
+    predecessor.failed(failureOfThrown(thrown).message)
+    throw thrown
+  }
+}
+
+async function serveFrom(
+  dataDir: string,
+  options: ServeOptions,
+  terminal: Terminal,
+  predecessor: Predecessor | undefined,
+): Promise<void> {
   const https = httpsOf(options)
   const own = ownCommand({
     packaged,
@@ -125,6 +152,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
     drainTimeoutMs: options.drainTimeout,
     https,
     storeThread: startThread(),
+    predecessor,
     log,
   }
   const { beginStartup } = await import('../server/startup.ts')
@@ -137,6 +165,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
     return
   }
   tuneMemory()
+  const control = app.openTakeover({ program: thisProgram(), flags: serveFlags(options) })
   close = () => app.close()
   reload = () => app.reload()
   if (stopping) void end()
@@ -163,8 +192,20 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   if (!stopping) void showAddress(options, app, terminal)
   if (!terminal.interactive || !options.starter) void logUnusedCards(dataDir, log)
   const { exitCode } = await Promise.race([app.stopped, abrupt.promise])
+  control?.close()
   terminal.setExitCode(exitCode)
 }
+
+/** Reads the options that a server which takes over inherits. */
+const serveFlags = (options: ServeOptions): ServeFlags => ({
+  ...(options.config === undefined ? {} : { config: resolve(options.config) }),
+  ...(options.listen === undefined ? {} : { listen: options.listen }),
+  ...(options.https ? { https: true } : {}),
+  ...(options.cert === undefined ? {} : { cert: resolve(options.cert) }),
+  ...(options.key === undefined ? {} : { key: resolve(options.key) }),
+  ...(options.drainTimeout === undefined ? {} : { drainTimeout: options.drainTimeout }),
+  ...(options.logLevel === undefined ? {} : { logLevel: options.logLevel }),
+})
 
 /** Offers the backend for GPUs. Resolves with whether to start the server; false after Ctrl-C. */
 async function offerBackend(dataDir: string, command: string, terminal: Terminal): Promise<boolean> {

@@ -65,7 +65,8 @@ import { openTimings } from '../../server/metrics/timings.ts'
 import { openServer } from '../../server/server.ts'
 import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
-import { removeServerFile, writeServerFile } from '../client/find-server.ts'
+import { writeServerFile } from '../client/find-server.ts'
+import { openClosing } from './closing.ts'
 import { consoleLink } from './console-link.ts'
 import { openInspection } from './open-inspection.ts'
 import { openOwnCommand } from './own-command.ts'
@@ -75,7 +76,7 @@ import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
 /** Composition root: the only function that knows every part. Opens owners in order and closes them in reverse. */
 export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)) {
-  const { dataDir, drainTimeoutMs } = options
+  const { dataDir, drainTimeoutMs, predecessor } = options
   const { path, file, config, log, journal, ended } = startup
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
 
@@ -83,7 +84,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const machineProbe = probeMachine(dataDir)
   const https = options.https && { dataDir, files: options.https.files }
   const gateway = config.gateway_processes > 1 ? { dataDir } : undefined
-  const server = await openServer({ config, log, https, gateway }).catch(async (thrown: unknown) => {
+  // After a predecessor it listens last, so that no connection waits here.
+  const listen = () => openServer({ config, log, https, gateway, inherited: predecessor?.inherited })
+  const listening = await (predecessor ? machineProbe.then(predecessor.prepared) : listen()).catch(async thrown => {
     // When another server uses this data directory, store and port are both taken. The store's error explains both.
     await startup.store.then(store => store.close())
     throw thrown
@@ -93,7 +96,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       `Other machines can reach ${config.listen}, which uses unencrypted HTTP: start with --https, or put a proxy with TLS before it`,
     )
   const store = await startup.store.catch(async (thrown: unknown) => {
-    await server.drain(0)
+    await listening?.drain(0)
     throw thrown
   })
   const keys = openStoredKeys(dataDir, masterKey())
@@ -137,6 +140,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     linkKey: keys.links,
     limits: config.limits,
     limitsOf: id => accounts.limitsOf(id),
+    shared: predecessor !== undefined,
     log,
   })
   let { quiet } = config.gpu
@@ -145,6 +149,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     quiet: () => quiet.map(quietPause),
     dataDir,
     bootId: store.recovery.bootId,
+    otherBootId: predecessor?.bootId,
     machine,
     caches,
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
@@ -273,6 +278,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
+  const server = listening ?? (await listen())
   await server.takenOver()
   server.serve({
     config,
@@ -314,36 +320,29 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
   })
   writeServerFile(dataDir, server)
+  await predecessor?.serving({ store, spend }, () => server.closeForwarding())
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
-  let closing: Promise<void> | undefined
-  async function close(): Promise<void> {
-    log.info('Stopping', { running: server.running, drain_ms: drainMs })
-    clearInterval(flushing)
-    throughput.close()
-    history.close()
-    inspection.close()
-    reload.close()
-    models.close()
-    gpuSetup.close()
-    // Every step runs even if an earlier one failed: data that is not written now is lost.
-    const steps = [
-      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
-      () => Promise.all([executions.close(), organizations.close(), batches.close()]),
-      () => webhooks.close(),
-      () => fleet.close(0),
-      () => caches.close(),
-      () => jobs.recorder.close(),
-      flushUses,
-      () => files.close(),
-      () => cpu.close(),
-      () => store.close(),
-    ]
-    for (const step of steps)
-      await step().catch((cause: unknown) => log.error('Closing a part of the server failed', {}, cause))
-    removeServerFile(dataDir)
-    ended.resolve({ exitCode: 0 })
-  }
+  const { close, openTakeover } = openClosing({
+    dataDir,
+    server,
+    store,
+    spend,
+    jobs,
+    fleet,
+    log,
+    drainMs,
+    flushing,
+    timers: [throughput, history, inspection, reload, models, gpuSetup],
+    expansion,
+    background: [executions, organizations, batches],
+    webhooks,
+    caches,
+    flushUses,
+    files,
+    cpu,
+    closed: () => ended.resolve({ exitCode: 0 }),
+  })
 
   return {
     url: server.url,
@@ -373,8 +372,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       }
       await reload.reload()
     },
-    /** Drains and closes everything, in reverse order of opening. */
-    close: (): Promise<void> => (closing ??= close()),
+    close,
+    openTakeover,
   }
 }
 export type App = Awaited<ReturnType<typeof openApp>>

@@ -3,8 +3,10 @@ import type { Worker } from 'node:worker_threads'
 import { openJournal } from '../../core/journal.ts'
 import type { Log } from '../../core/log.ts'
 import { readConfig } from '../../core/models/config.ts'
+import { checkDatabase } from '../../core/store/sqlite/boot.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
+import type { Predecessor } from '../takeover/predecessor.ts'
 
 export interface AppOptions {
   dataDir: string
@@ -15,31 +17,39 @@ export interface AppOptions {
   https?: { files: { cert: string; key: string } | undefined } | undefined
   /** Thread for the store, if it was started while the program was loading. */
   storeThread?: Worker
+  /** The running server whose place this one takes. */
+  predecessor?: Predecessor | undefined
   log: Log
 }
 
 /**
  * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
  * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
- * an invalid configuration; `store` rejects with StoreRefusal.
+ * an invalid configuration; `store` rejects with StoreRefusal. With a predecessor it checks the database, throws that
+ * StoreRefusal, and opens the store once that server has handed over.
  */
-export function beginStartup({ dataDir, configPath, listen, storeThread, log: written }: AppOptions) {
+export function beginStartup(options: AppOptions) {
+  const { dataDir, configPath, listen, storeThread, predecessor, log: written } = options
   const { log, journal } = openJournal(written)
   const path = configPath ?? join(dataDir, 'infer.yaml')
   const file = readConfig(path, configPath !== undefined, traitsOf)
   const config = { ...file, listen: listen ?? file.listen }
   const ended = Promise.withResolvers<{ exitCode: number }>()
-  const store = openSqliteStore({
-    dataDir,
-    thread: storeThread,
-    log,
-    minFreeBytes: config.limits.min_free_disk,
-    ballastBytes: config.limits.ballast,
-    onFatal(failure, exitCode) {
-      log.error('The server stops because the store failed', {}, failure)
-      ended.resolve({ exitCode })
-    },
-  })
+  if (predecessor) checkDatabase(dataDir)
+  const openStore = () =>
+    openSqliteStore({
+      dataDir,
+      checked: predecessor !== undefined,
+      thread: storeThread,
+      log,
+      minFreeBytes: config.limits.min_free_disk,
+      ballastBytes: config.limits.ballast,
+      onFatal(failure, exitCode) {
+        log.error('The server stops because the store failed', {}, failure)
+        ended.resolve({ exitCode })
+      },
+    })
+  const store = predecessor ? predecessor.handedOver.then(openStore) : openStore()
   // Prevents an unhandled rejection; the caller that awaits `store` gets the error.
   store.catch(() => {})
   return { path, file, config, log, journal, store, ended }

@@ -31,6 +31,8 @@ interface FilesOptions {
   limits: Pick<Limits, 'link_lifetime' | 'output_size'>
   /** The limits of an organization on what it stores; 0 is unlimited, undefined means that there is no organization. */
   limitsOf?: (organizationId: string) => Promise<Pick<StorageLimits, 'storedBytes' | 'uploadsPerDay'> | undefined>
+  /** Whether another server still answers requests there: then unfinished files are left alone. */
+  shared?: boolean
   log: Log
 }
 
@@ -44,13 +46,14 @@ const outputTooLarge: SizeFailure = maxBytes =>
  * and signed URLs. Bytes are on the disk before their row is added, and a row is marked as removed before its bytes are
  * deleted.
  */
-export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, log }: FilesOptions) {
+export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, shared = false, log }: FilesOptions) {
   const folder = join(dataDir, 'files')
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
-  for (const name of await readdir(incoming)) await rm(join(incoming, name), { recursive: true, force: true })
-  const workspaces = await openWorkspaces(workFolder(dataDir), log)
+  for (const name of shared ? [] : await readdir(incoming))
+    await rm(join(incoming, name), { recursive: true, force: true })
+  const workspaces = await openWorkspaces(workFolder(dataDir), log, shared)
   const addresses = openFileUrls(linkKey)
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */

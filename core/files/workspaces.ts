@@ -47,10 +47,12 @@ export interface EngineWorkspace extends Workspace {
 const unusable = (name: string, why: string) =>
   new Failure('worker_error', `The engine reported the file '${name.slice(0, 64)}', but ${why}.`)
 
-/** Opens the folder of all workspaces and removes the workspaces that an earlier server left. */
-export async function openWorkspaces(parent: string, log: Log) {
+/**
+ * Opens the folder of all workspaces and removes the workspaces that an earlier server left, unless that still uses them.
+ */
+export async function openWorkspaces(parent: string, log: Log, shared = false) {
   await mkdir(parent, { recursive: true, mode: 0o700 })
-  for await (const { name } of await opendir(parent)) await clear(join(parent, name), log)
+  if (!shared) for await (const { name } of await opendir(parent)) await clear(join(parent, name), log)
   const root = await realpath(parent)
 
   async function make(jobId: string): Promise<Workspace> {

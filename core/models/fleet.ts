@@ -68,12 +68,13 @@ export interface Fleet {
   loads(modelId: string): readonly EngineLoad[]
   /**
    * Asks the driver for the compute processes on each card, by device id. Devices whose processes are not known are
-   * missing. Waits about a second at most and never rejects. It starts a program, so use it for status pages and not in
-   * requests to models.
+   * missing. Waits a second at most and never rejects. It starts a program: only for status pages.
    */
   deviceProcesses(): Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
   /** The output of the engines, without secrets. */
   output: EngineOutput
+  /** Another server has the data directory: engines are not recorded there any more, and run on until `close`. */
+  handOver(): void
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
 }

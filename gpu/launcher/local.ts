@@ -52,6 +52,8 @@ export async function openLocalLauncher(
   options: {
     dataDir: string
     bootId: string
+    /** The boot of another server that still runs: its engines are left alone. */
+    otherBootId?: string | undefined
     host: Readonly<Record<string, string | undefined>>
     /** How engines without a sandbox are started. */
     wrapper: Wrapper
@@ -60,7 +62,7 @@ export async function openLocalLauncher(
     log: Log
   } & Pick<SandboxOptions, 'support' | 'secrets'>,
 ) {
-  const { dataDir, bootId, host, wrapper, keeper, log, ...sandboxing } = options
+  const { dataDir, bootId, otherBootId, host, wrapper, keeper, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
@@ -72,7 +74,8 @@ export async function openLocalLauncher(
   const children = new Map<string, Child>()
   const outputs = openOutputs()
   const left = keeper?.left() ?? []
-  const swept = await sweep(record, bootId, new Set(left.map(({ launchId }) => launchId)))
+  const boots = otherBootId === undefined ? [bootId] : [bootId, otherBootId]
+  const swept = await sweep(record, boots, new Set(left.map(({ launchId }) => launchId)))
   if (swept.ended > 0) log.warn('Ended processes left by an earlier run of this server', { processes: swept.ended })
   if (swept.left.length > 0)
     log.error('Cannot end processes left by an earlier run of this server', {
@@ -230,6 +233,8 @@ export async function openLocalLauncher(
     logs: outputs.lines,
     outputs,
     swept,
+    /** Keeps no record of launches any more, because another server has the data directory. */
+    handOver: () => record.freeze(),
     /** Ends the keeper, and with it every engine that is left. */
     async close() {
       await keeper?.end()

@@ -20,7 +20,9 @@ export interface LaunchRecord {
 export function openRecord(path: string) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const launches = new Map(read(path).map(launch => [launch.launchId, launch]))
+  let frozen = false
   const write = () => {
+    if (frozen) return
     const next = `${path}.new`
     writeFileSync(next, JSON.stringify([...launches.values()]), { mode: 0o600 })
     renameSync(next, path)
@@ -31,6 +33,8 @@ export function openRecord(path: string) {
       launches.set(launch.launchId, launch)
       write()
     },
+    /** Writes nothing more: the file belongs to another server from now on. */
+    freeze: (): void => void (frozen = true),
     remove(...launchIds: string[]): void {
       if (launchIds.filter(id => launches.delete(id)).length > 0) write()
     },
@@ -52,15 +56,16 @@ export interface Sweep {
 /**
  * Ends processes left by earlier boots of this data directory. They are recognized by the launch id and boot id in
  * their environment, and killed only if the process id still belongs to the same process. Grandchildren in other
- * sessions are found too, because they inherit the environment. The launches `kept` are spared.
+ * sessions are found too, because they inherit the environment. The launches `kept` are spared, and those of `boots`: of this
+ * boot, and of others whose servers still run.
  */
 export async function sweep(
   record: ReturnType<typeof openRecord>,
-  bootId: string,
+  boots: readonly string[],
   kept: ReadonlySet<string> = new Set(),
   withinMs = 5_000,
 ): Promise<Sweep> {
-  const earlier = record.all().filter(launch => launch.bootId !== bootId && !kept.has(launch.launchId))
+  const earlier = record.all().filter(launch => !boots.includes(launch.bootId) && !kept.has(launch.launchId))
   if (earlier.length === 0) return { ended: 0, left: [] }
   const markers = {
     INFER_BOOT_ID: new Set(earlier.map(launch => launch.bootId)),

@@ -22,6 +22,8 @@ export interface ListenOptions {
   shared?: boolean
   /** Sets limits and handlers on the server before it listens. */
   configure: (server: HttpServer | HttpsServer) => void
+  /** A file descriptor of a socket that listens already; `at` is its address. */
+  inherited?: number | undefined
 }
 
 /**
@@ -39,7 +41,7 @@ const listenCalled = 'tracing:net.server.listen:asyncStart'
  * Opens a socket with listhen. Resolves with the node server, the address of its socket (`0.0.0.0:8787`), its URLs (the first
  * is for this machine), and the key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
  */
-export async function openListener({ handler, at, https, shared = false, configure }: ListenOptions) {
+export async function openListener({ handler, at, https, shared = false, inherited, configure }: ListenOptions) {
   const { host, port } = readAddress(at)
   // An address instead of a name: listhen replaces names that it does not accept by localhost.
   const { address: hostname } = await promisify(lookup)(host).catch((cause: unknown) => {
@@ -50,12 +52,13 @@ export async function openListener({ handler, at, https, shared = false, configu
   const onListen = (message: unknown) => {
     const { server: opened, options } = message as {
       server: unknown
-      options: { backlog?: number; reusePort?: boolean }
+      options: { backlog?: number; reusePort?: boolean; fd?: number }
     }
     if (!(opened instanceof Server) || !opened.listeners('request').includes(handler)) return
     server = opened as HttpServer | HttpsServer
     options.backlog = backlog
     if (shared) options.reusePort = true
+    if (inherited !== undefined) options.fd = inherited
     server.once('error', failed.reject)
     configure(server)
   }
@@ -65,7 +68,10 @@ export async function openListener({ handler, at, https, shared = false, configu
   subscribe(listenCalled, onListen)
   let listener: Listener
   try {
-    listener = await Promise.race([listen(handler, listhenOptions(hostname, port, https)), failed.promise])
+    listener = await Promise.race([
+      listen(handler, listhenOptions(hostname, inherited === undefined ? port : 0, https)),
+      failed.promise,
+    ])
   } catch (thrown) {
     throw cannotListen(at, (await refusalOf(hostname, port)) ?? thrown)
   } finally {
@@ -74,7 +80,7 @@ export async function openListener({ handler, at, https, shared = false, configu
   if (!server) throw new Error('listhen opened a server that could not be configured')
   server.off('error', failed.reject)
   const { address } = listener
-  if (port !== 0 && address.port !== port) {
+  if (port !== 0 && address.port !== port && inherited === undefined) {
     await new Promise(closed => server!.close(closed))
     throw unsafePort(at)
   }

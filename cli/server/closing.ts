@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Server } from '../../server/server.ts'
+import { removeServerFile } from '../client/find-server.ts'
+import { openControl } from '../takeover/control.ts'
+import { type HandOverOptions, openHandOver } from '../takeover/hand-over.ts'
+
+/** How long work in the background may take to end before another server continues it, milliseconds. */
+const quiesceMs = 2_000
+
+type Closable = { close(): Promise<unknown> }
+
+export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'store' | 'spend' | 'log' | 'drainMs'> {
+  server: Server
+  store: HandOverOptions['store'] & Closable
+  jobs: {
+    recorder: Closable
+    drain: (deadlineMs: number) => Promise<unknown>
+    quiesce: (deadlineMs: number) => Promise<void>
+    leave: () => Promise<void>
+  }
+  fleet: { close: (deadlineMs: number) => Promise<void>; handOver: () => void }
+  flushing: NodeJS.Timeout
+  /** Stop at once. */
+  timers: readonly { close: () => void }[]
+  /** Work in the background that starts jobs. */
+  expansion: Closable
+  background: readonly Closable[]
+  webhooks: Closable
+  caches: Closable
+  /** Writes the uses of tokens and sessions. */
+  flushUses: () => Promise<unknown>
+  files: Closable
+  cpu: Closable
+  /** Called when everything is closed. */
+  closed: () => void
+}
+
+/** Closes the server's parts in reverse order of opening, at its end and when another server takes its place. */
+export function openClosing(options: ClosingOptions) {
+  const { dataDir, server, store, spend, jobs, fleet, log, drainMs, flushUses } = options
+  const { expansion, background, webhooks, caches, files, cpu } = options
+  let closing: Promise<void> | undefined
+
+  const stopTimers = () => {
+    clearInterval(options.flushing)
+    for (const timer of options.timers) timer.close()
+  }
+
+  /** Runs every step even if an earlier one failed: data that is not written now is lost. */
+  async function runSteps(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+    for (const step of steps)
+      await step().catch((cause: unknown) => log.error('Closing a part of the server failed', {}, cause))
+  }
+
+  const closeRest = () =>
+    runSteps([
+      () => fleet.close(0),
+      () => caches.close(),
+      () => jobs.recorder.close(),
+      flushUses,
+      () => files.close(),
+      () => cpu.close(),
+      () => store.close(),
+    ])
+
+  async function close(): Promise<void> {
+    log.info('Stopping', { running: server.running, drain_ms: drainMs })
+    stopTimers()
+    await runSteps([
+      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs), expansion.close()]),
+      () => Promise.all(background.map(one => one.close())),
+      () => webhooks.close(),
+      closeRest,
+    ])
+    removeServerFile(dataDir)
+    options.closed()
+  }
+
+  async function quiesce(): Promise<void> {
+    stopTimers()
+    const ended = Promise.allSettled([expansion, ...background, webhooks].map(one => one.close()))
+    await Promise.all([jobs.quiesce(quiesceMs), Promise.race([ended, delay(quiesceMs, undefined, { ref: false })])])
+  }
+
+  async function leave(): Promise<void> {
+    fleet.handOver()
+    await Promise.all([jobs.leave(), flushUses()])
+  }
+
+  return {
+    /** Drains and closes everything, in reverse order of opening. */
+    close: (): Promise<void> => (closing ??= close()),
+    /** Opens what lets another process take the place of this server, which was started like `own`. */
+    openTakeover: (own: HandOverOptions['own']) => {
+      const parts = { dataDir, own, server, store, spend, log, drainMs, quiesce, leave, close: closeRest }
+      return openControl({
+        dataDir,
+        log,
+        handOver: openHandOver(parts),
+        handedOver(finished) {
+          closing = finished
+            .catch((cause: unknown) => log.error('The end of this server failed', {}, cause))
+            .finally(options.closed)
+        },
+      })
+    },
+  }
+}

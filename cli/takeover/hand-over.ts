@@ -1,0 +1,136 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Spend } from '../../core/admission/spend.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Log } from '../../core/log.ts'
+import type { Store } from '../../core/store/store.ts'
+import type { Server } from '../../server/server.ts'
+import { protocolVersion, type ServeFlags, socketPath, type TakeoverRequest } from './protocol.ts'
+import { openRemoteCommands } from './remote-commands.ts'
+import { startSuccessor } from './successor.ts'
+
+export interface HandOverOptions {
+  dataDir: string
+  /** How this server was started. */
+  own: { program: readonly string[]; flags: ServeFlags }
+  server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'listener' | 'listen'>
+  store: Pick<Store, 'handOver' | 'recovery'>
+  spend: Pick<Spend, 'handOver'>
+  log: Log
+  /** How long running requests may take to finish, milliseconds. */
+  drainMs: number
+  /** Ends the work in the background that the new server continues. Requests are still answered. */
+  quiesce: () => Promise<unknown>
+  /** Interrupts what still runs of it, and writes what waits for the store. Requests wait meanwhile. */
+  leave: () => Promise<unknown>
+  /** Closes what is left, without the store, when the last request has ended. */
+  close: () => Promise<unknown>
+}
+
+/** Whether this process is the first of a container, which ends with it. */
+const isFirst = () => process.pid === 1
+
+/**
+ * Lets another process take the place of this server. Until the new one is prepared nothing has changed here. Then
+ * requests wait until it has opened the data directory; those that already run end here.
+ */
+export function openHandOver(options: HandOverOptions) {
+  const { dataDir, own, server, store, spend, log, drainMs } = options
+  let begun = false
+
+  function refuse(request: TakeoverRequest): void {
+    if (isFirst())
+      throw new Failure(
+        'conflict',
+        'This server is the first process of its container, which ends with it. Replace the container instead.',
+      )
+    if (request.protocol !== protocolVersion)
+      throw new Failure(
+        'conflict',
+        'The running version cannot hand over to this one. Stop the running server, and start this one.',
+      )
+    const { listen } = request.flags
+    if (listen !== undefined && listen !== own.flags.listen && listen !== server.listen)
+      throw new Failure(
+        'invalid_value',
+        `The running server listens on ${server.listen}, and a take-over keeps its address. Leave out --listen, or stop the running server and start this one.`,
+      )
+    if (server.listener === undefined)
+      throw new Failure('conflict', 'This system cannot pass a socket on. Stop the running server, and start this one.')
+    if (begun) throw new Failure('conflict', 'Another take-over of this server has begun.')
+  }
+
+  const start = (program: readonly string[], flags: ServeFlags) =>
+    startSuccessor({
+      program,
+      dataDir,
+      flags: { ...own.flags, ...flags },
+      listener: server.listener!,
+      begin: {
+        protocol: protocolVersion,
+        forwarding: socketPath(dataDir, 'forward', process.pid),
+        bootId: store.recovery.bootId,
+      },
+    })
+
+  /**
+   * Resolves with the process id of the new server when it serves, and with `finished`, which resolves when this one has
+   * nothing left to do. Rejects with the reason as a Failure if the new one cannot take over; then this one goes on.
+   */
+  return async (request: TakeoverRequest, report: (text: string) => void) => {
+    refuse(request)
+    begun = true
+    let successor: ReturnType<typeof start>
+    try {
+      mkdirSync(join(dataDir, 'run'), { recursive: true, mode: 0o700 })
+      log.info('Another server is started to take over', { program: request.program.join(' ') })
+      report('Starting the new server.')
+      successor = start(request.program, request.flags)
+      await successor.prepared()
+    } catch (thrown) {
+      begun = false
+      log.warn('The other server cannot take over, so this one goes on', {}, thrown)
+      throw thrown
+    }
+    report('The new server is prepared. Handing over.')
+    await options.quiesce()
+
+    const commands = openRemoteCommands({ dataDir, log })
+    const since = performance.now()
+    server.hold()
+    await options.leave()
+    await store.handOver(commands.send)
+    const handedMs = performance.now() - since
+    const handOver = async () => {
+      const to = successor
+      const holds = spend.handOver(end => to.send({ kind: 'ended', end }))
+      to.send({ kind: 'handedOver', holds })
+      await to.serving()
+    }
+    let failure: unknown
+    try {
+      await handOver()
+    } catch (thrown) {
+      failure = thrown
+      log.error('The new server could not open the data directory, so the old version is started again', {}, thrown)
+      successor = start(own.program, {})
+      await successor.prepared()
+      await handOver()
+    }
+    server.handOver(socketPath(dataDir, 'forward', process.pid))
+    commands.use(successor)
+    log.info('Handed over', {
+      pid: successor.pid,
+      store_ms: Math.round(handedMs),
+      waited_ms: Math.round(performance.now() - since),
+    })
+    void successor.gone.catch(() => commands.useOwn())
+
+    const finished = server
+      .finish(drainMs)
+      .then(options.close)
+      .then(() => commands.close())
+    return { pid: successor.pid!, failure, finished }
+  }
+}
+export type HandOver = ReturnType<typeof openHandOver>

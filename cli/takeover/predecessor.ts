@@ -1,0 +1,88 @@
+import type { Spend } from '../../core/admission/spend.ts'
+import { Failure } from '../../core/failure.ts'
+import { sendable } from '../../core/store/sqlite/sent-failure.ts'
+import type { Store } from '../../core/store/store.ts'
+import type { Inheritance } from '../../server/server.ts'
+import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor } from './protocol.ts'
+
+/** The file descriptor of the listening socket in the new process. */
+const listenerDescriptor = 3
+
+/** Reads what the old server has passed with the start. Throws Failure `conflict` if it speaks another protocol. */
+export function readBegin(text: string): Begin {
+  const begin = JSON.parse(text) as Begin
+  if (begin.protocol === protocolVersion) return begin
+  throw new Failure(
+    'conflict',
+    'This version cannot take over from the running one. Stop the running server, and start this one.',
+  )
+}
+
+/** The server whose place this process takes: it has started this process and holds the data directory until it hands over. */
+export function openPredecessor({ forwarding, bootId }: Begin) {
+  const handedOver = Promise.withResolvers<Extract<ToSuccessor, { kind: 'handedOver' }>>()
+  const gone = Promise.withResolvers<void>()
+  const early: ToSuccessor[] = []
+  let receive = (message: ToSuccessor): void => void early.push(message)
+  const send = (message: FromSuccessor): void => void process.send?.(message, undefined, {}, () => {})
+
+  process.on('message', (message: ToSuccessor) => {
+    if (message.kind === 'handedOver') handedOver.resolve(message)
+    else receive(message)
+  })
+  process.once('disconnect', () => {
+    handedOver.reject(new Failure('conflict', 'The running server ended before it had handed over.'))
+    gone.resolve()
+  })
+  // Prevents an unhandled rejection; whoever awaits it gets the error.
+  handedOver.promise.catch(() => {})
+
+  const inherited: Inheritance = { listener: listenerDescriptor, forwarding }
+  return {
+    inherited,
+    bootId,
+    /** Resolves when the data directory is free. */
+    handedOver: handedOver.promise,
+    /**
+     * Loads what is loaded later otherwise and says that this process can take over at once. Resolves when the data
+     * directory is free.
+     */
+    prepared: async (): Promise<undefined> => {
+      await import('../../server/http/connection/listen.ts')
+      send({ kind: 'prepared' })
+      await handedOver.promise
+    },
+    /** Says why this process does not take over. */
+    failed: (message: string): void => send({ kind: 'failed', message }),
+    /**
+     * Says that this process serves, and does from now on what the calls that still run in the old one need: runs their
+     * commands and holds what they may cost. `ended` is called when the old server has ended.
+     */
+    async serving(
+      owners: { store: Pick<Store, 'perform'>; spend: Pick<Spend, 'holdFor' | 'release' | 'settle'> },
+      ended: () => void,
+    ) {
+      const { store, spend } = owners
+      const { holds } = await handedOver.promise
+      spend.holdFor(holds)
+      receive = message => {
+        if (message.kind === 'ended') {
+          const { id, settlement } = message.end
+          if (settlement) spend.settle(id, settlement)
+          else spend.release(id)
+        } else if (message.kind === 'command')
+          store.perform(message.name, message.given).then(
+            value => send({ kind: 'answer', id: message.id, value, failure: undefined }),
+            (thrown: unknown) => send({ kind: 'answer', id: message.id, value: undefined, failure: sendable(thrown) }),
+          )
+      }
+      for (const message of early.splice(0)) receive(message)
+      void gone.promise.then(() => {
+        for (const { id } of holds) spend.release(id)
+        ended()
+      })
+      send({ kind: 'serving' })
+    },
+  }
+}
+export type Predecessor = ReturnType<typeof openPredecessor>

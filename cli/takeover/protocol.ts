@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import type { HeldWork, WorkEnd } from '../../core/admission/spend.ts'
+import { Failure } from '../../core/failure.ts'
+import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
+
+/** Both servers must speak the same one. It changes with these messages and with the commands of the store. */
+export const protocolVersion = 1
+
+/** Options of `infer serve`; paths are absolute, the duration is in milliseconds. */
+export interface ServeFlags {
+  config?: string | undefined
+  listen?: string | undefined
+  https?: true | undefined
+  cert?: string | undefined
+  key?: string | undefined
+  drainTimeout?: number | undefined
+  logLevel?: string | undefined
+}
+
+/** What `infer serve --takeover` sends to the running server, as a line of JSON. */
+export interface TakeoverRequest {
+  protocol: number
+  /** The executable of the new server and the arguments before `serve`. */
+  program: readonly string[]
+  /** Options that differ from those of the running server. */
+  flags: ServeFlags
+}
+
+/** What the running server answers, as lines of JSON; the last one is `done` or `failed`. */
+export type TakeoverReport =
+  | { kind: 'progress'; text: string }
+  | { kind: 'done'; pid: number }
+  | { kind: 'failed'; message: string }
+
+/** What the new server gets with its start. */
+export interface Begin {
+  protocol: number
+  /** The Unix socket on which it answers requests that the old server forwards. */
+  forwarding: string
+  /** The boot id of the old server, whose engines still run. */
+  bootId: string
+}
+
+/** Messages from the old server to the new one. */
+export type ToSuccessor =
+  | { kind: 'handedOver'; holds: HeldWork[] }
+  | { kind: 'command'; id: number; name: string; given: readonly unknown[] }
+  | { kind: 'ended'; end: WorkEnd }
+
+/** Messages from the new server to the old one. */
+export type FromSuccessor =
+  | { kind: 'prepared' }
+  | { kind: 'failed'; message: string }
+  | { kind: 'serving' }
+  | { kind: 'answer'; id: number; value: unknown; failure: SentFailure | undefined }
+
+/** The kernel limits the path of a socket to 108 bytes, with the final zero byte. */
+const longestSocketPath = 104
+
+/**
+ * Returns the path of a Unix socket of the server with this process id. Throws Failure `conflict` if the path of the data
+ * directory is too long for one.
+ */
+export function socketPath(dataDir: string, name: 'control' | 'forward', pid: number): string {
+  const path = join(dataDir, 'run', `${name}-${pid}`)
+  if (Buffer.byteLength(path) <= longestSocketPath) return path
+  throw new Failure(
+    'conflict',
+    `The path of the data directory ${dataDir} is too long for a take-over. Move it to a shorter path, or stop the server and start the new one.`,
+  )
+}
+
+/** Returns the arguments of `infer serve` for these options. */
+export const serveArguments = (dataDir: string, flags: ServeFlags): string[] => [
+  'serve',
+  '--data-dir',
+  dataDir,
+  '--no-starter',
+  ...(flags.config === undefined ? [] : ['--config', flags.config]),
+  ...(flags.listen === undefined ? [] : ['--listen', flags.listen]),
+  ...(flags.https ? ['--https'] : []),
+  ...(flags.cert === undefined ? [] : ['--cert', flags.cert]),
+  ...(flags.key === undefined ? [] : ['--key', flags.key]),
+  ...(flags.drainTimeout === undefined ? [] : ['--drain-timeout', `${flags.drainTimeout}ms`]),
+  ...(flags.logLevel === undefined ? [] : ['--log-level', flags.logLevel]),
+]

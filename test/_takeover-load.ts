@@ -1,0 +1,112 @@
+import { Agent, request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface LoadOptions {
+  url: string
+  secret: string
+  model: string
+  /** How many streams are open all the time. */
+  streams: number
+  /** Short requests in each second. */
+  perSecond: number
+  /** Tokens of a stream, and how many come in a second. */
+  tokens?: number
+  rate?: number
+}
+
+/**
+ * Sends streams and short requests to a server, over connections that are kept, until `stop`, which resolves when all
+ * that began have ended. A failure is everything but a complete answer.
+ */
+export function startLoad({ url, secret, model, streams, perSecond, tokens = 60, rate = 30 }: LoadOptions) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1_024 })
+  const failures: string[] = []
+  const running = new Set<Promise<void>>()
+  const stopping = new AbortController()
+  let answered = 0
+  let slowestMs = 0
+  let lastAnswerAt = performance.now()
+  let longestGapMs = 0
+
+  function ask(message: string, stream: boolean): Promise<string> {
+    const body = JSON.stringify({ model, stream, messages: [{ role: 'user', content: message }] })
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    return new Promise((resolve, reject) => {
+      const sent = request(`${url}/std/v1/chat/completions`, { method: 'POST', agent, headers }, answer => {
+        let text = ''
+        answer.setEncoding('utf8')
+        answer.on('data', piece => (text += piece))
+        answer.once('end', () =>
+          answer.statusCode === 200 && answer.complete
+            ? resolve(text)
+            : reject(new Error(`status ${answer.statusCode}: ${text.slice(0, 300)}`)),
+        )
+        answer.once('error', reject)
+      })
+      sent.once('error', reject)
+      sent.end(body)
+    })
+  }
+
+  function track(work: Promise<void>): void {
+    const one = work
+      .then(
+        () => void answered++,
+        (thrown: Error) => void failures.push(`${(thrown as NodeJS.ErrnoException).code ?? ''} ${thrown.message}`),
+      )
+      .finally(() => running.delete(one))
+    running.add(one)
+  }
+
+  async function stream(): Promise<void> {
+    const text = await ask(`mode:stream,tokens=${tokens},rate=${rate}`, true)
+    const pieces = text.split('"content":"').length - 1
+    if (!text.trimEnd().endsWith('data: [DONE]') || pieces < tokens)
+      throw new Error(`a stream had ${pieces} of ${tokens} tokens: ${text.slice(-300)}`)
+  }
+
+  async function short(): Promise<void> {
+    const began = performance.now()
+    await ask('hello', false)
+    const now = performance.now()
+    slowestMs = Math.max(slowestMs, now - began)
+    longestGapMs = Math.max(longestGapMs, now - lastAnswerAt)
+    lastAnswerAt = now
+  }
+
+  const keepStreaming = async () => {
+    while (!stopping.signal.aborted) {
+      const one = stream()
+      track(one)
+      await one.catch(() => {})
+    }
+  }
+  for (let at = 0; at < streams; at++) void keepStreaming()
+  let sent = 0
+  const began = performance.now()
+  const timer = setInterval(() => {
+    for (; sent < ((performance.now() - began) / 1_000) * perSecond; sent++) track(short())
+  }, 5)
+
+  return {
+    failures,
+    /** The slowest short request and the longest time without the end of one since the last call, milliseconds. */
+    takeSlowest() {
+      const taken = { slowestMs: Math.round(slowestMs), gapMs: Math.round(longestGapMs) }
+      slowestMs = 0
+      longestGapMs = 0
+      return taken
+    },
+    get answered() {
+      return answered
+    },
+    async stop(): Promise<{ answered: number; failures: string[] }> {
+      clearInterval(timer)
+      stopping.abort()
+      while (running.size > 0) await Promise.allSettled(running)
+      await delay(0)
+      agent.destroy()
+      return { answered, failures }
+    },
+  }
+}

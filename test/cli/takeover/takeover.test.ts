@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../../gpu/launcher/address.ts'
+import { fakeEngine } from '../../_app.ts'
+import { full } from '../../_full.ts'
+import { startLoad } from '../../_takeover-load.ts'
+import { inferProcess } from '../_infer.ts'
+import { prepare, serve } from '../_serve.ts'
+
+/** Servers that took over, which are no children of the test. */
+const taken: number[] = []
+afterEach(async () => {
+  for (const pid of taken.splice(0)) await ended(pid, 'SIGTERM')
+})
+
+async function ended(pid: number, signal?: NodeJS.Signals): Promise<void> {
+  try {
+    if (signal) process.kill(pid, signal)
+    await expect.poll(() => process.kill(pid, 0), { timeout: 20_000 }).toBe(false)
+  } catch {
+    // It has ended.
+  }
+}
+
+async function startEngine(): Promise<string> {
+  const port = await freePort()
+  const engine = spawn(process.execPath, [fakeEngine, '--port', String(port)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void engine.kill('SIGKILL'))
+  const url = `http://127.0.0.1:${port}`
+  await expect
+    .poll(
+      () =>
+        fetch(`${url}/health`).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe(true)
+  return url
+}
+
+async function takeOver(dataDir: string, ...more: string[]) {
+  const result = await inferProcess(['serve', '--takeover', '--data-dir', dataDir, ...more])
+  const pid = Number(/process (\d+)\)/.exec(result.stdout)?.[1])
+  if (pid) taken.push(pid)
+  return { ...result, pid }
+}
+
+/** Not 'close': the server that took over has the same standard output. */
+const exitOf = async (child: ChildProcess): Promise<number | null> =>
+  child.exitCode ?? ((await once(child, 'exit')) as [number | null])[0]
+
+/** How many calls were billed. */
+function billed(dataDir: string): number {
+  const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
+  try {
+    return database.prepare('SELECT count(*) FROM ledger').pluck().get() as number
+  } finally {
+    database.close()
+  }
+}
+
+const secretOf = (dataDir: string) => readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+
+test('a server takes over under load: no request fails, streams end, and each is billed once', async () => {
+  const dataDir = prepare(await startEngine())
+  const first = await serve(dataDir)
+  const load = startLoad({
+    url: first.url,
+    secret: secretOf(dataDir),
+    model: 'far',
+    ...(full ? { streams: 200, perSecond: 300 } : { streams: 20, perSecond: 50 }),
+  })
+  await expect.poll(() => load.answered, { timeout: 20_000 }).toBeGreaterThan(20)
+  const { exitCode, stderr, pid } = await takeOver(dataDir)
+  expect(stderr).toContain('Handing over')
+  expect(exitCode).toBe(0)
+  expect(pid).not.toBe(first.child.pid)
+  const { answered } = load
+  await expect.poll(() => load.answered, { timeout: 20_000 }).toBeGreaterThan(answered + 20)
+  const total = await load.stop()
+  expect(total.failures).toEqual([])
+  expect(await exitOf(first.child)).toBe(0)
+  // The new one writes records every 50 ms.
+  await expect.poll(() => billed(dataDir), { timeout: 10_000 }).toBe(total.answered)
+  const { url } = JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as { url: string }
+  expect(url).toBe(first.url)
+}, 60_000)
+
+test('a server that cannot start leaves the running one as it was, and says why', async () => {
+  const dataDir = prepare(await startEngine())
+  const first = await serve(dataDir)
+  const config = readFileSync(join(dataDir, 'infer.yaml'), 'utf8')
+  writeFileSync(join(dataDir, 'infer.yaml'), 'models: [{id: 7}]\n')
+  const refused = await takeOver(dataDir)
+  expect(refused.stderr).toContain('infer.yaml')
+  expect(refused.exitCode).not.toBe(0)
+  writeFileSync(join(dataDir, 'infer.yaml'), config)
+
+  const elsewhere = await takeOver(dataDir, '--listen', '127.0.0.1:1')
+  expect(elsewhere.stderr).toContain('keeps its address')
+
+  const headers = { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ model: 'far', messages: [{ role: 'user', content: 'hello' }] })
+  expect((await fetch(`${first.url}/std/v1/chat/completions`, { method: 'POST', headers, body })).status).toBe(200)
+  expect(JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8'))).toMatchObject({ pid: first.child.pid })
+
+  // A job that was acknowledged before runs once, in the server after.
+  const job = await fetch(`${first.url}/api/jobs`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({
+      task: 'std/chat-completion',
+      model: 'far',
+      input: { messages: [{ role: 'user', content: 'mode:slow,ms=3000' }] },
+    }),
+  })
+  const accepted = (await job.json()) as { id: string }
+  expect([200, 201, 202], JSON.stringify(accepted)).toContain(job.status)
+  const waiting = fetch(`${first.url}/api/jobs/${accepted.id}?wait=30`, { headers }).then(answer => answer.json())
+  expect((await takeOver(dataDir)).exitCode).toBe(0)
+  expect(await waiting).toMatchObject({ status: 'completed', attempts: 1 })
+  expect(billed(dataDir)).toBe(2)
+}, 60_000)
