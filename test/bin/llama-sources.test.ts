@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { writeLlamaSources } from '../../bin/llama-sources.ts'
+import { full } from '../_full.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-llama-sources-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -12,8 +13,10 @@ test('the sources are small, reproducible, and contain the files that the build 
   const [first, second] = [join(folder, 'first.tar.xz'), join(folder, 'second.tar.xz')]
   const size = writeLlamaSources(first)
   expect(size).toBeLessThan(1_000_000)
-  writeLlamaSources(second)
-  expect(readFileSync(second).equals(readFileSync(first))).toBe(true)
+  if (full) {
+    writeLlamaSources(second)
+    expect(readFileSync(second).equals(readFileSync(first))).toBe(true)
+  }
 
   const files = execFileSync('tar', ['--list', '--file', first], { encoding: 'utf8' }).split('\n')
   expect(files).toEqual(

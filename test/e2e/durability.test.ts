@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
-import { killsOf } from '../_full.ts'
+import { full, killsOf } from '../_full.ts'
 import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
 
 /** The jobs acknowledged meanwhile have to be completed at the end. */
@@ -176,7 +176,7 @@ test('a killed server leaves no engine and no grandchild behind', { timeout: 120
 
   const left: number[] = []
   const goneMs: number[] = []
-  for (let round = 0; round < 6; round++) {
+  for (let round = 0; round < (full ? 6 : 3); round++) {
     const server: Server = home.serve()
     await server.ready
     const body = { model: 'mine', messages: [{ role: 'user', content: 'mode:silent' }] }

@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
+import { killsOf } from '../../_full.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
 import { launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
 const script = join(import.meta.dirname, '../fixtures/parent.ts')
-const rounds = process.env.CI ? 20 : 6
+const rounds = killsOf(6, 20)
 const protectedHere = wrappersHere.some(wrapper => wrapper.name !== 'plain')
 
 /** A parent with a running engine and its grandchild. */

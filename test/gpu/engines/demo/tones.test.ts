@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { demoSampleRate, voices } from '../../../../gpu/engines/demo/chords.ts'
 import { sampleCount } from '../../../../gpu/engines/demo/tones.ts'
+import { full } from '../../../_full.ts'
 import { decode, encode } from './_tones.ts'
 
 const [alto, bass, soprano] = voices
@@ -23,7 +24,7 @@ const joined = (...parts: Int16Array[]) => Int16Array.from(parts.flatMap(part =>
 describe('text in tones is transcribed', () => {
   for (const voice of voices)
     for (const speed of [0.25, 0.5, 0.7, 1, 1.3, 1.7, 2, 4])
-      for (const rate of [16_000, 24_000, 44_100, 48_000])
+      for (const rate of full || speed === 1 ? [16_000, 24_000, 44_100, 48_000] : [24_000])
         test(`by ${voice.id} at speed ${speed}, ${rate} samples a second`, () => {
           expect(decode(resampled(encode(text, voice, speed), rate), rate).text).toBe(text)
         })

@@ -3,11 +3,12 @@ import addFormats from 'ajv-formats'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Failure } from '../../../../../core/failure.ts'
+import { full } from '../../../../_full.ts'
 import { objectGrammar, openLlama, origin, schemaGrammar } from './_grammar.ts'
 import { openWriter } from './_model.ts'
 import { schemas } from './_schemas.ts'
 
-const cases = 500
+const cases = full ? 500 : 150
 let llama: Awaited<ReturnType<typeof openLlama>>
 let writer: Awaited<ReturnType<typeof openWriter>>
 beforeAll(async () => {
