@@ -3,7 +3,6 @@ import { noUsage } from '../../usage.ts'
 import type { LedgerRows } from '../ledger-rows.ts'
 import { limitFailure } from '../limits.ts'
 import type { JobClaim, NewJob } from '../store.ts'
-import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
 import { openCallRows } from './ledger.ts'
@@ -121,36 +120,48 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 }
 
-const newJobState = { status: 'pending', attempt: 0, claims: 0, crashes: 0 }
-
 /** Inserts the rows of pending jobs, in the caller's transaction. */
 export function openJobRows(
   connection: Connection,
   { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
 ) {
-  const insert = openInsert(
-    connection,
-    'jobs',
-    `organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts, claims,
-    crashes, notBefore, startBy, timeoutMs, retentionMs, metadata, region, webhook, held, createdAt, updatedAt, batch,
-    batchLine, requestedModel, traceparent`,
-  )
+  // Written out: 10.8 µs with the inputs, 12.3 where the fields are read by their names.
+  const insert = connection.statement`INSERT INTO jobs (status, attempt, claims, crashes, organization_id, id, token_id,
+    task, model_id, slug, class, priority, rank, max_attempts, not_before, start_by, timeout_ms, retention_ms, metadata,
+    region, webhook, held, created_at, updated_at, batch, batch_line, requested_model, traceparent)
+    VALUES ('pending', 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 
   return {
     /** `batch`: the number of the batch of which the job is a line. */
     add(job: NewJob, batch: number | null = null): void {
       const { createdAt, notBefore } = job
-      const { lastInsertRowid } = insert({
-        class: 'async',
-        held: 0,
-        ...newJobState,
-        ...job,
-        notBefore: notBefore <= createdAt ? 0 : notBefore,
-        updatedAt: createdAt,
+      const { lastInsertRowid } = insert.run(
+        job.organizationId,
+        job.id,
+        job.tokenId,
+        job.task,
+        job.modelId,
+        job.slug,
+        job.class ?? 'async',
+        job.priority,
+        job.rank,
+        job.maxAttempts,
+        notBefore <= createdAt ? 0 : notBefore,
+        job.startBy,
+        job.timeoutMs,
+        job.retentionMs,
+        job.metadata,
+        job.region ?? null,
+        job.webhook ? JSON.stringify(job.webhook) : null,
+        job.held ?? 0,
+        createdAt,
+        createdAt,
         batch,
-        batchLine: batch === null ? null : job.batch!.line,
-      })
+        batch === null ? null : job.batch!.line,
+        job.requestedModel ?? null,
+        job.traceparent ?? null,
+      )
       if (job.webhook) outbox.ownAdded()
       insertInputs.run(lastInsertRowid, job.inputs)
       events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
