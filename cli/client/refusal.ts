@@ -85,6 +85,7 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/`?GET \/(api\/model-status|(?:std|anthropic|replicate)\/v1\/models|ollama\/api\/tags)`?/g, 'infer ls'],
   [/`?POST \/std\/v1\/files`?/g, 'infer file upload'],
   [/`?POST \/std\/v1\/videos`?/g, 'infer video'],
+  [/`?POST \/api\/workflows\/run`?/g, 'infer workflow run'],
   [/`?POST \/api\/workflow-executions\/(\w+)\/retry`?/g, 'infer execution retry $1'],
   [/`?POST \/api\/jobs\/(\w+)\/(cancel|retry)`?/g, 'infer job $2 $1'],
   [/`?DELETE \/api\/jobs\/(\{id\}|\w+)`?/g, 'infer job delete $1'],

@@ -78,7 +78,8 @@ function defineShow(show: Command, terminal: Terminal): void {
           `${paint.strong(id)}  ${title}`,
           '',
           paint.strong('inputs'),
-          ...rows(fieldsOf(inputs, { deep: false }), true),
+          // Steps have few fields, and their parts are what matters.
+          ...rows(fieldsOf(inputs, { deep: task.runner === 'step' }), true),
           '',
           paint.strong('result'),
           ...rows(fieldsOf(result, { deep: true }), false),

@@ -14,14 +14,14 @@ import {
 import { schemaFault } from './json-schema.ts'
 
 /** The longest text of a step, in characters. */
-export const maxStepText = 4 << 20
+const maxStepText = 4 << 20
 
 /** How a text can be split, with the usual size of a part. */
 export const splitSizes = { tokens: 500, characters: 2_000, lines: 50, paragraphs: 5 } as const
 export type SplitUnit = keyof typeof splitSizes
 const splitUnits = Object.keys(splitSizes) as [SplitUnit, ...SplitUnit[]]
 
-export const maxChunks = 10_000
+const maxChunks = 10_000
 
 export const SplitRequest = namedObject('SplitRequest', 'A text to split into chunks.', {
   text: z.string().max(maxStepText).describe('The text.'),
@@ -127,7 +127,10 @@ const testFields = () => ({
   path: path('Path in the item. Default: the item itself. What is missing counts as null.').optional(),
   equals: z.unknown().optional().describe('The value is equal to this one, with the same type.'),
   in: z.array(z.unknown()).max(1_000).optional().describe('The value is equal to one of these.'),
-  contains: z.unknown().optional().describe('The value is a text that contains this text, or a list with this value.'),
+  contains: z
+    .unknown()
+    .optional()
+    .describe('The value is a text that contains this text, or a list that contains this value.'),
   matches: pattern('The value is a text in which this regular expression (RE2) matches.').optional(),
   less_than: bound('The value is a smaller number, or a text that comes before this one.'),
   greater_than: bound('The value is a greater number, or a text that comes after this one.'),
@@ -168,7 +171,9 @@ const SelectionSchema = z
     sort_by: path('Sorts a list by the value at this path of its items: numbers, texts, then others.').optional(),
     descending: optionalBoolean('Whether `sort_by` puts the largest first. Default: false.'),
     slice: z
-      .union([z.tuple([z.int()]), z.tuple([z.int(), z.int()])])
+      .array(z.int())
+      .min(1)
+      .max(2)
       .optional()
       .describe(
         'Keeps a part of a list: from this index, and up to before the second; negative ones count from the end.',

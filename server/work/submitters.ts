@@ -209,7 +209,7 @@ const onlyInWorkflows = (_exchange: ClientExchange, { task }: { task: Task }): P
   Promise.reject(
     new Failure(
       'unsupported_task',
-      `The task '${task}' runs only as a node of a workflow. Send the workflow to POST /api/workflows/run.`,
+      `The task '${task}' runs only as a node of a workflow. Put it into one and execute that: POST /api/workflows/run.`,
       { param: 'task' },
     ),
   )

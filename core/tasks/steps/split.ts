@@ -81,7 +81,7 @@ function wellEnded({ weights, breaks }: Units, from: number, to: number, size: n
 }
 
 /** Splits a text. Takes time linear in the length of all chunks. Throws Failure `invalid_value` for too many of them. */
-export function split({ text, by = 'tokens', size: asked, overlap = 0, max_chunks }: SplitRequest): SplitResult {
+function split({ text, by = 'tokens', size: asked, overlap = 0, max_chunks }: SplitRequest): SplitResult {
   const perUnit = by === 'tokens' ? bytesPerToken : 1
   const size = (asked ?? splitSizes[by]) * perUnit
   const most = max_chunks ?? defaultMaxChunks

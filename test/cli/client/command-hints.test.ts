@@ -7,6 +7,7 @@ test.each([
   ['No longer offered here. `GET /std/v1/models` lists those that are.', 'here. infer ls lists'],
   ['It is run again: POST /api/workflow-executions/exec_1/retry.', 'again: infer execution retry exec_1.'],
   ['Cancel it: `POST /api/jobs/job_1/cancel`.', 'Cancel it: infer job cancel job_1.'],
+  ['Put it into a workflow: POST /api/workflows/run.', 'workflow: infer workflow run.'],
   ['Nothing to change.', 'Nothing to change.'],
 ])('%s', (sentence, part) => expect(withCommands(sentence)).toContain(part))
 

@@ -19,6 +19,8 @@ test.each<[string, unknown, object[], unknown]>([
   ['missing counts as null', items, [{ filter: { path: 'price', equals: null } }, ids], ['c']],
   ['one of several', items, [{ filter: { path: 'id', in: ['b', 'c'] } }, ids], ['b', 'c']],
   ['equal lists', items, [{ filter: { path: 'tags', equals: ['x', 'y'] } }, ids], ['c']],
+  ['a text in a text', ['ab', 'b', 1], [{ filter: { contains: 'a' } }], ['ab']],
+  ['a value in a list', items, [{ filter: { path: 'tags', contains: 'x' } }, ids], ['a', 'c']],
   ['a pattern', ['ab', 'b', 1], [{ filter: { matches: '^a' } }], ['ab']],
   ['smaller', items, [{ filter: { path: 'price', less_than: 2 } }, ids], ['b']],
   ['greater texts', ['2026-01', '2025-12'], [{ filter: { greater_than: '2026' } }], ['2026-01']],
