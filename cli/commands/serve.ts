@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { packaged, version } from '../../core/assets.ts'
 import { collectGarbage } from '../../core/collect-garbage.ts'
-import { dataDirectory } from '../../core/config.ts'
+import { dataDirectory, hostEnvironment } from '../../core/config.ts'
 import { type Log, type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/http/connection/certificate.ts'
@@ -16,6 +16,7 @@ import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
+import { becomeMainProcess } from '../service/notify.ts'
 import type { Predecessor } from '../takeover/predecessor.ts'
 import type { ServeFlags } from '../takeover/protocol.ts'
 import { replaceServer, thisProgram } from '../takeover/replace-server.ts'
@@ -166,6 +167,7 @@ async function serveFrom(
   }
   tuneMemory()
   const control = app.openTakeover({ program: thisProgram(), flags: serveFlags(options) })
+  if (predecessor) void becomeMainProcess(hostEnvironment(), process.pid, log).then(() => predecessor.settled())
   close = () => app.close()
   reload = () => app.reload()
   if (stopping) void end()

@@ -1,9 +1,12 @@
 import { resolve } from 'node:path'
 import { type Command, Option, type OptionValues } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
+import { runningServer } from '../client/find-server.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { serveCommand, systemDataDir, type UnitScope, unitOf } from '../service/unit.ts'
-import { usageFailure } from '../terminal/exit-codes.ts'
+import { readUnit, replaceExecutable } from '../service/upgrade.ts'
+import { replaceServer } from '../takeover/replace-server.ts'
+import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { type NoOptions, type OptionsOf, readDuration, readListen, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -15,7 +18,7 @@ const withScope = <Args extends unknown[], Options extends OptionValues>(command
 const scopeOf = ({ user, system }: OptionsOf<typeof withScope<[], NoOptions>>): UnitScope =>
   system || (!user && process.getuid?.() === 0) ? 'system' : 'user'
 
-/** `infer service install|uninstall`: the server as a systemd system service or user service. */
+/** `infer service install|upgrade|uninstall`: the server as a systemd system service or user service. */
 export function define(command: Command, terminal: Terminal): void {
   const install = withScope(command.command('install'))
     .summary('write the unit')
@@ -57,6 +60,36 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer service install --system --print', 'only show the unit'],
   ])
 
+  const upgrade = withScope(command.command('upgrade'))
+    .summary('let a new version take over without a gap')
+    .description(
+      'Replaces the executable of the unit if one is given, keeps the old one beside it as .previous, and lets the new version take the place of the running server: no request fails. If the new version cannot start, the old one goes on and its executable is put back.',
+    )
+    .option('--executable <path>', 'the new executable; default: the one of the unit, replaced already')
+    .option('--json', 'print JSON')
+    .action(async ({ executable, json, ...options }) => {
+      const { program, dataDir } = readUnit(unitPathOf(scopeOf(options), terminal.environment))
+      const running = runningServer(dataDir)
+      if (!running) throw refused('conflict', `No server runs on ${dataDir}. Start the service: systemctl start infer`)
+      const [target, ...first] = program
+      if (executable !== undefined && first.length > 0)
+        throw usageFailure(
+          `The unit runs infer from files (${program.join(' ')}). Replace them, and leave out --executable.`,
+        )
+      const replaced = executable === undefined ? undefined : replaceExecutable(resolve(executable), target!)
+      const fallback = replaced && [replaced.previous, ...first]
+      try {
+        await replaceServer({ dataDir, pid: running.pid, flags: {}, program, fallback, json }, terminal)
+      } catch (thrown) {
+        replaced?.undo()
+        throw thrown
+      }
+    })
+  withExamples(upgrade, [
+    ['sudo infer service upgrade --executable ./infer-linux-x64', 'the system service'],
+    ['infer service upgrade --user', 'after its executable was replaced'],
+  ])
+
   const uninstall = withScope(command.command('uninstall'))
     .summary('stop the service and remove the unit')
     .description('Stops and disables the service and removes its unit. The data stays.')
@@ -70,6 +103,7 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(uninstall, [['sudo infer service uninstall', 'the system service']])
   withExamples(command, [
     ['sudo infer service install', 'write the unit, print the next commands'],
+    ['sudo infer service upgrade --executable ./infer-linux-x64', 'a new version takes over'],
     ['sudo infer service uninstall', 'remove the unit; the data stays'],
   ])
 }

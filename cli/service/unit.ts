@@ -24,6 +24,7 @@ export const systemDataDir = '/var/lib/infer'
  * Returns the unit. Reasons for its unusual settings:
  * - ExecStop waits for the server, so that engines run until the requests have ended: KillMode=control-group alone
  *   would send them SIGTERM at the same time as the server.
+ * - NotifyAccess=all: after an upgrade without a gap the new server names itself as the main process.
  * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
  * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
  *   because each engine runs in its own process namespace.
@@ -35,6 +36,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
   const own = system && dataDir === systemDataDir
   const service: string[] = [
     'Type=exec',
+    'NotifyAccess=all',
     `ExecStart=${command.map(word => quoted(word).replaceAll('$', () => '$$')).join(' ')}`,
     'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
     'ExecReload=/bin/sh -c "kill -HUP ${MAINPID}"',

@@ -1,10 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Spend } from '../../core/admission/spend.ts'
+import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import type { Store } from '../../core/store/store.ts'
 import type { Server } from '../../server/server.ts'
+import { isBoundToUnit } from '../service/notify.ts'
 import { protocolVersion, type ServeFlags, socketPath, type TakeoverRequest } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
 import { startSuccessor } from './successor.ts'
@@ -57,6 +59,11 @@ export function openHandOver(options: HandOverOptions) {
       )
     if (server.listener === undefined)
       throw new Failure('conflict', 'This system cannot pass a socket on. Stop the running server, and start this one.')
+    if (isBoundToUnit(hostEnvironment(), process.pid))
+      throw new Failure(
+        'conflict',
+        'The unit of this service ends with its first process. Run infer service install again and systemctl restart infer once.',
+      )
     if (begun) throw new Failure('conflict', 'Another take-over of this server has begun.')
   }
 
@@ -113,10 +120,11 @@ export function openHandOver(options: HandOverOptions) {
     } catch (thrown) {
       failure = thrown
       log.error('The new server could not open the data directory, so the old version is started again', {}, thrown)
-      successor = start(own.program, {})
+      successor = start(request.fallback ?? own.program, {})
       await successor.prepared()
       await handOver()
     }
+    const settled = successor.settled().catch((cause: unknown) => log.error('The new server ended', {}, cause))
     server.handOver(socketPath(dataDir, 'forward', process.pid))
     commands.use(successor)
     log.info('Handed over', {
@@ -128,6 +136,7 @@ export function openHandOver(options: HandOverOptions) {
 
     const finished = server
       .finish(drainMs)
+      .then(() => settled)
       .then(options.close)
       .then(() => commands.close())
     return { pid: successor.pid!, failure, finished }

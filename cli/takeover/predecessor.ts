@@ -52,6 +52,8 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
       send({ kind: 'prepared' })
       await handedOver.promise
     },
+    /** Says that the old server may end. */
+    settled: (): void => send({ kind: 'settled' }),
     /** Says why this process does not take over. */
     failed: (message: string): void => send({ kind: 'failed', message }),
     /**

@@ -24,6 +24,8 @@ export interface TakeoverRequest {
   program: readonly string[]
   /** Options that differ from those of the running server. */
   flags: ServeFlags
+  /** The executable of the running version, if it was moved. */
+  fallback?: readonly string[] | undefined
 }
 
 /** What the running server answers, as lines of JSON; the last one is `done` or `failed`. */
@@ -52,6 +54,8 @@ export type FromSuccessor =
   | { kind: 'prepared' }
   | { kind: 'failed'; message: string }
   | { kind: 'serving' }
+  /** Nothing depends on the old process any more, besides its own requests. */
+  | { kind: 'settled' }
   | { kind: 'answer'; id: number; value: unknown; failure: SentFailure | undefined }
 
 /** The kernel limits the path of a socket to 108 bytes, with the final zero byte. */

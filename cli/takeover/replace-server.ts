@@ -20,11 +20,19 @@ export async function replaceServer(
     pid,
     flags,
     program = thisProgram(),
+    fallback,
     json,
-  }: { dataDir: string; pid: number; flags: ServeFlags; program?: string[]; json?: boolean | undefined },
+  }: {
+    dataDir: string
+    pid: number
+    flags: ServeFlags
+    program?: string[]
+    fallback?: string[] | undefined
+    json?: boolean | undefined
+  },
   terminal: Terminal,
 ): Promise<void> {
-  const next = await takeOver({ dataDir, pid }, { protocol: protocolVersion, program, flags }, text =>
+  const next = await takeOver({ dataDir, pid }, { protocol: protocolVersion, program, flags, fallback }, text =>
     terminal.remark(text),
   )
   terminal.result(

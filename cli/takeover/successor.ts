@@ -72,6 +72,8 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
     prepared: (): Promise<void> => heard('prepared', prepareMs),
     /** Resolves when it serves. Rejects likewise. */
     serving: (): Promise<void> => heard('serving', openMs),
+    /** Resolves when this process may end. Rejects likewise. */
+    settled: (): Promise<void> => heard('settled', openMs),
     /** Rejects when it has ended. */
     gone: gone.promise,
     send: (message: ToSuccessor): void => void child.send(message, () => {}),

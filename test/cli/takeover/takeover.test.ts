@@ -1,28 +1,29 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { unitOf } from '../../../cli/service/unit.ts'
 import { freePort } from '../../../gpu/launcher/address.ts'
 import { fakeEngine } from '../../_app.ts'
 import { full } from '../../_full.ts'
 import { startLoad } from '../../_takeover-load.ts'
-import { inferProcess } from '../_infer.ts'
+import { entry, inferProcess, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
 
 /** Servers that took over, which are no children of the test. */
 const taken: number[] = []
 afterEach(async () => {
-  for (const pid of taken.splice(0)) await ended(pid, 'SIGTERM')
+  for (const pid of taken.splice(0))
+    if (isAlive(pid, 'SIGTERM')) await expect.poll(() => isAlive(pid), { timeout: 20_000 }).toBe(false)
 })
 
-async function ended(pid: number, signal?: NodeJS.Signals): Promise<void> {
+function isAlive(pid: number, signal: NodeJS.Signals | 0 = 0): boolean {
   try {
-    if (signal) process.kill(pid, signal)
-    await expect.poll(() => process.kill(pid, 0), { timeout: 20_000 }).toBe(false)
+    return process.kill(pid, signal)
   } catch {
-    // It has ended.
+    return false
   }
 }
 
@@ -126,4 +127,24 @@ test('a server that cannot start leaves the running one as it was, and says why'
   expect((await takeOver(dataDir)).exitCode).toBe(0)
   expect(await waiting).toMatchObject({ status: 'completed', attempts: 1 })
   expect(billed(dataDir)).toBe(2)
+}, 60_000)
+
+test('service upgrade replaces the server of the unit, which names itself to systemd', async () => {
+  const dataDir = prepare()
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $@" > ${folder}/notified\n`)
+  chmodSync(join(folder, 'systemd-notify'), 0o755)
+  mkdirSync(join(folder, 'systemd/user'), { recursive: true })
+  const unit = { scope: 'user', command: [process.execPath, entry, 'serve'], dataDir, user: undefined } as const
+  writeFileSync(join(folder, 'systemd/user/infer.service'), unitOf({ ...unit, stopSeconds: 60 }))
+  const first = await serve(dataDir, [], { NOTIFY_SOCKET: '@test', PATH: `${folder}:${process.env.PATH}` })
+  const { exitCode, stdout, stderr } = await inferProcess(['service', 'upgrade', '--user', '--json'], {
+    env: { XDG_CONFIG_HOME: folder },
+  })
+  expect(exitCode, stderr).toBe(0)
+  const { pid, previous_pid } = JSON.parse(stdout) as { pid: number; previous_pid: number }
+  taken.push(pid)
+  expect(previous_pid).toBe(first.child.pid)
+  expect(await exitOf(first.child)).toBe(0)
+  expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(`@test --ready --pid=${pid}\n`)
 }, 60_000)
