@@ -124,7 +124,8 @@ export function openHandOver(options: HandOverOptions) {
       await successor.prepared()
       await handOver()
     }
-    const settled = successor.settled().catch((cause: unknown) => log.error('The new server ended', {}, cause))
+    // Its end is logged below.
+    const settled = successor.settled().catch(() => {})
     server.handOver(socketPath(dataDir, 'forward', process.pid))
     commands.use(successor)
     log.info('Handed over', {

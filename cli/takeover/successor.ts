@@ -31,7 +31,13 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
       detached: true,
     },
   )
-  let listeners: ((message: FromSuccessor) => void)[] = []
+  const listeners: ((message: FromSuccessor) => void)[] = []
+  // Created now, because messages may arrive together.
+  const states = {
+    prepared: Promise.withResolvers<void>(),
+    serving: Promise.withResolvers<void>(),
+    settled: Promise.withResolvers<void>(),
+  }
   let refusal: string | undefined
   const gone = Promise.withResolvers<never>()
   const end = (reason: string) => gone.reject(new Failure('conflict', refusal ?? reason))
@@ -43,37 +49,35 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
   child.on('message', message => {
     const received = message as FromSuccessor
     if (received.kind === 'failed') refusal = received.message
+    else if (received.kind !== 'answer') states[received.kind].resolve()
     for (const hear of listeners) hear(received)
   })
 
-  /** Resolves at the message. Rejects, and ends the process, if it ends or the time is over. */
-  async function heard(kind: FromSuccessor['kind'], withinMs: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const hear = (message: FromSuccessor) => message.kind === kind && resolve()
-    listeners.push(hear)
-    const late = setTimeout(
-      () => reject(new Failure('timeout', `The new server was not ready within ${withinMs / 1_000} s.`)),
+  /** Rejects, and ends the process, if it ends before it is in that state or the time is over. */
+  async function reached(state: keyof typeof states, withinMs: number): Promise<void> {
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(
+      () => late.reject(new Failure('timeout', `The new server was not ready within ${withinMs / 1_000} s.`)),
       withinMs,
     )
     try {
-      await Promise.race([promise, gone.promise])
+      await Promise.race([states[state].promise, late.promise, gone.promise])
     } catch (thrown) {
       child.kill('SIGKILL')
       throw thrown
     } finally {
-      clearTimeout(late)
-      listeners = listeners.filter(one => one !== hear)
+      clearTimeout(timer)
     }
   }
 
   return {
     pid: child.pid,
     /** Resolves when it can take over at once. Rejects with Failure `conflict` or `timeout`. */
-    prepared: (): Promise<void> => heard('prepared', prepareMs),
+    prepared: (): Promise<void> => reached('prepared', prepareMs),
     /** Resolves when it serves. Rejects likewise. */
-    serving: (): Promise<void> => heard('serving', openMs),
-    /** Resolves when this process may end. Rejects likewise. */
-    settled: (): Promise<void> => heard('settled', openMs),
+    serving: (): Promise<void> => reached('serving', openMs),
+    /** Resolves when this process may end, which is so too when the new one has ended. */
+    settled: (): Promise<void> => Promise.race([states.settled.promise, gone.promise]),
     /** Rejects when it has ended. */
     gone: gone.promise,
     send: (message: ToSuccessor): void => void child.send(message, () => {}),
