@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -42,10 +42,34 @@ export async function load<T>(args: (string | number)[], onCounting?: () => void
   return JSON.parse(out) as T
 }
 
-/** Processor time of a process and all its threads so far, milliseconds (a tick is 10 ms). */
+interface ProcessStat {
+  pid: number
+  parent: number
+  /** Processor time so far, milliseconds (a tick is 10 ms). */
+  cpu: number
+}
+
+/** All processes; one that ends meanwhile is left out. */
+const allProcesses = (): ProcessStat[] =>
+  readdirSync('/proc').flatMap(name => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const fields = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+      return { pid: Number(name), parent: Number(fields[1]), cpu: (Number(fields[11]) + Number(fields[12])) * 10 }
+    } catch {
+      return []
+    }
+  })
+
+/**
+ * Processor time so far of a process and those below it, with all their threads, milliseconds: a server may be several
+ * processes.
+ */
 export function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+  const all = allProcesses()
+  const sumOf = (one: ProcessStat): number =>
+    all.filter(({ parent }) => parent === one.pid).reduce((sum, child) => sum + sumOf(child), one.cpu)
+  return sumOf(all.find(one => one.pid === pid)!)
 }
 export const rssOf = (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
