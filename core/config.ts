@@ -137,6 +137,11 @@ export const Limits = section(
         'Size of a file in the data directory that is removed when the disk is full, so that running work can be stored. 0 makes none.',
       example: '256MiB',
     }),
+    adopt_grace: Duration.default(20_000).meta({
+      description:
+        'How long engines stay loaded after the server was killed or has crashed, so that its next start takes them over without loading them again. Then they end. A server that is stopped ends them at once. 0: they end with the server in any case.',
+      example: '2m',
+    }),
     cancel_grace: Duration.default(5_000).meta({
       description:
         'Time that an engine may go on with a cancelled request before it is killed and loaded again. An engine that serves other requests and has a free slot is not killed; the slot of the cancelled request stays occupied until it has ended.',

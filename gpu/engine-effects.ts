@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
+import { enabledAdapters } from '../core/models/adapter.ts'
 import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
@@ -11,10 +12,11 @@ import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import type { Clock } from './clock.ts'
 import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
-import { type Engine, type EngineOptions, openEngine } from './engine.ts'
+import { type Engine, openEngine } from './engine.ts'
+import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
-import { splitBytes } from './engines/gguf/card-split.ts'
-import { type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
+import { type Launched, type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
+import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
 import { type ParkingChoice, parkingText } from './placement/parking-choice.ts'
@@ -23,26 +25,21 @@ import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
 import { type Backend, generates } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
-import { missingSandboxPaths, sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
+import { missingSandboxPaths } from './presets/sandbox-requirements.ts'
 import type { EngineConnections } from './requests/connections.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 import { devicePaused } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
 
-interface Running {
+interface Running extends EngineRun {
   engine: Engine
-  placement: EnginePlacement
-  threads: ProcessorThreads | null
-  /** Folder of its model in which conversations are saved, and the folder in which it writes them. */
-  conversations: string | undefined
-  writes: string | undefined
-  /** How it can be parked. */
-  parking: ParkingChoice
+  start: EngineStart
   connections: EngineConnections | undefined
 }
 
 export interface EngineEffectOptions extends ConnectionFacts {
+  dataDir: string
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
@@ -104,40 +101,74 @@ export function openEngineEffects(options: EngineEffectOptions) {
     exits.delete(engineId)
   }
 
-  function newEngine(resident: Resident, facts: Pick<Running, 'threads' | 'writes' | 'parking'>): Engine {
+  function newEngine(resident: Resident, start: EngineStart, left?: Launched): Engine {
     const { engineId, serves } = resident
-    const engineOptions = engineOptionsOf(resident, facts, options)
+    const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
     const starts = engineOptions.address === undefined ? launcher : remoteLauncher
-    return openEngine(engineOptions, starts, (reason, lastError) => {
+    const exited = (reason: string, lastError: string) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
       handleExit(resident, reason)
-    })
+    }
+    return openEngine(engineOptions, starts, exited, left)
   }
 
-  async function start(resident: Resident): Promise<void> {
+  /** Decides how an engine is started. */
+  async function prepare(resident: Resident): Promise<EngineRun> {
+    const { serves, engineId, devices } = resident
+    if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
+    const threads = options.threadsOf(serves.model, devices, engineId)
+    const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
+    const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
+    const chosen = presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
+    return {
+      placement: options.placementOf(serves.model, resident, devices),
+      threads,
+      conversations,
+      writes,
+      parking: chosen,
+    }
+  }
+
+  const newStart = (resident: Resident, run: EngineRun): EngineStart => ({
+    launchKey: randomBytes(32).toString('base64url'),
+    facts: launchFactsOf(resident, run, options),
+    visible: memory.visibleTo(resident),
+  })
+
+  /** Notes a ready engine for the next server. */
+  function noteReady(resident: Resident): void {
+    const one = running.get(resident.engineId)
+    if (!one || resident.state !== 'ready') return
+    const { engine, start: begun, connections: _connections, ...run } = one
+    const { model } = resident.serves
+    const note =
+      presetOf(model).adapters?.routes && enabledAdapters(model).length > 0
+        ? { refusal: 'Nobody knows which adapters it has loaded.' }
+        : noteOf(resident, begun, startHash(model, engine.options, options), run)
+    launcher.note(engine.launchId(), note)
+  }
+
+  function noteRefusal({ engineId }: Resident, refusal: string): void {
+    const engine = running.get(engineId)?.engine
+    if (engine) launcher.note(engine.launchId(), { refusal } satisfies RefusalNote)
+  }
+
+  /** Starts the engine of a resident, or asks the one that an earlier server has left. */
+  async function start(resident: Resident, left?: LeftEngine): Promise<void> {
     const { engineId, serves } = resident
     const fields = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
     history.began(resident)
     try {
-      if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
-      const threads = options.threadsOf(serves.model, resident.devices, engineId)
-      const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
-      const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
-      const chosen = presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
+      const run = left?.note.running ?? (await prepare(resident))
+      const { conversations, writes, parking: chosen } = run
       if (resident.state === 'stopping') throw new Error('It was stopped before it began.')
-      const engine = newEngine(resident, { threads, writes, parking: chosen })
-      const placement = options.placementOf(serves.model, resident, resident.devices)
-      const one: Running = {
-        engine,
-        placement,
-        threads,
-        conversations,
-        writes,
-        parking: chosen,
-        connections: undefined,
-      }
+      const begun = left?.note.start ?? newStart(resident, run)
+      const adopted = left?.adopt()
+      if (left && !adopted) throw new Failure('worker_error', 'It has ended.')
+      const engine = newEngine(resident, begun, adopted)
+      const one: Running = { ...run, engine, start: begun, connections: undefined }
       running.set(engineId, one)
       for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = resident.placement.plan?.paged ?? {}
@@ -171,16 +202,20 @@ export function openEngineEffects(options: EngineEffectOptions) {
       else if (conversations !== undefined && writes === conversations)
         saves.ready(engineId, savingEngineAt(at.endpoint, at.headers))
       const loadMs = Math.round(performance.now() - startedAt)
-      log.info('Engine ready', { ...fields, load_ms: loadMs })
+      if (left)
+        log.info(`Took over the engine of '${serves.model.id}' from an earlier server`, { ...fields, ms: loadMs })
+      else log.info('Engine ready', { ...fields, load_ms: loadMs })
       history.ready(engineId, loadMs)
       events().ready(engineId, chosen.level === null ? null : chosen.memory)
+      noteReady(resident)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
       const failure = thrown instanceof Failure && thrown.code === 'worker_error' ? thrown : undefined
       const reason = failure?.engineText ?? (thrown instanceof Error ? thrown.message : String(thrown))
       const lines = running.get(engineId)?.engine.logs() ?? []
       const output = lines.slice(-10).join('\n')
-      if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...fields, reason, output })
+      if (resident.state !== 'stopping')
+        log.warn(`An engine could not be ${left ? 'taken over' : 'started'}`, { ...fields, reason, output })
       // Its unpacked files were changed and its sandbox cannot replace them, so the next start would fail too.
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
@@ -202,6 +237,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
+    noteRefusal(resident, 'It was being stopped.')
     const failure = () => (reason === devicePaused ? givenAway(resident) : engineEnded(resident, reason))
     if (kill) one?.connections?.fail(failure, resident.leases)
     else await saves.finish(engineId, maxSaveMs)
@@ -230,8 +266,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
     effects: {
       start: resident => void start(resident),
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
-      park: resident => void parking.send(resident, 'park', running.get(resident.engineId)),
-      unpark: resident => void parking.send(resident, 'wake', running.get(resident.engineId)),
+      park(resident) {
+        noteRefusal(resident, 'It was parked.')
+        void parking.send(resident, 'park', running.get(resident.engineId))
+      },
+      unpark: resident =>
+        void parking.send(resident, 'wake', running.get(resident.engineId)).then(() => noteReady(resident)),
       measureAgain(resident) {
         const measuring = memory.measureAgain(resident)
         void measuring?.then(() => events().settled(resident.engineId))
@@ -245,6 +285,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
         else log.info('First answer of an engine', fields)
       },
     } satisfies Partial<Effects>,
+    /** Asks an engine that an earlier server has left whether it works, and connects to it. */
+    takeOver: (resident: Resident, left: LeftEngine): void => void start(resident, left),
     connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
@@ -291,54 +333,6 @@ function writtenFolder({ engineId, serves }: Resident, folder: string): string |
 /** Deletes the folder that only this engine has seen. */
 function removeOwn(conversations: string | undefined, writes: string | undefined): void {
   if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
-}
-
-/** How the engine of a resident is started, by its preset, its model and its booking. */
-function engineOptionsOf(
-  resident: Resident,
-  { threads, writes, parking }: Pick<Running, 'threads' | 'writes' | 'parking'>,
-  { memory, environment, backendOf }: EngineEffectOptions,
-): EngineOptions {
-  const { placement, engineId, slots } = resident
-  const { model } = resident.serves
-  const { split } = placement
-  const bytes = split ? splitBytes(split, resident.devices.length) : (placement.estimate ?? resident.bytes)
-  // Of cards of which its engine takes the same share, more is booked than it uses.
-  const scale = bytes / Math.max(1, placement.bytes)
-  const shares = resident.shares.map(share => share * scale)
-  const preset = presetOf(model)
-  const launchKey = randomBytes(32).toString('base64url')
-  const { ofAll, ofFree } = memory.sharesOfDevices({ ...resident, bytes, shares })
-  const facts = {
-    slots,
-    threads: threads?.count ?? Math.max(1, memory.cores - 1),
-    gpus: memory.cardsOf(resident).length,
-    memoryShare: ofAll,
-    freeShare: ofFree,
-    bytes,
-    backend: backendOf(model),
-    plan: placement.plan,
-    layers: resident.layers,
-    conversations: writes,
-    parking: parking.level ?? undefined,
-  }
-  const key = preset.key(model, launchKey, environment)
-  const visible = memory.visibleTo(resident)
-  return {
-    engineId,
-    modelId: model.id,
-    channel: preset.channel(model, facts),
-    address: preset.address(model),
-    argv: preset.command(model, facts),
-    environments: preset.environments?.(model),
-    sandbox: { ...sandboxRequirementsOf(model, preset, facts), devices: visible.files },
-    env: { ...preset.env(model, launchKey, facts), ...model.env },
-    visibleDevices: visible.variables,
-    healthPath: preset.healthPath(model),
-    headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
-    loadStallMs: preset.loadStallMs(model),
-    graceMs: model.stop_grace,
-  }
 }
 
 const engineEnded = (resident: Resident, reason: string): Failure =>

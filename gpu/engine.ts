@@ -23,25 +23,29 @@ const portTaken = /EADDRINUSE|address already in use|bind.*failed|failed to bind
 /** Milliseconds: servers register their routes one by one, so a 404 right after the start is no failure yet. */
 const maxWrongAnswerMs = 10_000
 
+/** Milliseconds in which an engine must answer that is ready since an earlier server. */
+const leftAnswerMs = 5_000
+
 /**
  * One engine, and the only code that changes its state. Callers do not read the state to decide: they call `ready()` or
  * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `onExit` is
  * called when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
- * output for the log.
+ * output for the log. `left`: its process, which an earlier server has started; `ready()` then only asks it.
  */
 export function openEngine(
   options: EngineOptions,
   launcher: Launcher,
   onExit: (reason: string, lastError: string) => void,
+  left?: Launched,
 ) {
   const { engineId, channel, graceMs: defaultGraceMs } = options
   let state: EngineState = 'stopped'
-  let launched: Launched | undefined
+  let launched = left
   let starting: { done: Promise<void>; abort: AbortController } | undefined
   let stopping: Promise<void> | undefined
   let launches = 0
 
-  const launchId = () => `${engineId}-${launches}`
+  const launchId = () => (left ? left.launchId : `${engineId}-${launches}`)
   const logs = () => launcher.logs(launchId())
 
   async function start(abort: AbortSignal): Promise<void> {
@@ -55,7 +59,7 @@ export function openEngine(
           logs()
             .slice(-40)
             .some(line => portTaken.test(line))
-        if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw failure
+        if (left || !lostPort || attempt === maxPortAttempts || abort.aborted) throw failure
       }
     } catch (thrown) {
       state = 'stopped'
@@ -67,14 +71,15 @@ export function openEngine(
   /** Starts one process. Resolves with undefined when it is ready, else with the failure that says why not. */
   async function launch(abort: AbortSignal): Promise<Failure | undefined> {
     launches++
-    const one = await launcher.start({ ...options, launchId: launchId() })
+    const one = left ?? (await launcher.start({ ...options, launchId: launchId() }))
     launched = one
     const exited = one.exited.then(exit => {
       const engineText = exitReason({ ...exit, hint: exit.loadingHint })
       return new Failure('worker_error', exitReason(exit), { engineText })
     })
     const polling = new AbortController()
-    const failed = await Promise.race([exited, poll(options, one, AbortSignal.any([abort, polling.signal]))])
+    const asked = left ? { ...options, loadStallMs: Math.min(options.loadStallMs, leftAnswerMs) } : options
+    const failed = await Promise.race([exited, poll(asked, one, AbortSignal.any([abort, polling.signal]))])
     polling.abort()
     if (failed !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
@@ -109,6 +114,8 @@ export function openEngine(
     pid: (): number | null => launched?.pid() ?? null,
     /** Its address; undefined while it is stopped. */
     endpoint: (): Endpoint | undefined => launched?.endpoint,
+    /** The id of its newest launch. */
+    launchId,
     /** The last lines it printed, oldest first. */
     logs,
     /**

@@ -7,7 +7,7 @@ import { type openEngineEffects, savesConversations } from './engine-effects.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
-import type { Booking, Resident, RunsNext } from './residency/model-state.ts'
+import { type Booking, leaves, type Resident, type RunsNext, slotsOf } from './residency/model-state.ts'
 import { bookingNow } from './residency/parking.ts'
 
 /** What is known of a model that was not requested yet. */
@@ -24,6 +24,14 @@ export const noActivity: ModelActivity = {
 
 /** The order of a queue that is not connected yet. */
 export const nothingWaits: ReferenceOrder = { next: () => undefined, begin() {}, reset() {} }
+
+/** How many slots of the model are ready, and how many are planned. `each`: those of one engine. */
+export function countSlots(model: Model, each: number, residents: readonly Resident[]) {
+  // Slots of engines that accept no new requests do not count.
+  const takesRequests = (one: Resident) =>
+    one.serves.model.id === model.id && one.state === 'ready' && !leaves(one) && !one.serves.retired
+  return { ready: slotsOf(residents.filter(takesRequests)), planned: each * Math.max(1, model.replicas.min) }
+}
 
 /** Copies the state of the devices and the engines. */
 export function copyState(

@@ -6,6 +6,7 @@ import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/flee
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
 import { openAffinity } from './affinity/affinity.ts'
+import { applyConfiguration } from './apply-configuration.ts'
 import { openBenchmarks } from './benchmarks.ts'
 import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
@@ -13,7 +14,7 @@ import { openEngineEffects } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
 import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
-import { copySaved, copyState, noActivity, nothingWaits } from './fleet-snapshot.ts'
+import { copySaved, copyState, countSlots, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -35,20 +36,12 @@ import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import {
-  keepsLayout,
-  leaves,
-  type ModelState,
-  modelsClosed,
-  newModelState,
-  notOffered,
-  type Resident,
-  slotsOf,
-} from './residency/model-state.ts'
+import { keepsLayout, type ModelState, modelsClosed, newModelState, notOffered } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 import { openUpcoming } from './size-upcoming.ts'
 import { slotMover } from './slot-mover.ts'
+import { openTakeOver } from './take-over.ts'
 
 /**
  * Opens the fleet: ends processes that earlier runs left, finds the devices, starts loading the models that are kept
@@ -61,7 +54,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     models: options.models,
     clock,
     log,
-    changed: () => void applyConfiguration(),
+    changed: () => void applyModels(),
     load: ({ id }) => loadNow(id),
     unload: id => residency.unload(id),
   })
@@ -77,6 +70,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       clock.now,
     ),
   ])
+  const folderFor = (model: Model) => options.caches?.folderFor(model)
+  const left = await openTakeOver({ ...options, models: models(), launcher, environment, clock, folderFor })
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
   let pauses: FleetPauses | undefined
@@ -85,8 +80,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const memory = await openMemory({
     source,
     log,
-    swept: launcher.swept.ended > 0,
-    residents: () => opened?.residents() ?? [],
+    swept: launcher.swept.ended > 0 || left.hasEnded,
+    residents: () => [...left.booked(), ...(opened?.residents() ?? [])],
     processes: () => deviceProcesses(0),
     measured(resident, shares) {
       const bytes = shares.reduce((sum, share) => sum + share, 0)
@@ -109,6 +104,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const threadsOf = threadsBy(memory, () => opened?.residents() ?? [])
   const parkingBudget = parkingBudgetOf(limits, machine.cpu.totalBytes)
   const engines = openEngineEffects({
+    dataDir: options.dataDir,
     launcher,
     memory,
     environment,
@@ -131,6 +127,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const move = slotMover(affinity, () => residency, engines.connections)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
+  const capacities = () => pauses?.marked(memory.capacities()) ?? memory.capacities()
   const residency = openResidency(
     {
       ...engines.effects,
@@ -151,7 +148,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         resize: modelId => void stateOf(modelId).catch(() => {}),
       }),
     },
-    () => pauses?.marked(memory.capacities()) ?? memory.capacities(),
+    capacities,
     {
       waits: modelId => queue?.waits(modelId) ?? false,
       demand: modelId => queue?.demand(modelId),
@@ -214,24 +211,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   const upcoming = openUpcoming(() => residency, stateOf)
-  /** Applies the current configuration: updates the states of changed and kept loaded models, removes the others. */
-  async function applyConfiguration(): Promise<void> {
-    const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
-    for (const id of residency.known()) if (!offered.has(id)) residency.removeModel(id)
-    affinity.keep(new Set(offered.keys()))
-    const update = ({ id }: Model) =>
-      stateOf(id).catch((thrown: unknown) => {
-        if (!closing) log.warn('A model cannot be offered', { model: id }, thrown)
-      })
-    for (const model of offered.values()) {
-      const known = find(model.id)
-      if (known ? known.model !== model : model.replicas.min > 0) await update(model)
-    }
-    residency.tick()
-    residency.refresh()
-    // Other models get a state with their first request; those that cannot run here get one now, which says why.
-    for (const model of offered.values()) if (!find(model.id) && (await placements.isUnfit(model))) await update(model)
-  }
+  const applyModels = () =>
+    applyConfiguration(models(), {
+      residency,
+      keep: ids => affinity.keep(ids),
+      isUnfit: model => placements.isUnfit(model),
+      update: ({ id }) =>
+        stateOf(id).catch((thrown: unknown) => {
+          if (!closing) log.warn('A model cannot be offered', { model: id }, thrown)
+        }),
+    })
 
   const onReleased = (...released: Parameters<Residency['release']>): void => {
     release(...released)
@@ -322,6 +311,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     })
   }
 
+  let hasLeft = false
   async function close(deadlineMs: number): Promise<void> {
     residency.close()
     if (busy() && deadlineMs > 0)
@@ -330,16 +320,21 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         clock.after(deadlineMs, done)
       })
     engines.failAll(modelsClosed)
-    residency.stopAll('the server is shutting down')
-    await engines.allExited()
+    if (!hasLeft) {
+      residency.stopAll('the server is shutting down')
+      await engines.allExited()
+    }
     for (const stop of [cancelWake, stopFollowing]) stop()
     for (const owner of [paused, schedules, memory]) owner.close()
     await launcher.close()
   }
 
+  // Not awaited: the files of their models are read.
+  const known = (modelId: string) => void stateOf(modelId).catch(() => {})
+  await left.begin({ memory, capacities, residency, engines, known })
   const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })
   // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
-  void applyConfiguration()
+  void applyModels()
   schedules.reconfigured()
 
   return {
@@ -347,7 +342,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     missing: programs.missing,
     async reconfigured() {
       schedules.reconfigured()
-      await Promise.all([applyConfiguration(), paused.reconfigured()])
+      await Promise.all([applyModels(), paused.reconfigured()])
     },
     take,
     demandChanged,
@@ -358,12 +353,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     slots(modelId) {
       const model = models().find(({ id }) => id === modelId)
-      if (!model) return { ready: 0, planned: 0 }
-      // Slots of engines that accept no new requests do not count.
-      const takesRequests = (one: Resident) =>
-        one.serves.model.id === modelId && one.state === 'ready' && !leaves(one) && !one.serves.retired
-      const each = find(modelId)?.slots ?? slotsFor(model)
-      return { ready: slotsOf(residents().filter(takesRequests)), planned: each * Math.max(1, model.replicas.min) }
+      return model ? countSlots(model, find(modelId)?.slots ?? slotsFor(model), residents()) : { ready: 0, planned: 0 }
     },
     plan,
     load({ id }) {
@@ -390,7 +380,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }),
     deviceProcesses,
     output: launcher.outputs,
-    handOver: launcher.handOver,
+    async leave() {
+      residency.settle()
+      for (const stop of [cancelWake, stopFollowing]) stop()
+      await launcher.leave()
+      hasLeft = options.keeper !== undefined
+    },
     close(deadlineMs) {
       // A second call without a deadline also ends the wait of the first call.
       if (deadlineMs <= 0) notifyIdle?.()

@@ -89,7 +89,8 @@ export async function startApp(
       models: [fakeModel('fake')],
       ...fronts,
       ...config,
-      limits: { min_free_disk: 0, ballast: 0, ...config.limits },
+      // Engines are children of this process: one that keeps them is started where a test is about it.
+      limits: { min_free_disk: 0, ballast: 0, adopt_grace: 0, ...config.limits },
     }),
   )
   const errors: string[] = []

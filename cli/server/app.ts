@@ -55,6 +55,7 @@ import { openSingleFlight } from '../../core/workflows/single-flight.ts'
 import { openWorkflows } from '../../core/workflows/workflows.ts'
 import { openCaches } from '../../gpu/caches/caches.ts'
 import { openFleet } from '../../gpu/fleet.ts'
+import { openKeeperClient } from '../../gpu/launcher/keeper-client.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
@@ -110,7 +111,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const sessions = openSessions({ store, log })
   const accounts = openAccounts({ store, keys, plans, sessions, log })
   const machine = await machineProbe
+  const keeper = await openKeeperClient({ dataDir, key: keys.keeper, graceMs: config.limits.adopt_grace, log })
+  const keptEngines = keeper.engines()
   const caches = openCaches({
+    keptEngines,
     dataDir,
     key: keys.caches,
     settings: config.caches,
@@ -142,6 +146,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     limitsOf: id => accounts.limitsOf(id),
     shared: predecessor !== undefined,
     log,
+    keptEngines,
   })
   let { quiet } = config.gpu
   const fleet = await openFleet({
@@ -151,6 +156,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     bootId: store.recovery.bootId,
     otherBootId: predecessor?.bootId,
     machine,
+    keeper: keeper.isUsed() ? keeper : undefined,
     caches,
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,

@@ -18,7 +18,7 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'store
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
   }
-  fleet: { close: (deadlineMs: number) => Promise<void>; handOver: () => void }
+  fleet: { close: (deadlineMs: number) => Promise<void>; leave: () => Promise<void> }
   flushing: NodeJS.Timeout
   /** Stop at once. */
   timers: readonly { close: () => void }[]
@@ -83,8 +83,7 @@ export function openClosing(options: ClosingOptions) {
   }
 
   async function leave(): Promise<void> {
-    fleet.handOver()
-    await Promise.all([jobs.leave(), flushUses()])
+    await Promise.all([fleet.leave(), jobs.leave(), flushUses()])
   }
 
   return {

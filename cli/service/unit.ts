@@ -22,8 +22,10 @@ export const systemDataDir = '/var/lib/infer'
 
 /**
  * Returns the unit. Reasons for its unusual settings:
- * - ExecStop waits for the server, so that engines run until the requests have ended: KillMode=control-group alone
- *   would send them SIGTERM at the same time as the server.
+ * - KillMode=process: after a crash systemd must not end the engines, which the next start takes over (`adopt_grace`);
+ *   control-group and mixed end them with the server. A stop leaves none, because the server ends them before it exits. After
+ *   a server that had to be killed they end by themselves, 2 s after the grace.
+ * - ExecStop waits for the server, so that the stop is over when the requests have ended.
  * - NotifyAccess=all: after an upgrade without a gap the new server names itself as the main process.
  * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
  * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
@@ -41,7 +43,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
     'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
     'ExecReload=/bin/sh -c "kill -HUP ${MAINPID}"',
     `TimeoutStopSec=${stopSeconds}`,
-    'KillMode=control-group',
+    'KillMode=process',
     'Restart=on-failure',
     'RestartSec=2',
     'RestartPreventExitStatus=64 65',

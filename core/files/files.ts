@@ -34,6 +34,8 @@ interface FilesOptions {
   /** Whether another server still answers requests there: then unfinished files are left alone. */
   shared?: boolean
   log: Log
+  /** Engines that outlived an earlier server: the folders that they share with the server stay. */
+  keptEngines?: ReadonlySet<string>
 }
 
 const tooLarge: SizeFailure = maxBytes =>
@@ -46,14 +48,23 @@ const outputTooLarge: SizeFailure = maxBytes =>
  * and signed URLs. Bytes are on the disk before their row is added, and a row is marked as removed before its bytes are
  * deleted.
  */
-export async function openFiles({ dataDir, store, linkKey, limits, limitsOf, shared = false, log }: FilesOptions) {
+export async function openFiles({
+  dataDir,
+  store,
+  linkKey,
+  limits,
+  limitsOf,
+  shared = false,
+  keptEngines,
+  log,
+}: FilesOptions) {
   const folder = join(dataDir, 'files')
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   for (const name of shared ? [] : await readdir(incoming))
     await rm(join(incoming, name), { recursive: true, force: true })
-  const workspaces = await openWorkspaces(workFolder(dataDir), log, shared)
+  const workspaces = await openWorkspaces(workFolder(dataDir), log, shared ? 'all' : keptEngines)
   const addresses = openFileUrls(linkKey)
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { copyFile, link, mkdir, mkdtemp, open, opendir, realpath } from 'node:fs/promises'
+import { copyFile, link, mkdir, mkdtemp, open, opendir, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { Failure } from '../failure.ts'
 import { isId } from '../ids.ts'
@@ -48,11 +48,16 @@ const unusable = (name: string, why: string) =>
   new Failure('worker_error', `The engine reported the file '${name.slice(0, 64)}', but ${why}.`)
 
 /**
- * Opens the folder of all workspaces and removes the workspaces that an earlier server left, unless that still uses them.
+ * Opens the folder of all workspaces and removes the workspaces that an earlier server left. The folders of the engines
+ * `kept` stay and are only emptied, because those engines still use them; with `all` nothing is touched, because that server
+ * still runs.
  */
-export async function openWorkspaces(parent: string, log: Log, shared = false) {
+export async function openWorkspaces(parent: string, log: Log, kept: ReadonlySet<string> | 'all' = new Set()) {
   await mkdir(parent, { recursive: true, mode: 0o700 })
-  if (!shared) for await (const { name } of await opendir(parent)) await clear(join(parent, name), log)
+  for await (const { name } of kept === 'all' ? [] : await opendir(parent)) {
+    if (!(kept as ReadonlySet<string>).has(name)) await clear(join(parent, name), log)
+    else for (const shared of ['in', 'out']) await empty(join(parent, name, shared), log)
+  }
   const root = await realpath(parent)
 
   async function make(jobId: string): Promise<Workspace> {
@@ -137,6 +142,10 @@ export async function openWorkspaces(parent: string, log: Log, shared = false) {
       }
     },
   }
+}
+
+async function empty(folder: string, log: Log): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) await clear(join(folder, name), log)
 }
 
 /** Never rejects. */

@@ -33,6 +33,12 @@ const serverFields = new Set<keyof Model>([
 /** Whether a new value of a model's key needs a new engine. */
 export const needsNewEngine = (field: string): boolean => !serverFields.has(field as keyof Model)
 
+/** The fields of a model that concern its engine, by name and in a fixed order. */
+export const engineFields = (model: Model): [field: string, value: unknown][] =>
+  Object.entries(model)
+    .filter(([field]) => needsNewEngine(field))
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+
 /** Whether an engine that was started with one configuration of a model can also serve the other. */
 export function sameEngine(before: Model, after: Model): boolean {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Model)[])

@@ -3,6 +3,7 @@ import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
 import type { BenchmarkRun, ModelBenchmark } from './benchmark.ts'
 import type { EnginePlacement } from './engine-placement.ts'
+import type { EngineSocket, SocketListener } from './engine-socket.ts'
 import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'
@@ -73,8 +74,11 @@ export interface Fleet {
   deviceProcesses(): Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
   /** The output of the engines, without secrets. */
   output: EngineOutput
-  /** Another server has the data directory: engines are not recorded there any more, and run on until `close`. */
-  handOver(): void
+  /**
+   * Another server has the data directory: takes no new leases, records engines there no more, and lets go of those that a
+   * keeper has. Running requests go on, and engines that are children of this process; then `close`.
+   */
+  leave(): Promise<void>
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
 }
@@ -385,17 +389,4 @@ export interface EngineProgress {
   pass: number
   step: number
   steps: number
-}
-
-/** Callbacks of a WebSocket to an engine: any number of `message`, then `failed` unless it was closed from here. */
-export interface SocketListener {
-  opened(): void
-  message(data: string | Buffer): void
-  /** `timeout` if it was open and nothing came for `no_progress` of the model, `worker_error` if it broke. */
-  failed(failure: Failure): void
-}
-
-/** An open WebSocket to an engine. */
-export interface EngineSocket {
-  close(): void
 }

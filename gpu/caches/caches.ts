@@ -40,6 +40,8 @@ export interface CachesOptions {
   /** Main memory of the machine, in bytes. */
   machineBytes: number
   log: Log
+  /** Engines that outlived an earlier server: their folders stay. */
+  keptEngines?: ReadonlySet<string>
   /** The folder of a file system in main memory. */
   memory?: string
 }
@@ -318,7 +320,7 @@ export function openCaches(options: CachesOptions) {
   }
   // Also to delete what is there if nothing may be saved any more.
   if (hasMemoryFolder(dataDir)) opened()
-  if (place?.folder) removeExchanges(place.folder)
+  if (place?.folder) removeExchanges(place.folder, options.keptEngines)
   void restoreFromDisk().then(sweep)
   const sweeping = setInterval(() => void sweep(), sweepMs).unref()
   return caches
@@ -346,11 +348,11 @@ const foldersIn = async (folder: string): Promise<string[]> =>
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch((): string[] => [])
 
 /** Deletes the folders of engines that have ended with the server: what they were writing belongs to nobody. */
-function removeExchanges(folder: string): void {
+function removeExchanges(folder: string, kept: ReadonlySet<string> = new Set()): void {
   try {
     for (const model of readdirSync(folder))
       for (const name of readdirSync(join(folder, model)))
-        if (isExchange(name)) rmSync(join(folder, model, name), { recursive: true, force: true })
+        if (isExchange(name) && !kept.has(name)) rmSync(join(folder, model, name), { recursive: true, force: true })
   } catch {
     // The sweeps delete its files later.
   }

@@ -182,6 +182,10 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
   return {
     /** The processes that an earlier server has left and that still run. */
     left: (): KeptProcess[] => [...processes.values()].map(({ kept }) => kept),
+    /** The ids of their engines. A launch id is the engine id and a launch number. */
+    engines: (): ReadonlySet<string> => new Set([...processes.keys()].map(id => id.replace(/-\d+$/, ''))),
+    /** Whether engines may outlive this server, or have outlived an earlier one. */
+    isUsed: (): boolean => graceMs > 0 || processes.size > 0,
     /** The keeper's process id; null while there is none. */
     pid: (): number | null => current?.keeperPid ?? null,
     /** Starts a process. If that fails, resolves with the reason as a sentence. `about`: data for the next server. */

@@ -227,14 +227,13 @@ export async function openLocalLauncher(
     },
     note: (launchId, note) => keeper?.note(launchId, note),
     async leave() {
+      record.freeze()
       await keeper?.release()
       if (keeper) children.clear()
     },
     logs: outputs.lines,
     outputs,
     swept,
-    /** Keeps no record of launches any more, because another server has the data directory. */
-    handOver: () => record.freeze(),
     /** Ends the keeper, and with it every engine that is left. */
     async close() {
       await keeper?.end()

@@ -95,6 +95,8 @@ export function openCardUse(now: () => number = () => performance.now()) {
       for (const engineId of card.engines.keys())
         if (!engines.some(engine => engine.engineId === engineId && engine.isReady)) card.engines.delete(engineId)
       if (engines.length === 0) return setForeign(card, usedBytes, usedBytes)
+      // Engines that were taken over: they may use all that is booked, and the rest is of others.
+      if (!known) card.foreign = Math.max(0, usedBytes - total(engines.map(({ bytes }) => bytes)))
       const areReady = engines.every(({ isReady }) => isReady)
       if (areReady && byEngine) {
         for (const { engineId } of engines) card.engines.set(engineId, byEngine.get(engineId)!)

@@ -1,14 +1,13 @@
 import type { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
+import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
 import type {
   EngineCall,
   EngineExchange,
   EngineListener,
   EngineProgress,
-  EngineSocket,
   Lease,
   SlotUse,
-  SocketListener,
 } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
 import { ownerHeader } from '../engines/owner.ts'

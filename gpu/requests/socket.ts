@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws'
 import { Failure } from '../../core/failure.ts'
-import type { EngineSocket, SocketListener } from '../../core/models/fleet.ts'
+import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
 import type { EngineConnections } from './connections.ts'
 
 /** Bytes of one message; a larger one breaks the socket. */

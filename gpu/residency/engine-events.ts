@@ -142,7 +142,7 @@ export function engineEvents(
         resident.wakes = false
         durations.wakeMs = movingAverage(durations.wakeMs, loadMs)
         effects.parkingMeasured?.(resident)
-      } else {
+      } else if (!resident.takenOver) {
         durations.loadMs = movingAverage(durations.loadMs, loadMs)
         effects.loaded?.(resident, loadMs)
       }
@@ -150,7 +150,7 @@ export function engineEvents(
       resident.owed = demand ? demand.interactive + demand.background : 0
       const isAwaited = demand !== undefined || resident.serves.loadWaiters.length > 0
       if (isAwaited) resident.ahead = false
-      else if (!resident.ahead) {
+      else if (!resident.ahead && !resident.takenOver) {
         const half = Math.min(keptMs.most, Math.max(keptMs.least, loadMs / 2))
         resident.keptUntil = now + (wasKnown ? half : unknownLoadMs + keptMs.least)
         reconciler.wakeBy(resident.keptUntil)
@@ -189,7 +189,8 @@ export function engineEvents(
       const resident = residents.get(engineId)
       if (!resident) return
       const now = effects.now()
-      const stopped = resident.state === 'stopping'
+      // One that was taken over has never been started here.
+      const stopped = resident.state === 'stopping' || resident.takenOver
       const state = resident.serves
       const isSecond = state.startedAgain
       remove(resident)

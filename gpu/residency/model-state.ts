@@ -46,8 +46,9 @@ export interface Resident {
   awake: Booking | null
   /** Bytes of the main memory that it has got by being parked, and keeps until it ends; 0 before. */
   parkedBytes: number
-  /** Its start only wakes it. */
+  /** Its start only wakes it; or an earlier server has loaded it, and it only has to answer. */
   wakes: boolean
+  takenOver: boolean
   leases: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
@@ -216,6 +217,7 @@ export function newResident(
     awake: null,
     parkedBytes: 0,
     wakes: false,
+    takenOver: false,
     leases: 0,
     alone: false,
     pause: null,
@@ -359,9 +361,7 @@ export const notOffered = (modelId: string): Failure =>
   new Failure(
     'model_not_found',
     `The model '${modelId}' is no longer offered here. GET /std/v1/models lists the available models.`,
-    {
-      param: 'model',
-    },
+    { param: 'model' },
   )
 
 /** Failure of a load whose model is unloaded before it is ready. */

@@ -43,6 +43,8 @@ export function openReconciler(
   let upcoming: ReadonlyMap<string, number> = new Map()
   const runsNext = (modelId: string): number => upcoming.get(modelId) ?? 0
   let closed = false
+  /** Another server decides about engines. */
+  let settled = false
   let wakeAt = Number.POSITIVE_INFINITY
 
   function wakeBy(at: number): void {
@@ -293,14 +295,14 @@ export function openReconciler(
     /** The requested time has come; further ones are requested anew. */
     woken: (): void => void (wakeAt = Number.POSITIVE_INFINITY),
     /** The next run advances this model. */
-    add: (state: ModelState): void => void (closed || pending.add(state)),
+    add: (state: ModelState): void => void (closed || settled || pending.add(state)),
     needsEngine,
     /** The next run advances this model, if it lacks an engine. */
-    addIfNeeded: (state: ModelState): void => void (!closed && needsEngine(state) && pending.add(state)),
+    addIfNeeded: (state: ModelState): void => void (!closed && !settled && needsEngine(state) && pending.add(state)),
     remove: (state: ModelState): void => void pending.delete(state),
     /** Takes the next step for every model that was added and still waits. */
     run(): void {
-      if (closed) return
+      if (closed || settled) return
       for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
       // After nearly every request there is nothing to decide.
       if (pending.size === 0 && upcoming.size === 0) return reference.rest()
@@ -322,7 +324,15 @@ export function openReconciler(
     },
     /** What the reference order has begun on devices that are paused now, or could not begin there, is begun anew. */
     beginAnew: (): void => reference.rest(),
-    isClosed: (): boolean => closed,
+    /** Whether nothing is loaded any more. */
+    isClosed: (): boolean => closed || settled,
+    /** Whether requests that wait for a ready engine are served although nothing is loaded. */
+    isSettled: (): boolean => settled && !closed,
+    /** Loads and ends no engine any more. Requests that wait for one that is ready are served by it. */
+    settle(): void {
+      settled = true
+      pending.clear()
+    },
     close(): void {
       closed = true
       pending.clear()

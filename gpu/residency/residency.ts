@@ -66,9 +66,16 @@ export function openResidency(
     if (resident.owed > 0 && --resident.owed === 0) reconciler.wakeBy(effects.now())
   }
 
+  /** Whether its requests are still served although no engine is loaded any more: one is ready. */
+  const isServedOn = (state: ModelState): boolean =>
+    reconciler.isSettled() && states.liveResidents(state).some(resident => resident.state === 'ready')
+
   /** More or fewer requests wait for the model than before. */
   function demandChanged(state: ModelState): void {
-    if (reconciler.isClosed()) return queue.refuse(state.model.id, states.modelsClosed, Number.POSITIVE_INFINITY)
+    if (reconciler.isClosed()) {
+      if (!isServedOn(state)) queue.refuse(state.model.id, states.modelsClosed, Number.POSITIVE_INFINITY)
+      return
+    }
     if (state.retired) return
     if (queue.demand(state.model.id)) state.unloaded = false
     else for (const resident of state.residents) resident.owed = 0
@@ -125,7 +132,7 @@ export function openResidency(
       }
     }
     if (resident.state !== 'ready') return
-    if (state.residents.length > 1) leaveIfSurplus(resident)
+    if (state.residents.length > 1 && !reconciler.isClosed()) leaveIfSurplus(resident)
     if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
     if (resident.leases > 0) return
     if (states.leaves(resident)) residents.stop(resident, resident.draining === 'pause' ? devicePaused : 'unloaded')
@@ -143,6 +150,8 @@ export function openResidency(
     upsert: all.upsert,
     take,
     takeOf,
+    /** Books an engine that an earlier server has loaded. It is `ready` or `startFailed` when it was asked. */
+    takeOver: (resident: Resident): void => residents.add(resident),
     demandChanged,
     load,
     release,
@@ -211,6 +220,14 @@ export function openResidency(
           else reconciler.wakeWhenIdle(resident)
         }
       reconciler.run()
+    },
+    /**
+     * Another server decides about engines from now on: none is loaded or ended here. Requests that wait for an engine which is
+     * ready are served by it as it becomes free, all others are refused.
+     */
+    settle(): void {
+      reconciler.settle()
+      for (const state of all.values()) if (!isServedOn(state)) reconciler.refuse(state, states.modelsClosed)
     },
     /** Refuses all waiting and all further requests; engines keep running. */
     close(): void {

@@ -79,6 +79,11 @@ export function openResidents(
       state.engineStarts++
       begin(resident)
     },
+    /** Adds an engine that runs already and has to answer. */
+    add(resident: Resident): void {
+      residents.set(resident.engineId, resident)
+      resident.serves.residents.push(resident)
+    },
     /** The devices show the freed memory, or the wait for it has timed out. */
     settled(engineId: string): void {
       const resident = residents.get(engineId)

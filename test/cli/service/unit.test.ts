@@ -33,7 +33,8 @@ test('the system service has the settings that the guarantees need', () => {
     'RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK',
     'SystemCallFilter=@system-service @mount',
     'LimitCORE=0',
-    'KillMode=control-group',
+    // A crash must leave the engines to the next start.
+    'KillMode=process',
     'DevicePolicy=closed',
     'DeviceAllow=char-nvidia* rw',
     'WantedBy=multi-user.target',
@@ -54,7 +55,7 @@ test('it runs as its own user or the named one, and never as root', () => {
   expect(named).not.toContain('StateDirectory=infer')
 })
 
-test('engines run until the server has drained: the group gets the stop signal after that', async () => {
+test('engines run until the server has drained: the stop waits for the server', async () => {
   const lines = linesOf(unitOf(facts))
   expect(lines).toContain('TimeoutStopSec=90')
   const [stop, ...more] = lines.filter(line => line.startsWith('ExecStop='))

@@ -261,7 +261,7 @@ test.each<[string, string, RegExp]>([
 test('settings that need a restart are named once, and the models change all the same', async () => {
   await using app = await startApp({ models: [fakeModel('m')] })
   const late = app.logged('next start')
-  const more = { listen: '127.0.0.1:1', limits: { ...limits, drain_timeout: '7s' } }
+  const more = { listen: '127.0.0.1:1', limits: { ...limits, adopt_grace: 0, drain_timeout: '7s' } }
   await edited(app, { models: [fakeModel('n')], ...more })
   expect(await late).toMatchObject({ level: 'warn', settings: 'listen, limits.drain_timeout' })
   expect((await chat(app, 'n')).status).toBe(200)

@@ -1,0 +1,111 @@
+import type { EnginePlacement } from '../core/models/engine-placement.ts'
+import type { Model } from '../core/models/model.ts'
+import type { ProcessorThreads } from '../core/models/model-plan.ts'
+import { type EngineStart, engineOptionsOf, startHash } from './engine-options.ts'
+import type { Launched, Launcher, ListedLaunch } from './launcher/launcher.ts'
+import type { ParkingChoice } from './placement/parking-choice.ts'
+import type { ModelState, Resident } from './residency/model-state.ts'
+import { newModelState, newResident } from './residency/model-state.ts'
+
+/** What a server notes of a ready engine for the next one: plain data, which the keeper holds in its memory. */
+export interface EngineNote {
+  start: EngineStart
+  /** `startHash` of its start. */
+  hash: string
+  /** How it is booked. */
+  booked: Pick<Resident, 'placement' | 'longer' | 'devices' | 'layers' | 'slots' | 'bytes' | 'shares' | 'bookedBytes'> &
+    Pick<Resident, 'usedBytes' | 'parking' | 'parkedBytes'>
+  running: EngineRun
+}
+
+/** What is decided of an engine when it is started. */
+export interface EngineRun {
+  placement: EnginePlacement
+  threads: ProcessorThreads | null
+  /** Folder of its model in which conversations are saved, and the folder in which it writes them. */
+  conversations: string | undefined
+  writes: string | undefined
+  /** How it can be parked. */
+  parking: ParkingChoice
+}
+
+/** Why the next server should end an engine, as a sentence. */
+export interface RefusalNote {
+  refusal: string
+}
+
+/** An engine that an earlier server has left, and that may be taken over. */
+export interface LeftEngine {
+  launchId: string
+  engineId: string
+  model: Model
+  note: EngineNote
+  adopt: () => Launched | undefined
+}
+
+/** The note of a ready engine. */
+export const noteOf = (resident: Resident, start: EngineStart, hash: string, running: EngineRun): EngineNote => {
+  const { placement, longer, devices, layers, slots, bytes, shares } = resident
+  const { bookedBytes, usedBytes, parking, parkedBytes } = resident
+  return {
+    start,
+    hash,
+    booked: { placement, longer, devices, layers, slots, bytes, shares, bookedBytes, usedBytes, parking, parkedBytes },
+    running,
+  }
+}
+
+/** The resident of an engine that is taken over. */
+export function leftResident(state: ModelState, { engineId, note }: LeftEngine, now: number): Resident {
+  const { booked } = note
+  return { ...newResident(state, engineId, booked, now), ...booked, launchedAt: now, takenOver: true }
+}
+
+/** The same in a state of its own, for those who only need to know what is booked. */
+export const bookedResident = (left: LeftEngine): Resident =>
+  leftResident(newModelState(left.model, left.note.booked.placement, left.note.booked.slots), left, 0)
+
+/** By what it is decided which engines may be taken over. */
+export interface Choice {
+  models: readonly Model[]
+  dataDir: string
+  environment: Readonly<Record<string, string | undefined>>
+  folderFor: (model: Model) => string | undefined
+}
+
+/** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
+export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: Choice) {
+  const taken: LeftEngine[] = []
+  const ended: { launch: ListedLaunch; reason: string }[] = []
+  for (const launch of launcher.list().filter(({ state }) => state === 'left')) {
+    const { launchId, engineId, modelId } = launch
+    const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
+    const others = taken.filter(one => one.model === model).length
+    const reason = model === undefined ? 'Its model is not offered any more.' : refusalOf(launch, model, others, choice)
+    if (reason !== undefined) ended.push({ launch, reason })
+    else
+      taken.push({
+        launchId,
+        engineId,
+        model: model!,
+        note: launch.note as EngineNote,
+        adopt: () => launcher.adopt(launchId),
+      })
+  }
+  return { taken, ended }
+}
+
+/** Why the engine cannot be taken over for the model; undefined if it can. */
+function refusalOf({ engineId, note }: ListedLaunch, model: Model, others: number, choice: Choice): string | undefined {
+  if (note === null) return 'It was not ready.'
+  if (isRefusal(note)) return note.refusal
+  if (others >= Math.max(1, model.replicas.min, model.replicas.max)) return 'Its model has fewer engines now.'
+  const { start, hash, running } = note as EngineNote
+  if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations)
+    return 'Its conversations are saved elsewhere now.'
+  const options = engineOptionsOf(model, engineId, start, choice.environment)
+  if (startHash(model, options, choice) !== hash) return 'It would be started differently now.'
+  return undefined
+}
+
+const isRefusal = (note: unknown): note is RefusalNote => typeof (note as Partial<RefusalNote>).refusal === 'string'

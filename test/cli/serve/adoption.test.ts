@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { stringify } from 'yaml'
+import { fakeModel } from '../../_app.ts'
+import { survivors } from '../../gpu/launcher/_launch.ts'
+import { temporaryFolder } from '../_infer.ts'
+import { serve } from '../_serve.ts'
+
+/** A data directory with one model, the fake engine, and a function that starts its server and sends it a chat. */
+function prepare(more: object = {}) {
+  const dataDir = temporaryFolder()
+  const model = fakeModel('fake', ['--grandchild'])
+  const limits = { min_free_disk: '1MiB', ballast: '1MiB', ...more }
+  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ listen: '127.0.0.1:0', limits, models: [model] }))
+  const start = async () => {
+    const server = await serve(dataDir)
+    const headers = {
+      authorization: `Bearer ${readFileSync(join(dataDir, 'root-token'), 'utf8').trim()}`,
+      'content-type': 'application/json',
+    }
+    const chat = async () => {
+      const body = JSON.stringify({ model: 'fake', messages: [{ role: 'user', content: 'Hello' }] })
+      return (await fetch(`${server.url}/std/v1/chat/completions`, { method: 'POST', headers, body })).status
+    }
+    const engine = async () => {
+      const status = await (await fetch(`${server.url}/api/system/status`, { headers })).json()
+      return (status as { engines: { id: string }[] }).engines[0]!.id
+    }
+    return { ...server, chat, engine }
+  }
+  return start
+}
+
+/** Every process of the engine is killed after the test, should it have failed. */
+const cleanUp = (engineId: string) =>
+  onTestFinished(async () => {
+    for (const pid of await survivors(`${engineId}-1`)) process.kill(pid, 'SIGKILL')
+  })
+
+test('after kill -9 the next server answers with the same engine', { timeout: 60_000 }, async () => {
+  const start = prepare()
+  const first = await start()
+  expect(await first.chat()).toBe(200)
+  const engineId = await first.engine()
+  cleanUp(engineId)
+  first.child.kill('SIGKILL')
+  await once(first.child, 'exit')
+  expect((await survivors(`${engineId}-1`)).length).toBeGreaterThan(0)
+
+  const next = await start()
+  expect(await next.chat()).toBe(200)
+  expect(await next.engine()).toBe(engineId)
+  expect(next.stderr()).toContain("Took over the engine of 'fake'")
+  expect(next.stderr()).not.toContain('Engine ready')
+
+  // A stop ends it.
+  next.child.kill('SIGTERM')
+  expect(await next.ends()).toBe(0)
+  expect(await survivors(`${engineId}-1`)).toEqual([])
+})
+
+test.each([
+  ['a second signal', {}, ['SIGTERM', 'SIGTERM']],
+  ['kill -9 with adopt_grace 0', { adopt_grace: 0 }, ['SIGKILL']],
+] as const)('%s leaves no engine after 2 s', { timeout: 60_000 }, async (_how, limits, signals) => {
+  const server = await prepare(limits)()
+  expect(await server.chat()).toBe(200)
+  const engineId = await server.engine()
+  cleanUp(engineId)
+  for (const signal of signals) server.child.kill(signal)
+  await server.ends()
+  const deadline = performance.now() + 2_000
+  let left = await survivors(`${engineId}-1`)
+  while (left.length > 0 && performance.now() < deadline) left = await survivors(`${engineId}-1`)
+  expect(left).toEqual([])
+})

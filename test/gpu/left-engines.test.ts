@@ -1,0 +1,165 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Model } from '../../core/models/model.ts'
+import { openFleet } from '../../gpu/fleet.ts'
+import { chat, cpu, fake, statsOf } from './_fleet.ts'
+import { leasing } from './_leasing.ts'
+import {
+  fakeEngine,
+  keeperOf,
+  keptLog,
+  noSandbox,
+  survivors,
+  temporary,
+  until,
+  wrappersHere,
+} from './launcher/_launch.ts'
+
+/** A fleet whose engines outlive it. `leave` ends it as a server does that is killed: the keeper has the engines. */
+async function keptFleet(dataDir: string, models: Model[], boot = 'boot-1') {
+  const log = keptLog()
+  const keeper = await keeperOf(dataDir, 20_000)
+  const fleet = await openFleet({
+    models: () => models,
+    dataDir,
+    bootId: boot,
+    log,
+    keeper,
+    limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 500 },
+    environment: process.env,
+    machine: {
+      wrapper: wrappersHere[0]!,
+      sandbox: noSandbox,
+      devices: { cards: async () => ({ devices: [], reason: null, broken: false }), processes: async () => null, cpu },
+    },
+  })
+  onTestFinished(() => fleet.close(0))
+  return { fleet: leasing(fleet, models), log, leave: () => fleet.leave() }
+}
+
+const states = (fleet: { snapshot(): { residents: { modelId: string; state: string }[] } }) =>
+  fleet.snapshot().residents.map(({ modelId, state }) => `${modelId} ${state}`)
+
+test('the next server takes a ready engine over: the same process, booked, without a load', async () => {
+  const dataDir = temporary()
+  const model = fake('a')
+  const first = await keptFleet(dataDir, [model])
+  expect((await chat(first.fleet, model)).failure).toBeUndefined()
+  const before = first.fleet.snapshot().residents[0]!
+  await first.leave()
+
+  const next = await keptFleet(dataDir, [model], 'boot-2')
+  const booked = next.fleet.snapshot().residents[0]!
+  expect(booked).toMatchObject({ engineId: before.engineId, bytes: before.bytes, devices: ['cpu'] })
+  // A request that comes at once waits for this engine.
+  expect((await chat(next.fleet, model)).failure).toBeUndefined()
+  await until(() => next.fleet.snapshot().residents[0]!.pid === before.pid)
+  const { residents, models } = next.fleet.snapshot()
+  expect(residents).toMatchObject([{ engineId: before.engineId, state: 'ready', pid: before.pid }])
+  expect(models.a).toMatchObject({ engineStarts: 0, engineFailures: 0 })
+  expect(next.log.lines).toContainEqual(expect.stringContaining("Took over the engine of 'a'"))
+  // The engine has counted the requests of both.
+  expect(await statsOf(next.fleet, model)).toMatchObject({ requests: 2 })
+  const { engineId } = before
+  await next.fleet.unload('a')
+  expect(await survivors(`${engineId}-1`)).toEqual([])
+})
+
+test('an engine is taken over once more', async () => {
+  const dataDir = temporary()
+  const model = fake('a')
+  const first = await keptFleet(dataDir, [model])
+  await first.fleet.load(model)
+  const { engineId } = first.fleet.snapshot().residents[0]!
+  await first.leave()
+  for (const boot of ['boot-2', 'boot-3']) {
+    const next = await keptFleet(dataDir, [model], boot)
+    await until(() => states(next.fleet).join() === 'a ready')
+    expect(next.fleet.snapshot().residents[0]!.engineId).toBe(engineId)
+    expect(next.fleet.snapshot().models.a).toMatchObject({ engineStarts: 0 })
+    await next.leave()
+  }
+})
+
+const changes: [what: string, after: Model[], reason: RegExp][] = [
+  ['its command has changed', [fake('a', ['--rate', '7'])], /started differently now/],
+  ['its configuration has changed', [fake('a', [], { context_length: 1_024 })], /started differently now/],
+  ['its model is gone', [fake('b')], /not offered any more/],
+  ['its model is disabled', [fake('a', [], { enabled: false })], /not offered any more/],
+]
+test.each(changes)('an engine ends before anything is loaded where %s', async (_what, after, reason) => {
+  const dataDir = temporary()
+  const model = fake('a')
+  const first = await keptFleet(dataDir, [model])
+  await first.fleet.load(model)
+  const { engineId } = first.fleet.snapshot().residents[0]!
+  await first.leave()
+
+  const next = await keptFleet(dataDir, after, 'boot-2')
+  expect(await survivors(`${engineId}-1`)).toEqual([])
+  expect(next.fleet.snapshot().residents).toEqual([])
+  expect(next.log.lines).toContainEqual(expect.stringMatching(reason))
+  if (after[0]!.enabled) expect((await chat(next.fleet, after[0]!)).failure).toBeUndefined()
+})
+
+test('a change that concerns the server alone ends no engine', async () => {
+  const dataDir = temporary()
+  const model = fake('a')
+  const first = await keptFleet(dataDir, [model])
+  await first.fleet.load(model)
+  const { engineId } = first.fleet.snapshot().residents[0]!
+  await first.leave()
+  const next = await keptFleet(dataDir, [fake('a', [], { idle_ttl: '300ms', description: 'Other words.' })], 'boot-2')
+  await until(() => states(next.fleet).join() === 'a ready')
+  expect(next.fleet.snapshot().residents[0]!.engineId).toBe(engineId)
+  expect(next.fleet.snapshot().models.a).toMatchObject({ engineStarts: 0 })
+  // Its new idle time counts.
+  await until(() => next.fleet.snapshot().residents.length === 0)
+})
+
+test('an engine that was still loading, and one that does not answer any more, are ended and loaded again', async () => {
+  const dataDir = temporary()
+  const [loads, stuck] = [fake('loads', ['--hang']), fake('stuck')]
+  const first = await keptFleet(dataDir, [loads, stuck])
+  void first.fleet.load(loads).catch(() => {})
+  await first.fleet.load(stuck)
+  await until(() => states(first.fleet).length === 2)
+  const { residents } = first.fleet.snapshot()
+  for (const { modelId, pid } of residents) if (modelId === 'stuck') process.kill(pid!, 'SIGSTOP')
+  await first.leave()
+
+  const next = await keptFleet(dataDir, [fake('loads'), stuck], 'boot-2')
+  expect(next.log.lines).toContainEqual(expect.stringMatching(/engine of 'loads'.*It was not ready/))
+  expect((await chat(next.fleet, stuck)).failure).toBeUndefined()
+  expect(next.log.lines).toContainEqual(expect.stringContaining('An engine could not be taken over'))
+  expect(next.fleet.snapshot().models.stuck).toMatchObject({ engineStarts: 1, engineFailures: 0 })
+  for (const { engineId } of residents) expect(await survivors(`${engineId}-1`)).toEqual([])
+})
+
+test('no more engines of a model are taken over than it may have', async () => {
+  const dataDir = temporary()
+  const two = fake('a', [], { concurrency: 1, memory: '1GiB', replicas: { min: 0, max: 2 } })
+  const first = await keptFleet(dataDir, [two])
+  const leases = await Promise.all([
+    first.fleet.lease(two, { waitMs: 30_000 }),
+    first.fleet.lease(two, { waitMs: 30_000 }),
+  ])
+  for (const lease of leases) lease.release()
+  await first.leave()
+  const next = await keptFleet(dataDir, [{ ...two, replicas: { min: 0, max: 1 } }], 'boot-2')
+  await until(() => states(next.fleet).join() === 'a ready')
+  expect(next.log.lines).toContainEqual(expect.stringContaining('fewer engines now'))
+})
+
+test('an engine with a port is taken over, and its port is given to no other', async () => {
+  const dataDir = temporary()
+  const model = Model.parse({
+    ...fake('a'),
+    command: [process.execPath, fakeEngine, '--port', '{port}', '--id', '{id}'],
+  })
+  const first = await keptFleet(dataDir, [model])
+  await first.fleet.load(model)
+  await first.leave()
+  const next = await keptFleet(dataDir, [model], 'boot-2')
+  expect((await chat(next.fleet, model)).failure).toBeUndefined()
+  expect(next.fleet.snapshot().models.a).toMatchObject({ engineStarts: 0 })
+})
