@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Model } from '../../../../core/models/model.ts'
 import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
 
 /** Nodes of workflows whose tasks need no model. */
@@ -173,7 +174,14 @@ test('they are tasks of nodes only, and models cannot have them', async () => {
     { error: { code: 'unsupported_task', message: expect.stringContaining('only as a node of a workflow') } },
   ])
   const { tasks } = (await (await app.fetch('/api/tasks')).json()) as { tasks: { id: string; needs_model: boolean }[] }
-  expect(tasks.find(({ id }) => id === 'text/split')!.needs_model).toBe(false)
+  expect(tasks.filter(one => !one.needs_model).map(({ id }) => id)).toEqual([
+    'text/template',
+    'text/split',
+    'text/extract',
+    'json/select',
+  ])
+  const { issues } = Model.safeParse({ id: 'm', tasks: ['text/split'] }).error!
+  expect(issues.map(({ path }) => path)).toEqual([['tasks', 0]])
 })
 
 test('a model of such a node is ignored with a warning, and a wrong input is an error', async () => {
