@@ -56,7 +56,7 @@ test.each<[words: string[], values: string[], paths?: string]>([
   ],
   [
     ['service', ''],
-    ['install', 'uninstall', 'help'],
+    ['install', 'upgrade', 'uninstall', 'help'],
   ],
   [['job', 'c'], ['cancel']],
   [
