@@ -19,7 +19,8 @@ export interface LoadOptions {
  * that began have ended. A failure is everything but a complete answer.
  */
 export function startLoad({ url, secret, model, streams, perSecond, tokens = 60, rate = 30 }: LoadOptions) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1_024 })
+  // Unused connections end here first: the server closes them after 5 s, perhaps while a request is on its way.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1_024, timeout: 2_000 })
   const failures: string[] = []
   const running = new Set<Promise<void>>()
   const stopping = new AbortController()
@@ -43,7 +44,9 @@ export function startLoad({ url, secret, model, streams, perSecond, tokens = 60,
         )
         answer.once('error', reject)
       })
-      sent.once('error', reject)
+      sent.once('error', cause =>
+        reject(sent.reusedSocket ? new Error(`${cause.message} on a kept connection`) : cause),
+      )
       sent.end(body)
     })
   }
