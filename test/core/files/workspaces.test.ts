@@ -217,3 +217,13 @@ test('the folder of an engine cannot have a name that leads elsewhere', async ()
   const workspaces = await openWorkspaces(join(directory, 'work'), log)
   await expect(workspaces.makeFor(newId('job'), '../precious')).rejects.toThrow('is not the id of an engine')
 })
+
+test('the folders of engines that outlived the server stay the same, without the files of its jobs', async () => {
+  const work = join(directory, 'work')
+  const { makeFor } = await openWorkspaces(work, log)
+  for (const engine of ['wkr_kept', 'wkr_ended']) await makeFor(newId('job'), engine)
+  const inode = statSync(join(work, 'wkr_kept', 'out')).ino
+  await openWorkspaces(work, log, new Set(['wkr_kept']))
+  expect(readdirSync(work, { recursive: true }).toSorted()).toEqual(['wkr_kept', 'wkr_kept/in', 'wkr_kept/out'])
+  expect(statSync(join(work, 'wkr_kept', 'out')).ino).toBe(inode)
+})

@@ -58,3 +58,14 @@ test('the driver is asked for details when an engine is new and when the use has
   measured(9, { a: 9 }, { a: 8 })
   expect([needsDetails(9, true), needsDetails(9.05, true), needsDetails(9.1, true)]).toEqual([false, false, true])
 })
+
+test('of engines that were there before the first measurement, only what is beyond their bookings is of others', () => {
+  const { measured, engine, foreign } = open()
+  measured(35, { a: -20, b: -10 })
+  expect(foreign()).toBe(5)
+  measured(35, { a: 20, b: 10 })
+  expect([foreign(), engine('a'), engine('b')]).toEqual([5, 20, 10])
+  const alone = open()
+  alone.measured(12, { a: -20 })
+  expect(alone.foreign()).toBe(0)
+})
