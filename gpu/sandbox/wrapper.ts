@@ -40,7 +40,7 @@ export const namespaceWrapper = (
   prefix: prefix.flat(),
   signals: name === 'unshare' ? 'group' : 'inside',
   depth: 2,
-  promise: `Engines and their child processes end when this process ends, even if it is killed (${name === 'unshare' ? 'PID namespace' : name}).`,
+  promise: `Engines and their child processes end with the process that starts them, even if it is killed (${name === 'unshare' ? 'PID namespace' : name}).`,
 })
 
 const unshare = (...flags: string[]): Wrapper =>
@@ -68,7 +68,7 @@ export const noWrapper: Wrapper = {
   signals: 'group',
   depth: 0,
   promise:
-    'Engines end when this process stops them. If this process is killed, engines run until its next start ends them.',
+    'Engines end when infer stops them. If the process that starts them is killed, they run until the next start of infer ends them.',
 }
 
 /**
