@@ -224,6 +224,10 @@ test('the folders of engines that outlived the server stay the same, without the
   for (const engine of ['wkr_kept', 'wkr_ended']) await makeFor(newId('job'), engine)
   const inode = statSync(join(work, 'wkr_kept', 'out')).ino
   await openWorkspaces(work, log, new Set(['wkr_kept']))
-  expect(readdirSync(work, { recursive: true }).toSorted()).toEqual(['wkr_kept', 'wkr_kept/in', 'wkr_kept/out'])
+  expect(readdirSync(work, { recursive: true, encoding: 'utf8' }).toSorted()).toEqual([
+    'wkr_kept',
+    'wkr_kept/in',
+    'wkr_kept/out',
+  ])
   expect(statSync(join(work, 'wkr_kept', 'out')).ino).toBe(inode)
 })
