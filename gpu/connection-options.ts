@@ -21,6 +21,12 @@ export interface ConnectionFacts {
   events: () => Pick<Residency, 'stuck' | 'unresponsive' | 'paused' | 'accepted'>
 }
 
+/** Returns how the engine of a model explains the error answers of its paths. */
+export const failureOfEngine =
+  (model: Model): ConnectionOptions['failureOf'] =>
+  (status, body, path) =>
+    missingRoute(model, path, status, body) ?? presetOf(model).failureOf(status, body)
+
 /** How requests reach a ready engine. `conversations`: the folder of its model in which they are saved. */
 export function connectionOptionsOf(
   resident: Resident,
@@ -54,7 +60,7 @@ export function connectionOptionsOf(
     noProgressMs: model.no_progress,
     keepAliveMs: preset.keepAliveMs,
     isOwnProcess: engine.options.address === undefined,
-    failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
+    failureOf: failureOfEngine(model),
     convert,
     nameAdapter,
     ownerOf:
@@ -64,6 +70,7 @@ export function connectionOptionsOf(
     healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
     pollMs: preset.runningPollMs ?? 20,
     cancelGraceMs,
+    others: () => resident.granted ?? 0,
     hasFreeSlot: () => resident.leases < resident.slots,
     unresponsive() {
       log.warn('An engine ignores cancelled requests and is killed', fields)

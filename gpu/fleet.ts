@@ -40,6 +40,7 @@ import { keepsLayout, type ModelState, modelsClosed, newModelState, notOffered }
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 import { openUpcoming } from './size-upcoming.ts'
+import { openSlotGrants } from './slot-grants.ts'
 import { slotMover } from './slot-mover.ts'
 import { openTakeOver } from './take-over.ts'
 
@@ -162,6 +163,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   )
   opened = residency
   const { release, find, residents } = residency
+  const grants = openSlotGrants({ residency, connections: engines.connections, waits: id => queue?.waits(id) ?? false })
   const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
   pauses = await openFleetPauses({
     ...options,
@@ -236,8 +238,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     near?.given(resident.engineId)
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(launcher.outputs, resident)
-    const probe = resident.pause !== null
-    const options = { onReleased, probe, waitedMs, loadedMs, followProgress, move }
+    const options = { onReleased, probe: resident.pause !== null, waitedMs, loadedMs, followProgress, move }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 
@@ -262,6 +263,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (closing) return queue?.refuse(modelId, modelsClosed, Number.POSITIVE_INFINITY)
     const state = find(modelId)
     const waits = queue?.waits(modelId) ?? false
+    if (waits) grants.waited(modelId)
     // Without an engine its memory is estimated again: files and configuration may have changed.
     if (waits && (state?.residents.length ?? 0) === 0) void sizeAndLoad(modelId)
     else if (state) residency.demandChanged(state)
@@ -306,9 +308,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const loads = new Map<string, Promise<void>>()
   async function loadNow(modelId: string): Promise<void> {
     const state = await stateOf(modelId)
-    await new Promise<void>((resolve, reject) => {
-      residency.load(state, { loaded: () => resolve(), refuse: reject })
-    })
+    await new Promise<void>((resolve, refuse) => void residency.load(state, { loaded: () => resolve(), refuse }))
   }
 
   let hasLeft = false
@@ -386,6 +386,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       await launcher.leave()
       hasLeft = options.keeper !== undefined
     },
+    grants,
     close(deadlineMs) {
       // A second call without a deadline also ends the wait of the first call.
       if (deadlineMs <= 0) notifyIdle?.()

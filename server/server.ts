@@ -10,6 +10,7 @@ import { listenAddress } from '../core/listen-address.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import { type ControlSocketOptions, openControlSocket } from './fronts/control-socket.ts'
+import type { FrontWorkOptions, FrontWorkOwner } from './fronts/front-work.ts'
 import { openFronts } from './fronts/fronts.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
 import { configureServer } from './http/configure-server.ts'
@@ -19,12 +20,13 @@ import { adopt, forward, forwardUpgrade, readClient } from './http/connection/fo
 import { forwardedHost } from './http/connection/forwarded.ts'
 import type { Handshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
-import { hostFailure, hostName, hostNameFailure } from './http/connection/host.ts'
+import { hostFailure, hostNameFailure, hostRulesOf } from './http/connection/host.ts'
 import { openHttpApp } from './http/http-app.ts'
 import { tidy } from './http/path.ts'
 import type { ClientExchange } from './http/request/exchange.ts'
 import { openIdempotencyRecords } from './http/request/idempotency-records.ts'
 import type { Owners } from './http/request/owners.ts'
+import type { Route } from './http/request/route.ts'
 import { answerFailure, endExchange, type HttpEvent, interrupt, runRoute } from './http/run-route.ts'
 import { openResumableStreams } from './http/streams/resumable-streams.ts'
 import { openStreamLimits } from './http/streams/stream-limits.ts'
@@ -102,20 +104,19 @@ export async function openServer(
   let successor = ''
   const exchanges = new SwapSet<ClientExchange>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
-  const allowed = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
-  if (config.public_url) allowed.add(hostName(new URL(config.public_url).host) ?? '')
-  const hosts = { allowed, defaultPort: https ? 443 : 80 }
+  const hosts = hostRulesOf(config, https !== undefined)
 
   const cors = openCors(config.cors.origins)
   const roots = falRoots(config.allowed_hosts)
 
   /** First segments of the paths of all routes. */
   let segments: ReadonlySet<string> = new Set()
+  let table: readonly Route[] = []
 
   /** Opens the app. Without owners it has no routes: every request is refused until `serve`. */
   function openApp(opened: Owners | undefined) {
     const options = { owners: opened!, exchanges }
-    const table = opened ? routes(opened) : []
+    table = opened ? routes(opened) : []
     segments = new Set(table.flatMap(({ path, aliases = [] }) => [path, ...aliases].map(one => one.split('/')[1]!)))
     return openHttpApp<HttpEvent>({
       routes: table,
@@ -245,6 +246,13 @@ export async function openServer(
       server.close()
       server.closeIdleConnections()
     },
+    /** Lets the gateway processes answer what they can themselves, if there are any. */
+    serveFronts(open: (options: Pick<FrontWorkOptions, 'routeAt'>) => FrontWorkOwner): FrontWorkOwner | undefined {
+      if (!gateway) return undefined
+      const work = open({ routeAt: path => table.find(route => route.path === path) })
+      gateway.fronts.serve(work)
+      return work
+    },
     /** Passes the owners; requests are admitted from now on. The store is used for idempotency records only. */
     serve({
       store,
@@ -267,10 +275,12 @@ export async function openServer(
     /** Resolves when every connection is closed. Interrupts requests that still run after `deadlineMs`. */
     async drain(deadlineMs: number): Promise<void> {
       state = 'draining'
+      const fronts = gateway?.fronts.drain(deadlineMs)
       owners?.streams.dismissAll()
       // New requests, on new or kept connections, get 503 with `Retry-After`: closing the listener at once would reset
       // connections in the kernel's queue, and their clients could not know that nothing was processed.
       await finishRequests(deadlineMs)
+      await fronts
       await delay(acceptAfterDrainMs)
       await gateway?.fronts.close()
       await gateway?.socket.close()

@@ -196,7 +196,9 @@ const organizationOwners = ({ organizations }: Directory): OrganizationOwners =>
     create: (...[options, by]: Parameters<typeof organizations.create>) =>
       organizations.create(isOrganizationId(options.name) ? { id: options.name, ...options } : options, by),
   },
-  jobs: { calls: { cancelAll: () => 0, runningOf: () => 0 } } as unknown as OrganizationOwners['jobs'],
+  jobs: {
+    calls: { known: () => undefined, cancelAll: () => 0, runningOf: () => 0 },
+  } as unknown as OrganizationOwners['jobs'],
   files: { sweep: () => Promise.resolve() } as unknown as OrganizationOwners['files'],
 })
 

@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
-import { runFront } from '../../server/fronts/front.ts'
+import { type Channel, runFront } from '../../server/fronts/front.ts'
+import { frontParts } from '../server/front-parts.ts'
 
 /**
  * `infer __front`: a gateway process. `infer serve` starts it with a channel. Signals end it through the server, so that
@@ -9,10 +10,11 @@ export function define(command: Command): void {
   command.helpOption(false).action(async () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
     if (!process.send) return
-    await runFront({
+    const channel: Channel = {
       send: message => void process.send?.(message, undefined, undefined, () => {}),
       onMessage: listener => void process.on('message', listener),
       onClosed: listener => void process.on('disconnect', listener),
-    })
+    }
+    await runFront(channel, frontParts)
   })
 }

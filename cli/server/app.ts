@@ -1,5 +1,3 @@
-import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
 import { openLimiter } from '../../core/accounts/limiter.ts'
@@ -36,7 +34,7 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { openReload } from '../../core/models/reload.ts'
 import { openResponses } from '../../core/responses/responses.ts'
 import { openSteadyTime } from '../../core/steady-time.ts'
-import { type Store, scopes, type Usage } from '../../core/store/store.ts'
+import type { Usage } from '../../core/store/store.ts'
 import { openGenerationRunner } from '../../core/tasks/generation/run.ts'
 import { openPreparation } from '../../core/tasks/preparation.ts'
 import { openTaskRunner } from '../../core/tasks/run-job.ts'
@@ -58,6 +56,7 @@ import { openFleet } from '../../gpu/fleet.ts'
 import { openKeeperClient } from '../../gpu/launcher/keeper-client.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
+import { type FrontWorkOwner, openFrontWork } from '../../server/fronts/front-work.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
 import { openLoadHistory } from '../../server/metrics/history.ts'
 import { openMetrics } from '../../server/metrics/metrics.ts'
@@ -67,8 +66,10 @@ import { openServer } from '../../server/server.ts'
 import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { writeServerFile } from '../client/find-server.ts'
+import { callsElsewhere } from './calls-elsewhere.ts'
 import { openClosing } from './closing.ts'
 import { consoleLink } from './console-link.ts'
+import { createFirstOrganization } from './first-organization.ts'
 import { openInspection } from './open-inspection.ts'
 import { openOwnCommand } from './own-command.ts'
 import { openServerGpuSetup } from './server-gpu-setup.ts'
@@ -109,7 +110,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
   await limitPlans()
   const sessions = openSessions({ store, log })
-  const accounts = openAccounts({ store, keys, plans, sessions, log })
+  // Refers to the owner that is opened last because it needs all others.
+  const accounts = openAccounts({ store, keys, plans, sessions, log, changed: () => frontWork?.forgetCallers() })
+  let frontWork: FrontWorkOwner | undefined
   const machine = await machineProbe
   const keeper = await openKeeperClient({ dataDir, key: keys.keeper, graceMs: config.limits.adopt_grace, log })
   const keptEngines = keeper.engines()
@@ -164,7 +167,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     ownDevices: config.devices,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
-  const applied = ({ gpu }: Config) => void (quiet = gpu.quiet)
+  const applied = ({ gpu }: Config) => {
+    quiet = gpu.quiet
+    frontWork?.modelsChanged()
+  }
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })
   const threads = openCpu()
   // The threads run cli/cpu-worker.ts.
@@ -219,6 +225,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Refers to the owner that is opened below because it needs jobs.
     deferred: job => expansion.add(job),
     spend,
+    elsewhere: gateway && callsElsewhere(() => frontWork?.elsewhere),
     holdMs: config.limits.hold_max,
     log,
     run: openNodeRunner({
@@ -275,7 +282,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks })
+  const fronts = gateway && (() => frontWork?.counts() ?? { requests: 0, messages: 0 })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts })
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const run = openOwnCommand(dataDir)
@@ -325,6 +333,12 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     steady,
     log,
   })
+  const { grants } = fleet
+  const { recorder } = jobs
+  const counted = { recorder, spend, tokenLimiter, metrics, timings, throughput }
+  frontWork = server.serveFronts(more =>
+    openFrontWork({ config, registry, accounts, grants, ...counted, log, ...more }),
+  )
   writeServerFile(dataDir, server)
   await predecessor?.serving({ store, spend }, () => server.closeForwarding())
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
@@ -383,24 +397,3 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   }
 }
 export type App = Awaited<ReturnType<typeof openApp>>
-
-/**
- * Creates the organization `default` and a root token unless they exist. The data directory keeps the token, mode 0600.
- */
-async function createFirstOrganization(dataDir: string, store: Store, accounts: ReturnType<typeof openAccounts>) {
-  const tokenPath = join(dataDir, 'root-token')
-  const own = (await store.organizations.list()).find(({ name }) => name === 'default')
-  // A crash between the two writes of a first start must not leave an installation without a usable token.
-  if (own && existsSync(tokenPath)) return undefined
-  // No rate limit applies to the owner of the machine. Organizations created later get those of their plan.
-  const organization =
-    own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
-  const { secret } = await accounts.issue({
-    organizationId: organization.id,
-    name: 'root',
-    scopes: [...scopes],
-    expiresAt: null,
-  })
-  writeFileSync(tokenPath, `${secret}\n`, { mode: 0o600 })
-  return { organizationId: organization.id, tokenPath, secret }
-}

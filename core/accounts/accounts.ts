@@ -79,6 +79,7 @@ export function openAccounts({
   plans = openPlans({ configured: {}, log }),
   now = Date.now,
   sessions = openSessions({ store, log, now }),
+  changed = () => {},
 }: {
   store: Store
   keys: Keys
@@ -88,6 +89,8 @@ export function openAccounts({
   now?: () => number
   /** Of the web console: `authenticate` takes their credentials as it takes secrets. */
   sessions?: Pick<Sessions, 'tokenOf'>
+  /** Called after changes that authentication must see at once, in other processes too; awaited before they are answered. */
+  changed?: () => Promise<void> | void
 }) {
   const uses = new Map<string, number>()
   const cached = new Map<string, CachedCaller>()
@@ -99,9 +102,20 @@ export function openAccounts({
    * another active one. Clears the cache afterwards.
    */
   function inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const done = lastChange.then(change).finally(() => cached.clear())
+    const done = lastChange.then(async () => {
+      try {
+        return await change()
+      } finally {
+        await forgetVerified()
+      }
+    })
     lastChange = done.catch(() => {})
     return done
+  }
+
+  async function forgetVerified(): Promise<void> {
+    cached.clear()
+    await changed()
   }
 
   /** Throws `conflict` for the last active token that can manage tokens; without it nobody could create another one. */
@@ -220,8 +234,8 @@ export function openAccounts({
     organizations: () => store.organizations.list(),
     organization: (id: string) => store.organizations.find(id),
 
-    /** Forgets verified secrets, so that the next request sees every change. */
-    forgetVerified: (): void => cached.clear(),
+    /** Forgets verified secrets, so that the next request sees every change once this resolves. */
+    forgetVerified,
 
     /**
      * Creates a token. Throws Failure `not_found` without the organization, `invalid_value` without the user,

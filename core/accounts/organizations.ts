@@ -45,8 +45,8 @@ export function openOrganizations(dependencies: {
   log: Log
   /** The plans that an organization can have. */
   planNames?: () => readonly string[]
-  /** Called after changes that authentication must see at once. */
-  changed?: () => void
+  /** Called after changes that authentication must see at once; awaited before they are answered. */
+  changed?: () => Promise<void> | void
   /** Deletes what is kept of an organization outside of the store and its files. */
   forget?: (id: string) => Promise<void>
   now?: () => number
@@ -114,7 +114,7 @@ export function openOrganizations(dependencies: {
   /** Lets authentication see a change once it is stored. */
   async function announced<Done>(change: Promise<Done>): Promise<Done> {
     const done = await change
-    changed()
+    await changed()
     return done
   }
 

@@ -1,6 +1,7 @@
 import type { AbortSource } from '../abort-source.ts'
 import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
+import { newId } from '../ids.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import { callRecordDefaults } from '../store/call-record.ts'
@@ -88,6 +89,56 @@ export interface CallFallbacks {
   /** Returns the next fallback; undefined if none may do the work. `waited`: the call waits too long for its model. */
   next(failure: Failure, waited: boolean): Promise<Substitute | undefined>
 }
+
+/** The calls that run in other processes. Undefined: the organization has no such call there. */
+export interface CallsElsewhere {
+  /** Resolves when all calls there that began before are known here, and the ends of those that have ended. */
+  known(): Promise<void> | undefined
+  find(organizationId: string, id: string): JobRecord | undefined
+  /** Resolves when the call has ended and its record was accepted here. */
+  ended(organizationId: string, id: string): Promise<void> | undefined
+  /** Ends the call for this reason. False: the organization has no such call there. */
+  cancel(organizationId: string, id: string, reason: Failure): boolean
+  /** Ends all calls of the organization. Returns how many. */
+  cancelAll(organizationId: string, reason: Failure): number
+  runningOf(organizationId: string): number
+}
+
+/** Where there are no other processes. */
+export const nowhere: CallsElsewhere = {
+  known: () => undefined,
+  find: () => undefined,
+  ended: () => undefined,
+  cancel: () => false,
+  cancelAll: () => 0,
+  runningOf: () => 0,
+}
+
+/** Returns a call that has not begun. */
+export const newCall = ({ admitted, createdAt, traceparent, caller }: CallOptions): RunningCall => ({
+  setIndex: -1,
+  id: newId('job'),
+  organizationId: admitted.organizationId,
+  tokenId: admitted.tokenId,
+  task: admitted.task,
+  traceparent,
+  modelId: admitted.model.id,
+  requestedModel: admitted.requestedModel,
+  fallbackReason: null,
+  createdAt,
+  startedAt: null,
+  engineId: null,
+  queuedMs: 0,
+  referenceQueuedMs: 0,
+  hasReference: false,
+  gpuMs: 0,
+  unbilledGpuMs: 0,
+  energyMj: 0,
+  entry: undefined,
+  waiting: undefined,
+  ended: undefined,
+  caller,
+})
 
 /** Runs one attempt on one slot. Resolves with how it ended; never throws for an engine's failure. */
 export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>

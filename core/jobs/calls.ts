@@ -1,23 +1,25 @@
 import { type JobSpend, noSpend, withoutLimits } from '../admission/spend.ts'
 import { Failure, type FailureCode } from '../failure.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../models/fleet.ts'
 import { type Model, slotWaitMs } from '../models/model.ts'
-import { costOf } from '../models/price.ts'
-import { callRecord, type FinishedJob, type JobRecord, jobErrorOf, type Usage } from '../store/store.ts'
+import { callRecord, type JobRecord, type Usage } from '../store/store.ts'
 import { SwapSet } from '../swap-set.ts'
-import { metered, meteredUsage, noUsage } from '../usage.ts'
+import { noUsage } from '../usage.ts'
 import {
   type CallAttempt,
   type CallEnd,
   type CallOptions,
+  type CallsElsewhere,
+  newCall,
+  nowhere,
   type RunningCall,
   runningRecord,
   type Substitute,
 } from './call.ts'
 import { openCallWait, refusalOf } from './call-wait.ts'
 import type { Dispatch } from './dispatch.ts'
+import { finishedCall, logEngineText } from './finished-call.ts'
 import type { JobDurations } from './job-durations.ts'
 import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
@@ -44,61 +46,21 @@ export function openCalls(dependencies: {
   spend?: JobSpend
   /** A call without a limit of its own is refused when its wait is expected to take longer, milliseconds. */
   holdMs: number
+  /** Calls that run in other processes; absent: none. */
+  elsewhere?: CallsElsewhere | undefined
   log: Log
 }) {
   const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
-  const { used, spend = noSpend, log } = dependencies
+  const { used, spend = noSpend, elsewhere = nowhere, log } = dependencies
   const { maxWaiting, wait } = openCallWait(dependencies)
   const running = new SwapSet<RunningCall>()
 
-  function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
-    const { gpuMs, energyMj } = call
-    const usage = meteredUsage({ ...(end.how === 'retry' ? noUsage : end.usage), gpuMs, energyMj })
-    used(call.tokenId, usage)
-    // Nobody pays for the time in which an engine failed.
-    const unbilledGpuMs = end.how === 'failed' ? gpuMs : call.unbilledGpuMs
-    const billed = unbilledGpuMs > 0 ? { ...usage, gpuMs: gpuMs - unbilledGpuMs } : usage
-    const failure = end.how === 'failed' ? end.failure : undefined
-    const {
-      id,
-      task,
-      modelId,
-      requestedModel,
-      fallbackReason,
-      engineId,
-      organizationId,
-      tokenId,
-      createdAt,
-      startedAt,
-    } = call
-    if (failure?.engineText)
-      log.warn('An engine failed a request', {
-        job: id,
-        model: modelId,
-        engine: engineId,
-        engine_error: failure.engineText,
-        traceparent: call.traceparent,
-      })
-    const finished: FinishedJob = {
-      id,
-      task,
-      modelId,
-      requestedModel,
-      fallbackReason,
-      createdAt,
-      startedAt,
-      referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
-      engineId,
-      organizationId,
-      tokenId,
-      status: end.how === 'retry' ? 'failed' : end.how,
-      error: failure ? jobErrorOf(failure, attempt) : null,
-      usage,
-      cost: metered(costOf(price, billed)),
-      finishedAt: Date.now(),
-    }
+  function record(call: RunningCall, model: Model, end: CallEnd, attempt: number): void {
+    const finished = finishedCall(call, model, end, attempt)
+    used(call.tokenId, finished.usage)
+    if (end.how === 'failed') logEngineText(log, call, end.failure)
     recorder.record(finished)
-    spend.settle(id, finished)
+    spend.settle(call.id, finished)
   }
 
   /** Gives the call to another model: its hold is that of this model from now on. */
@@ -129,39 +91,16 @@ export function openCalls(dependencies: {
       options: CallOptions,
       firstAttempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
-      const { admitted, createdAt, caller, withoutEngine = false } = options
-      const { organizationId, tokenId, task, requestedModel } = admitted
+      const { admitted, caller, withoutEngine = false } = options
+      const { organizationId } = admitted
       let { model } = admitted
       let { fallbacks } = options
       let attempt = firstAttempt
       /** The model that has begun it. */
       let begun: Model | undefined
-      const id = newId('job')
+      const call = newCall(options)
+      const { id } = call
       spend.hold(id, admitted.spender, admitted.hold)
-      const call: RunningCall = {
-        setIndex: -1,
-        id,
-        organizationId,
-        tokenId,
-        task,
-        traceparent: options.traceparent,
-        modelId: model.id,
-        requestedModel,
-        fallbackReason: null,
-        createdAt,
-        startedAt: null,
-        engineId: null,
-        queuedMs: 0,
-        referenceQueuedMs: 0,
-        hasReference: false,
-        gpuMs: 0,
-        unbilledGpuMs: 0,
-        energyMj: 0,
-        entry: undefined,
-        waiting: undefined,
-        ended: undefined,
-        caller,
-      }
       running.add(call)
       let end: CallEnd | undefined
       let attempts = 1
@@ -291,15 +230,22 @@ export function openCalls(dependencies: {
     /** Resolves when the call of that id has ended and is recorded; undefined: the organization has no such call. */
     ended(organizationId: string, id: string): Promise<void> | undefined {
       const call = ownCall(organizationId, id)
-      return call && (call.ended ??= Promise.withResolvers<void>()).promise
+      if (!call) return elsewhere.ended(organizationId, id)
+      return (call.ended ??= Promise.withResolvers<void>()).promise
     },
+
+    /**
+     * Resolves when all calls in other processes that began before are known here; undefined without such processes. Call it
+     * before you say that there is no call.
+     */
+    known: (): Promise<void> | undefined => elsewhere.known(),
 
     /** The record of a call that is not in the store: it waits, runs, or has ended and is being written. */
     find(organizationId: string, id: string): JobRecord | undefined {
       const ended = recorder.find(organizationId, id)
       if (ended) return callRecord(ended)
       const call = ownCall(organizationId, id)
-      return call && runningRecord(call)
+      return call ? runningRecord(call) : elsewhere.find(organizationId, id)
     },
 
     /**
@@ -307,11 +253,14 @@ export function openCalls(dependencies: {
      * Throws Failure `job_already_finished`.
      */
     async cancel(organizationId: string, id: string): Promise<JobRecord | undefined> {
-      const call = ownCall(organizationId, id)
-      if (call) {
-        const ended = this.ended(organizationId, id)
-        call.caller.abort(new Failure('cancelled', `The job ${id} was cancelled.`))
-        await ended
+      const reason = new Failure('cancelled', `The job ${id} was cancelled.`)
+      if (!this.find(organizationId, id)) await elsewhere.known()
+      const end = this.ended(organizationId, id)
+      if (end) {
+        const call = ownCall(organizationId, id)
+        if (call) call.caller.abort(reason)
+        else elsewhere.cancel(organizationId, id, reason)
+        await end
       }
       const ended = this.find(organizationId, id)
       if (!ended || ended.status === 'cancelled') return ended
@@ -320,7 +269,7 @@ export function openCalls(dependencies: {
 
     /** How many calls of the organization wait or run. Scans all calls. */
     runningOf(organizationId: string): number {
-      let count = 0
+      let count = elsewhere.runningOf(organizationId)
       for (const call of running) if (call.organizationId === organizationId) count++
       return count
     },
@@ -329,7 +278,7 @@ export function openCalls(dependencies: {
     cancelAll(organizationId: string, why: Failure): number {
       const own = [...running].filter(call => call.organizationId === organizationId)
       for (const { caller } of own) caller.abort(why)
-      return own.length
+      return own.length + elsewhere.cancelAll(organizationId, why)
     },
 
     /** The calls that wait for a slot, unordered, each with its waiting time in milliseconds. */

@@ -18,6 +18,7 @@ import {
 import type { CommitEffects } from '../store/workflows.ts'
 import { openSweep } from '../sweep.ts'
 import type { RunJob } from '../tasks/run-job.ts'
+import type { CallsElsewhere } from './call.ts'
 import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
@@ -62,6 +63,8 @@ export interface JobsOptions {
   fallbackOf?: FallbackOfJob
   /** Called with what work of a token has used, when it has ended. */
   used?: (tokenId: string, usage: Usage) => void
+  /** Calls that run in other processes. */
+  elsewhere?: CallsElsewhere | undefined
   /** The organizations whose jobs are not started. */
   suspended?: () => ReadonlySet<string>
   log: Log
@@ -170,7 +173,7 @@ export function openJobs(options: JobsOptions) {
     log,
     failed: 'Expired jobs could not be removed',
   })
-  const holding = { rankOf, spend, holdMs, log }
+  const holding = { rankOf, spend, holdMs, elsewhere: options.elsewhere, log }
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, ...holding })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {

@@ -27,6 +27,10 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
   let closingUntil: number | undefined
+  /** How many records were accepted, and how many of them are in the store, or lost. */
+  let accepted = 0
+  let done = 0
+  let followers: { upTo: number; written: () => void }[] = []
 
   function start(): void {
     clearTimeout(timer)
@@ -52,6 +56,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)
+        settled(batch.length)
         return
       } catch (thrown) {
         if (closingUntil !== undefined && performance.now() > closingUntil) return abandon(thrown)
@@ -59,6 +64,14 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
         await delay(backOffMs, undefined, { ref: false })
       }
     }
+  }
+
+  function settled(records: number): void {
+    done += records
+    if (followers.length === 0) return
+    const now = followers.filter(({ upTo }) => upTo <= done)
+    followers = followers.filter(({ upTo }) => upTo > done)
+    for (const { written } of now) written()
   }
 
   async function write(batch: FinishedJob[]): Promise<void> {
@@ -81,6 +94,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     /** Accepts the record of a call that has ended, with whole numbers only. Never throws, never waits. */
     record(finished: FinishedJob): void {
       waiting.push(finished)
+      accepted++
       if (waiting.length >= maxInBatch) start()
       else if (!flushing) schedule()
     },
@@ -92,6 +106,11 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
           'The server cannot write its usage records fast enough. Retry in two seconds.',
           { retryAfterMs: 2_000 },
         )
+    },
+    /** Calls back once all records that were accepted so far are in the store. */
+    whenWritten(written: () => void): void {
+      followers.push({ upTo: accepted, written })
+      if (accepted === done) settled(0)
     },
     get waiting(): number {
       return waiting.length

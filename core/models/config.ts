@@ -112,7 +112,7 @@ export const Config = z
       }),
     gateway_processes: z.int().min(1).max(64).default(1).meta({
       description:
-        'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and pass requests on. Linux only. Each takes about 70 MB.',
+        'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and answer requests for text while a slot is free and no limit applies; they pass on the rest. Linux only.',
       unit: 'processes',
       example: 4,
     }),

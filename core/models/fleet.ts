@@ -8,6 +8,7 @@ import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { Pauses } from './pause.ts'
+import type { SlotGrants } from './slot-grants.ts'
 
 /**
  * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
@@ -79,6 +80,7 @@ export interface Fleet {
    * keeper has. Running requests go on, and engines that are children of this process; then `close`.
    */
   leave(): Promise<void>
+  grants: SlotGrants
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
 }

@@ -35,6 +35,8 @@ export interface ConnectionOptions {
   pollMs: number
   /** How long it may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
+  /** How many requests other processes may have on it; absent: none. */
+  others?: () => number
   /** Whether it can accept another request now. */
   hasFreeSlot: () => boolean
   /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
@@ -152,10 +154,10 @@ export class EngineConnections {
   }
 
   async #hasStopped(workPath: string | undefined): Promise<boolean> {
-    const { healthPath, endpoint, headers } = this.options
+    const { healthPath, endpoint, headers, others } = this.options
     if (workPath !== undefined) return !(await isWorking(endpoint, workPath, headers))
     const running = await runningRequests(endpoint, healthPath!, headers)
-    return running < this.open.size + this.#cancelled
+    return running < this.open.size + this.#cancelled + (others?.() ?? 0)
   }
 
   close(): void {

@@ -18,34 +18,36 @@ import type { SlotHold } from './engine-slots.ts'
 import { UndiciExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
-export interface LeaseOptions {
+/** What a lease needs to know of its engine. */
+export type LeasedEngine = Pick<Resident, 'engineId' | 'devices' | 'slots'> & {
+  serves: { model: Pick<Resident['serves']['model'], 'id'> }
+}
+
+export interface LeaseOptions<Leased extends LeasedEngine> {
   /** Called when it is released. `ranMs` is null unless one of its requests succeeded. */
-  onReleased: (resident: Resident, ranMs: number | null, probe: boolean) => void
+  onReleased: (resident: Leased, ranMs: number | null, probe: boolean) => void
   /** Whether it is the first lease after a pause of the engine. */
   probe: boolean
   waitedMs: number
   loadedMs: number
   /** Takes a slot of the engine that has computed the beginning of this prompt; undefined if that is the one that it has. */
-  move?: (
-    from: Resident,
-    prompt: string | Uint8Array,
-  ) => { resident: Resident; connections: EngineConnections } | undefined
+  move?: (from: Leased, prompt: string | Uint8Array) => { resident: Leased; connections: EngineConnections } | undefined
   /** Follows the progress that the engine prints; the function that it returns ends this. */
   followProgress?: (listener: (progress: EngineProgress) => void) => () => void
 }
 
 const none: readonly string[] = []
 
-export class EngineLease implements Lease {
+export class EngineLease<Leased extends LeasedEngine = Resident> implements Lease {
   readonly modelId: string
   readonly waitedMs: number
   readonly loadedMs: number
   organizationId: string | undefined
   traceparent: string | undefined
   #connections: EngineConnections
-  #resident: Resident
+  #resident: Leased
   #client: Client
-  #options: LeaseOptions
+  #options: LeaseOptions<Leased>
   #energy: Energy
   #mark: EnergyMark
   #used: SlotUse | undefined
@@ -61,7 +63,7 @@ export class EngineLease implements Lease {
   #sockets = new Set<EngineSocket>()
   #slot: SlotHold | undefined
 
-  constructor(resident: Resident, connections: EngineConnections, energy: Energy, options: LeaseOptions) {
+  constructor(resident: Leased, connections: EngineConnections, energy: Energy, options: LeaseOptions<Leased>) {
     this.modelId = resident.serves.model.id
     this.waitedMs = options.waitedMs
     this.loadedMs = options.loadedMs

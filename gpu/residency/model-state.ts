@@ -50,6 +50,8 @@ export interface Resident {
   wakes: boolean
   takenOver: boolean
   leases: number
+  /** Those of the leases that gateway processes have. */
+  granted?: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
   pause: EnginePause | null

@@ -4,6 +4,7 @@ import { hostEnvironment } from '../../core/config.ts'
 import { invalidValue } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import type { KeyPair } from '../http/connection/certificate.ts'
+import type { FrontSession, FrontWorkOwner } from './front-work.ts'
 import type { FromFront, FrontStart, ToFront } from './messages.ts'
 
 /** The hidden command that runs a front. */
@@ -31,12 +32,21 @@ export function openFronts({ count, refused, log, ...start }: FrontsOptions) {
   if (process.platform !== 'linux')
     throw invalidValue('gateway_processes above 1 needs Linux. Remove it from infer.yaml, or set it to 1.')
   const fronts = new Set<ChildProcess>()
+  const sessions = new Map<ChildProcess, FrontSession>()
+  let work: Pick<FrontWorkOwner, 'begin' | 'drain'> | undefined
+  /** Those that accept connections. */
+  const ready = new Set<ChildProcess>()
   const listening = Promise.withResolvers<void>()
   let { keyPair } = start
   let awaited = count
   let pauseMs = firstPauseMs
   let closing = false
   listening.promise.catch(() => {})
+
+  function begin(front: ChildProcess): void {
+    const link = { send: (message: ToFront) => tell(front, message), kill: () => void front.kill('SIGKILL') }
+    if (work) sessions.set(front, work.begin(link))
+  }
 
   function run(): void {
     const front = startProcess()
@@ -51,11 +61,18 @@ export function openFronts({ count, refused, log, ...start }: FrontsOptions) {
         listening.reject(refused(message))
         return
       }
+      if (message.kind !== 'listening') return sessions.get(front)?.received(message)
       isListening = true
+      ready.add(front)
+      begin(front)
       if (--awaited === 0) listening.resolve()
     })
     const ended = (how: string) => {
-      if (!fronts.delete(front) || closing) return
+      if (!fronts.delete(front)) return
+      ready.delete(front)
+      sessions.get(front)?.ended()
+      sessions.delete(front)
+      if (closing) return
       const why = refusal === '' ? how : refusal
       if (!isListening) listening.reject(new Error(`A gateway process ended before it accepted connections: ${why}.`))
       if (performance.now() - startedAt >= steadyMs) pauseMs = firstPauseMs
@@ -70,6 +87,13 @@ export function openFronts({ count, refused, log, ...start }: FrontsOptions) {
 
   return {
     listening: listening.promise,
+    /** From now on fronts answer what they can themselves. */
+    serve(owner: NonNullable<typeof work>): void {
+      work = owner
+      for (const front of ready) begin(front)
+    },
+    /** Fronts answer nothing more themselves. */
+    drain: async (deadlineMs: number): Promise<void> => work?.drain(deadlineMs),
     /** New connections use this key pair. */
     use(pair: KeyPair): void {
       keyPair = pair

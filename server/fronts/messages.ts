@@ -1,5 +1,10 @@
+import type { Caller } from '../../core/accounts/accounts.ts'
 import type { Limits } from '../../core/config.ts'
 import type { LogFields, LogLevel } from '../../core/log.ts'
+import type { Config } from '../../core/models/config.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { GrantedEngine } from '../../core/models/slot-grants.ts'
+import type { FinishedJob, JobRecord } from '../../core/store/store.ts'
 import type { KeyPair } from '../http/connection/certificate.ts'
 
 /** What a front needs to begin. */
@@ -24,8 +29,45 @@ export type ToFront =
   | ({ kind: 'start' } & FrontStart)
   /** New connections use this key pair from now on. */
   | { kind: 'keyPair'; keyPair: KeyPair }
+  /** It answers requests itself from now on, where it can. */
+  | { kind: 'serve'; config: Config; models: readonly Model[] }
+  | { kind: 'models'; models: readonly Model[] }
+  /** The caller of a secret, and until when that holds, epoch milliseconds. Null: control decides about each request. */
+  | { kind: 'caller'; secret: string; caller: Caller | null; until: number }
+  /** It forgets all callers, and answers `done` with this number. */
+  | { kind: 'forget'; number: number }
+  /** It tells of all its calls, and answers `done` with this number. */
+  | { kind: 'report'; number: number }
+  | { kind: 'grant'; engine: GrantedEngine; slots: number }
+  | { kind: 'recall'; engineId: string }
+  | { kind: 'ended'; engineId: string }
+  /** The records up to this one, counted since the start of the front, are stored. */
+  | { kind: 'stored'; records: number }
+  /** These calls end with this reason. */
+  | { kind: 'cancel'; ids: readonly string[]; message: string }
+  /** It answers no further request itself, and answers `drained` once its own have ended, after this time at the latest. */
+  | { kind: 'drain'; deadlineMs: number }
   /** It closes its connections and ends. */
   | { kind: 'close' }
+
+/** What a front has done since its last message. Absent members are empty. */
+export interface FrontWork {
+  records?: FinishedJob[]
+  /** Calls that have run for a while, and that `records` will have. */
+  began?: JobRecord[]
+  /** Path, status and milliseconds of each answered request, flat. */
+  answered?: (string | number)[]
+  /** Kind, model and milliseconds of each duration, flat. */
+  timings?: (string | number)[]
+  /** Model, input and output tokens, flat. */
+  tokens?: (string | number)[]
+  /** Secrets whose callers it wants to know. */
+  secrets?: string[]
+  /** Models of which it had no free slot. */
+  lacking?: string[]
+  /** Engine, slots that go back, and the mean milliseconds of the requests that succeeded, flat. */
+  returned?: (string | number | null)[]
+}
 
 /** What a front tells control. */
 export type FromFront =
@@ -33,3 +75,8 @@ export type FromFront =
   /** It cannot listen, with the system's error. */
   | { kind: 'refused'; code: string | undefined; message: string }
   | { kind: 'log'; level: LogLevel; message: string; fields: LogFields; cause: string | undefined }
+  | ({ kind: 'work' } & FrontWork)
+  | { kind: 'done'; number: number }
+  /** An engine wants a pause (milliseconds), or sends nothing on any request. */
+  | { kind: 'fault'; engineId: string; fault: { pauseMs: number } | 'stuck' }
+  | { kind: 'drained' }

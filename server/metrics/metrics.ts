@@ -19,6 +19,8 @@ export interface MetricSources {
   throughput: Pick<Throughput, 'totals'>
   timings: Pick<Timings, 'histograms'>
   webhooks: Pick<Webhooks, 'counts' | 'totals'>
+  /** What gateway processes have answered themselves, and their messages with this one; absent without such processes. */
+  fronts?: (() => { requests: number; messages: number }) | undefined
 }
 
 /** A route, as its metrics name it. */
@@ -45,7 +47,8 @@ const collectAnew = <Metric extends Counter | Gauge>(collect: (metric: Metric) =
   }
 
 /** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
-export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks }: MetricSources) {
+export function openMetrics(sources: MetricSources) {
+  const { store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts } = sources
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -187,6 +190,17 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   })
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
+  if (fronts) {
+    total(
+      'infer_front_requests_total',
+      'Requests that gateway processes answered without the first process.',
+      [],
+      set => set.inc(fronts().requests),
+    )
+    total('infer_front_messages_total', 'Messages between gateway processes and the first process.', [], set =>
+      set.inc(fronts().messages),
+    )
+  }
   const children = new Map<CountedRoute, Child>()
   const nameOf = (route: CountedRoute) => `${route.method} ${route.path}`
   total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {

@@ -293,7 +293,14 @@ export const isJobId = (id: string): boolean => isId(id, 'job_')
 export async function findJob(id: string, viewer: Viewer, { jobs }: Owners<'jobs'>): Promise<JobRecord> {
   const { organizationId } = viewer.caller
   // A call is in memory until its record is stored, so memory is searched first: the other order could miss it in both.
-  const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
+  const look = async () =>
+    jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
+  let job = await look()
+  const known = job || !isJobId(id) ? undefined : jobs.calls.known()
+  if (known) {
+    await known
+    job = await look()
+  }
   // An expired job is hidden at once, and removed in the background.
   const hasExpired = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !hasExpired) return job

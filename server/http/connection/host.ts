@@ -1,12 +1,23 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { Failure, invalid } from '../../../core/failure.ts'
+import type { Config } from '../../../core/models/config.ts'
 
 export interface HostRules {
   /** Names besides `localhost` and addresses, in lower case, each alone or with a port: `gpu.lan`, `gpu.lan:8443`. */
   allowed: ReadonlySet<string>
   /** The port of a Host header without one. */
   defaultPort: number
+}
+
+/** Returns the rules of a configuration. `secure`: whether clients use TLS. */
+export function hostRulesOf(
+  { allowed_hosts, public_url }: Pick<Config, 'allowed_hosts' | 'public_url'>,
+  secure: boolean,
+): HostRules {
+  const allowed = new Set(allowed_hosts.map(host => host.toLowerCase()))
+  if (public_url) allowed.add(hostName(new URL(public_url).host) ?? '')
+  return { allowed, defaultPort: secure ? 443 : 80 }
 }
 
 /** Health checks of load balancers may send HTTP/1.0 without a Host header. */

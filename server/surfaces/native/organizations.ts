@@ -174,8 +174,11 @@ async function list(
 }
 
 /** Cancels the running synchronous requests of an organization. Returns how many. */
-const cancelCalls = (id: string, { jobs }: OrganizationOwners) =>
-  jobs.calls.cancelAll(id, new Failure('cancelled', 'The request was cancelled with the work of its organization.'))
+async function cancelCalls(id: string, { jobs }: OrganizationOwners): Promise<number> {
+  await jobs.calls.known()
+  const reason = new Failure('cancelled', 'The request was cancelled with the work of its organization.')
+  return jobs.calls.cancelAll(id, reason)
+}
 
 async function suspend(
   id: string,
@@ -189,7 +192,7 @@ async function suspend(
     organization: organizationView(done.organization),
     jobs_cancelled: done.cancelled.jobs,
     executions_cancelled: done.cancelled.executions,
-    requests_cancelled: cancel ? cancelCalls(id, owners) : 0,
+    requests_cancelled: cancel ? await cancelCalls(id, owners) : 0,
   }
 }
 
@@ -199,6 +202,7 @@ async function remove(
   exchange: ClientExchange,
   owners: OrganizationOwners,
 ): Promise<z.input<typeof Deleted>> {
+  await owners.jobs.calls.known()
   const running = owners.jobs.calls.runningOf(id)
   if (running > 0 && !force)
     throw new Failure(
@@ -207,7 +211,7 @@ async function remove(
     )
   const done = await owners.organizations.remove(id, { force }, actorOf(exchange))
   if (!done) throw absentOrganization(id)
-  const requests = cancelCalls(id, owners)
+  const requests = await cancelCalls(id, owners)
   void owners.files.sweep()
   return {
     id,

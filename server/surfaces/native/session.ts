@@ -109,7 +109,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
 
   async function end(id: string) {
     await sessions.end(id)
-    accounts.forgetVerified()
+    await accounts.forgetVerified()
   }
 
   return [

@@ -15,7 +15,8 @@ import { respondAsync } from '../../views/job-record.ts'
 import { type InferenceOwners, inferenceRouteOf } from '../../work/inference.ts'
 
 const route = routeOf({ tag: 'Text' })
-const textRouteOf = (owners: InferenceOwners) => inferenceRouteOf(route, owners, respondAsync)
+/** Returns the function that makes the routes of this file. */
+export const textRouteOf = (owners: InferenceOwners) => inferenceRouteOf(route, owners, respondAsync)
 
 const streamed = 'With `stream: true` the answer is a stream of server-sent events that ends with `data: [DONE]`.'
 

@@ -1,0 +1,91 @@
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import type { Lease } from '../models/fleet.ts'
+import type { FinishedJob } from '../store/store.ts'
+import { noUsage } from '../usage.ts'
+import { type CallAttempt, type CallEnd, type CallOptions, newCall, type RunningCall } from './call.ts'
+import { finishedCall, logEngineText } from './finished-call.ts'
+
+/** Thrown for a request that the control process must answer. It is never shown. */
+export const passOn: Failure = new Failure('no_capacity', 'The control process answers this request.')
+
+/**
+ * The calls of a gateway process: each takes a slot that control has granted, runs once and leaves a record. One that finds
+ * no such slot, or whose engine fails before it has answered, is thrown as `passOn`.
+ */
+export function openFrontCalls({
+  take,
+  record,
+  log,
+}: {
+  /** Takes a granted slot that is free. */
+  take: (modelId: string) => Lease | undefined
+  record: (finished: FinishedJob) => void
+  log: Log
+}) {
+  const running = new Map<string, RunningCall>()
+  /** Failures of calls that are recorded, so that nobody else may try them. */
+  const recorded = new WeakSet<Failure>()
+
+  function ends(call: RunningCall, options: CallOptions, end: CallEnd): void {
+    if (end.how === 'failed') {
+      recorded.add(end.failure)
+      logEngineText(log, call, end.failure)
+    }
+    record(finishedCall(call, options.admitted.model, end, 1))
+  }
+
+  return {
+    async run(
+      options: CallOptions,
+      attempt: CallAttempt,
+    ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
+      const { admitted, caller, traceparent } = options
+      const lease = options.withoutEngine || options.fallbacks ? undefined : take(admitted.model.id)
+      if (!lease) throw passOn
+      const call = newCall(options)
+      running.set(call.id, call)
+      lease.organizationId = call.organizationId
+      lease.traceparent = traceparent
+      call.startedAt = Date.now()
+      call.engineId = lease.engineId
+      let end: CallEnd
+      let thrown: Failure | undefined
+      try {
+        options.began?.(call, lease)
+        end = await attempt(lease, call)
+      } catch (cause) {
+        thrown = Failure.from(cause)
+        const how = thrown.code === 'cancelled' ? 'cancelled' : 'failed'
+        end = { how, failure: thrown, usage: noUsage }
+      } finally {
+        const { gpuMs, energyMj } = lease.used()
+        call.gpuMs += gpuMs
+        call.energyMj = energyMj
+        lease.release()
+        running.delete(call.id)
+      }
+      if (end.how === 'retry') {
+        // Nothing was sent: control tries it again, and records it.
+        if (!caller.aborted) throw passOn
+        end = { how: 'failed', failure: end.failure, usage: noUsage }
+      }
+      ends(call, options, end)
+      if (thrown) throw thrown
+      if (end.how === 'failed') throw end.failure
+      return { call, end }
+    },
+
+    /** Whether this process must answer with the failure itself. */
+    isRecorded: (thrown: unknown): boolean => thrown instanceof Failure && recorded.has(thrown),
+
+    /** Ends calls with this reason; each is recorded when it has ended. */
+    cancel(ids: readonly string[], reason: Failure): void {
+      recorded.add(reason)
+      for (const id of ids) running.get(id)?.caller.abort(reason)
+    },
+
+    running: (): Iterable<RunningCall> => running.values(),
+  }
+}
+export type FrontCalls = ReturnType<typeof openFrontCalls>

@@ -1,0 +1,32 @@
+/** How another process reaches an engine. Plain data. */
+export interface GrantedEngine {
+  engineId: string
+  modelId: string
+  endpoint: { origin: string; socketPath?: string | undefined }
+  /** Of every request, names and values alternating. */
+  headers: readonly string[]
+  devices: readonly string[]
+  /** All slots of the engine. */
+  slots: number
+  isOwnProcess: boolean
+}
+
+/**
+ * Slots of ready engines that other processes use ahead of time. They count as in use until they are given back: a request
+ * that waits, an engine that is to leave and a changed configuration call them back.
+ */
+export interface SlotGrants {
+  /**
+   * Takes a part of the free slots of a model, at least one; undefined if none is free, a request waits for the model, or
+   * its engine needs to know of each request.
+   */
+  take(modelId: string, part: number): { engine: GrantedEngine; slots: number } | undefined
+  /** Gives slots back. `ranMs`: the mean of the requests that succeeded on them; null without one. */
+  giveBack(engineId: string, slots: number, ranMs: number | null): void
+  /** Whether slots of this engine may stay away, must come back, or are void because it has ended. */
+  stateOf(engineId: string): 'keep' | 'recall' | 'ended'
+  /** The engine wants a pause, or sends nothing on any request. */
+  report(engineId: string, fault: { pauseMs: number } | 'stuck'): void
+  /** Calls the listener when a request begins to wait for a model. */
+  onWait(listener: (modelId: string) => void): void
+}

@@ -1,0 +1,141 @@
+import { Failure } from '../core/failure.ts'
+import type { Log } from '../core/log.ts'
+import type { Lease } from '../core/models/fleet.ts'
+import type { Model } from '../core/models/model.ts'
+import type { GrantedEngine, SlotGrants } from '../core/models/slot-grants.ts'
+import { failureOfEngine } from './connection-options.ts'
+import { openEnergy } from './devices/energy.ts'
+import { presetOf } from './presets/presets.ts'
+import { EngineConnections } from './requests/connections.ts'
+import { EngineLease, type LeasedEngine } from './requests/lease.ts'
+
+/** Milliseconds after which slots that nobody uses go back. */
+const idleMs = 2_000
+
+interface Granted extends LeasedEngine {
+  connections: EngineConnections
+  /** Slots that no request uses now. */
+  free: number
+  /** The fewest that were free since the last look. */
+  spare: number
+  lookedAt: number
+  isRecalled: boolean
+  runs: number
+  ranMs: number
+}
+
+export interface GrantedEnginesOptions {
+  find: (modelId: string) => Model | undefined
+  /** Slots go back to control. `ranMs`: the mean of the requests that succeeded on the engine since the last time. */
+  returned: (engineId: string, slots: number, ranMs: number | null) => void
+  report: SlotGrants['report']
+  /** A request found no slot of the model. */
+  lacking: (modelId: string) => void
+  log: Log
+}
+
+/** The slots that control has granted to a gateway process. `look` returns those that nobody used for a while. */
+export function openGrantedEngines({ find, returned, report, lacking, log }: GrantedEnginesOptions) {
+  const byModel = new Map<string, Granted>()
+  const byId = new Map<string, Granted>()
+  const energy = openEnergy()
+
+  function open({ engineId, modelId, endpoint, headers, devices, slots, isOwnProcess }: GrantedEngine, model: Model) {
+    const connections = new EngineConnections({
+      engineId,
+      modelId,
+      endpoint,
+      headers: [...headers],
+      noProgressMs: model.no_progress,
+      keepAliveMs: presetOf(model).keepAliveMs,
+      isOwnProcess,
+      failureOf: failureOfEngine(model),
+      // Control counts the requests that an engine reports.
+      healthPath: null,
+      pollMs: 0,
+      cancelGraceMs: 0,
+      hasFreeSlot: () => true,
+      unresponsive() {},
+      pauseRequested: pauseMs => report(engineId, { pauseMs }),
+      accepted() {},
+      stuck: () => report(engineId, 'stuck'),
+      listenerThrew: thrown => log.error('A listener of an answer threw', { model: modelId }, thrown),
+    })
+    const serves = { model: { id: modelId } }
+    const counts = { free: 0, spare: 0, lookedAt: performance.now(), isRecalled: false, runs: 0, ranMs: 0 }
+    return { engineId, devices: [...devices], slots, serves, connections, ...counts } satisfies Granted
+  }
+
+  function giveBack(granted: Granted, slots: number): void {
+    if (slots === 0) return
+    granted.free -= slots
+    returned(granted.engineId, slots, granted.runs === 0 ? null : granted.ranMs / granted.runs)
+    granted.runs = granted.ranMs = 0
+  }
+
+  const onReleased = (granted: Granted, ranMs: number | null): void => {
+    granted.free++
+    if (ranMs !== null) {
+      granted.runs++
+      granted.ranMs += ranMs
+    }
+    if (granted.isRecalled) giveBack(granted, 1)
+  }
+  const leaseOptions = { onReleased, probe: false, waitedMs: 0, loadedMs: 0 }
+
+  return {
+    granted(engine: GrantedEngine, slots: number): void {
+      const model = find(engine.modelId)
+      if (!model) return returned(engine.engineId, slots, null)
+      const granted = byId.get(engine.engineId) ?? open(engine, model)
+      byId.set(engine.engineId, granted)
+      byModel.set(engine.modelId, granted)
+      granted.isRecalled = false
+      granted.free += slots
+      granted.spare = 0
+      granted.lookedAt = performance.now()
+    },
+
+    /** Takes a slot that is free here; undefined if there is none. On the hot path. */
+    take(this: void, modelId: string): Lease | undefined {
+      const granted = byModel.get(modelId)
+      if (!granted || granted.free === 0 || granted.isRecalled) {
+        lacking(modelId)
+        return undefined
+      }
+      granted.free--
+      if (granted.free < granted.spare) granted.spare = granted.free
+      return new EngineLease<Granted>(granted, granted.connections, energy, leaseOptions)
+    },
+
+    /** Control needs the slots: the free ones go back now, the others when their requests have ended. */
+    recall(engineId: string): void {
+      const granted = byId.get(engineId)
+      if (!granted) return
+      granted.isRecalled = true
+      giveBack(granted, granted.free)
+    },
+
+    /** The engine has ended: its requests fail. */
+    ended(engineId: string): void {
+      const granted = byId.get(engineId)
+      if (!granted) return
+      const { id } = granted.serves.model
+      byId.delete(engineId)
+      if (byModel.get(id) === granted) byModel.delete(id)
+      granted.connections.fail(() => new Failure('worker_error', `The engine of '${id}' has ended.`))
+    },
+
+    /** Gives back what nobody has used for a while. Call it every second or so. */
+    look(): void {
+      const now = performance.now()
+      for (const granted of byId.values()) {
+        if (now - granted.lookedAt < idleMs) continue
+        giveBack(granted, Math.min(granted.spare, granted.free))
+        granted.spare = granted.free
+        granted.lookedAt = now
+      }
+    },
+  }
+}
+export type GrantedEngines = ReturnType<typeof openGrantedEngines>

@@ -1,0 +1,71 @@
+import type { SlotGrants } from '../core/models/slot-grants.ts'
+import type { EngineConnections } from './requests/connections.ts'
+import type { Resident } from './residency/model-state.ts'
+import type { Residency } from './residency/residency.ts'
+
+export interface SlotGrantsOptions {
+  residency: Pick<Residency, 'find' | 'residents' | 'takeOf' | 'release'>
+  connections: (engineId: string) => EngineConnections
+  /** Whether a request waits for the model. */
+  waits: (modelId: string) => boolean
+}
+
+/** Grants free slots to other processes. Each counts as a lease of its engine, which is then neither idle nor evicted. */
+export function openSlotGrants({ residency, connections, waits }: SlotGrantsOptions) {
+  let waited: (modelId: string) => void = () => {}
+
+  const residentOf = (engineId: string): Resident | undefined =>
+    residency.residents().find(resident => resident.engineId === engineId)
+
+  /** The engine of a model whose slots may be granted: its only one, which treats all requests alike. */
+  function grantable(modelId: string): Resident | undefined {
+    const state = residency.find(modelId)
+    const [resident, ...others] = state?.residents ?? []
+    if (!state || !resident || others.length > 0) return undefined
+    const { replicas, fallbacks, adapters } = state.model
+    if ((replicas.max ?? 1) > 1 || fallbacks || adapters) return undefined
+    return stays(resident) ? resident : undefined
+  }
+
+  const stays = ({ state, draining, pause, alone, serves }: Resident): boolean =>
+    state === 'ready' && draining === null && pause === null && !alone && !serves.retired && serves.model.enabled
+
+  return {
+    take(modelId, part) {
+      if (waits(modelId)) return undefined
+      const resident = grantable(modelId)
+      if (!resident) return undefined
+      const { engineId, devices, slots } = resident
+      const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
+      if (convert || saved || ownerOf) return undefined
+      const wanted = Math.ceil((slots - resident.leases) * part)
+      let taken = 0
+      while (taken < wanted && residency.takeOf(resident)) taken++
+      if (taken === 0) return undefined
+      resident.granted = (resident.granted ?? 0) + taken
+      const { origin, socketPath } = endpoint
+      const engine = { engineId, modelId, endpoint: { origin, socketPath }, headers, devices, slots, isOwnProcess }
+      return { engine, slots: taken }
+    },
+    giveBack(engineId, slots, ranMs) {
+      const resident = residentOf(engineId)
+      const count = Math.min(slots, resident?.granted ?? 0)
+      if (!resident || count === 0) return
+      resident.granted! -= count
+      for (let given = 0; given < count; given++) residency.release(resident, ranMs)
+    },
+    stateOf(engineId) {
+      const resident = residentOf(engineId)
+      if (resident === undefined || resident.state === 'stopping') return 'ended'
+      return stays(resident) && !waits(resident.serves.model.id) ? 'keep' : 'recall'
+    },
+    report(engineId, fault) {
+      const options = residentOf(engineId) && connections(engineId).options
+      if (fault === 'stuck') options?.stuck()
+      else options?.pauseRequested(fault.pauseMs)
+    },
+    onWait: listener => void (waited = listener),
+    /** A request waits for the model. */
+    waited: (modelId: string): void => waited(modelId),
+  } satisfies SlotGrants & { waited: (modelId: string) => void }
+}

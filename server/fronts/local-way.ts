@@ -1,0 +1,206 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { openLimiter } from '../../core/accounts/limiter.ts'
+import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
+import { openAdmission } from '../../core/admission/admission.ts'
+import { openBodyMemory } from '../../core/admission/body-memory.ts'
+import { inlineBytes, isSmallBody } from '../../core/cpu/small-body.ts'
+import { Failure } from '../../core/failure.ts'
+import { type FrontCalls, passOn } from '../../core/jobs/front-calls.ts'
+import type { Log } from '../../core/log.ts'
+import type { Config } from '../../core/models/config.ts'
+import type { Registry } from '../../core/models/registry.ts'
+import { SwapSet } from '../../core/swap-set.ts'
+import { openAccessWatch } from '../http/access/access-watch.ts'
+import { credentialOf } from '../http/access/auth.ts'
+import { hostFailure, hostRulesOf } from '../http/connection/host.ts'
+import { openHttpApp } from '../http/http-app.ts'
+import type { ClientExchange } from '../http/request/exchange.ts'
+import { answerFailure, endExchange, type HttpEvent, interrupt, runRoute } from '../http/run-route.ts'
+import { openStreamLimits } from '../http/streams/stream-limits.ts'
+import { openStreams } from '../http/streams/streams.ts'
+import { openThroughput } from '../metrics/throughput.ts'
+import { falRoots } from '../surfaces/fal/addresses.ts'
+import { scoringRoutes, textRouteOf, textRoutes } from '../surfaces/openai/text.ts'
+import type { InferenceOwners } from '../work/inference.ts'
+import type { FrontAccounts } from './front-accounts.ts'
+import type { FrontWork } from './messages.ts'
+import type { Outbox } from './outbox.ts'
+
+/** Headers with which a request needs what only control has, or that are checked there. */
+const forControl = [
+  'idempotency-key',
+  'prefer',
+  'expect',
+  'x-region',
+  'origin',
+  'upgrade',
+  'transfer-encoding',
+  'content-encoding',
+  'x-forwarded-host',
+] as const
+
+export interface LocalWayOptions {
+  config: Config
+  /** Whether clients use TLS. */
+  secure: boolean
+  /** Of this process: the part of the memory for bodies that is its own is one in so many. */
+  processes: number
+  registry: Registry
+  accounts: FrontAccounts
+  calls: FrontCalls
+  cpu: unknown
+  outbox: Pick<Outbox, 'answered' | 'timing' | 'isFull'>
+  /** Passes a request on to control, with the body that was read of it. */
+  forward: (req: IncomingMessage, res: ServerResponse, body?: Buffer) => void
+  log: Log
+}
+
+type RunOwners = Parameters<typeof runRoute>[2]['owners'] & InferenceOwners
+
+/**
+ * Answers requests for text in a front, with the code and the rules of control, where this front has a free slot and knows
+ * the caller. What it cannot answer is passed on before a byte was sent, whatever the reason: so control alone refuses.
+ */
+export function openLocalWay(options: LocalWayOptions) {
+  const { config, secure, processes, registry, accounts, calls, cpu, outbox, forward, log } = options
+  const { limits } = config
+  const exchanges = new SwapSet<ClientExchange>()
+  const streams = openStreams({ pingMs: limits.stream_ping, writeDeadlineMs: limits.write_deadline })
+  const throughput = openThroughput()
+  const tokenLimiter = openTokenLimiter()
+  const hosts = hostRulesOf(config, secure)
+  /** What was read of a request, for control. */
+  const bodies = new WeakMap<IncomingMessage, Buffer>()
+  const passedOn = new WeakSet<HttpEvent>()
+  let isOpen = falRoots(config.allowed_hosts).size === 0
+  let idle: (() => void) | undefined
+
+  const mustPassOn = () => {
+    throw passOn
+  }
+  const admission = openAdmission({
+    registry,
+    tokenLimiter,
+    spend: {
+      requireAnythingLeft() {},
+      spentOut: () => undefined,
+      spenderOf: mustPassOn,
+      hold() {},
+      holdsFor: () => false,
+    },
+    bodies: openBodyMemory(Math.ceil(limits.held_bodies / processes)),
+    room: {
+      records: () => {
+        if (outbox.isFull()) throw passOn
+      },
+      queue: mustPassOn,
+      machine() {},
+    },
+  })
+  // Text needs no more of them: what it would need besides is passed on before.
+  const owners = {
+    config,
+    accounts,
+    access: openAccessWatch({ accounts }),
+    admission,
+    cpu,
+    jobs: { calls },
+    limiter: openLimiter(),
+    tokenLimiter,
+    registry,
+    streamLimits: openStreamLimits(limits),
+    streams,
+    throughput,
+    metrics: {
+      answered: ({ path }: { path: string }, status: number, ms: number) => outbox.answered(path, status, ms),
+    },
+    timings: { record: outbox.timing, waited() {} },
+    steady: { now: Date.now },
+    wrongTokens: { blockedFor: () => 0, failed() {} },
+  } as unknown as RunOwners
+
+  const inferenceRoute: ReturnType<typeof textRouteOf> = (line, facts) =>
+    textRouteOf(owners)(line, {
+      ...facts,
+      begin(exchange, body) {
+        // A thread would take the bytes, which control may need.
+        if (!isSmallBody(body)) throw passOn
+        bodies.set(exchange.req, body)
+        return Promise.resolve({})
+      },
+    })
+  const table = [...textRoutes(owners, inferenceRoute), ...scoringRoutes(owners, inferenceRoute)]
+  const paths = new Set<string>(table.flatMap(({ path, aliases = [] }) => [path, ...aliases]))
+
+  function release({ exchange }: HttpEvent): void {
+    if (!exchange) return
+    exchange.releaseBody()
+    exchange.leaveLimits()
+    exchanges.delete(exchange)
+  }
+
+  const app = openHttpApp<HttpEvent>({
+    routes: table,
+    begin: (req, res) => ({ req, res, params: {}, exchange: undefined }),
+    handle: (route, event) => runRoute(route, event, { owners, exchanges }),
+    explain: () => undefined,
+    onError(thrown, event) {
+      const { req, res } = event
+      if (calls.isRecorded(thrown) || res.headersSent)
+        answerFailure(thrown, event, { log, errorsBelow: () => undefined })
+      else {
+        passedOn.add(event)
+        if (!res.destroyed) forward(req, res, bodies.get(req))
+      }
+    },
+    end(event) {
+      if (passedOn.has(event)) release(event)
+      else endExchange(event, { owners, exchanges })
+      if (exchanges.size === 0) idle?.()
+    },
+  })
+
+  const counted = new Map<string, { input: number; output: number }>()
+
+  return {
+    /** Whether to try a request here. Cheap. */
+    takes(this: void, req: IncomingMessage): boolean {
+      const { method, url, headers } = req
+      if (!isOpen || method !== 'POST' || !paths.has(url!)) return false
+      const length = Number(headers['content-length'])
+      if (!(length > 0 && length <= inlineBytes) || credentialOf(headers) === undefined) return false
+      for (const name of forControl) if (headers[name] !== undefined) return false
+      return hostFailure(req, hosts) === undefined
+    },
+    answer: (req: IncomingMessage, res: ServerResponse): void => app.answer(req, res),
+
+    /** Adds the tokens since the last call. */
+    addTokens(tokens: NonNullable<FrontWork['tokens']>): void {
+      for (const [model, { input, output }] of throughput.totals()) {
+        const before = counted.get(model) ?? { input: 0, output: 0 }
+        if (input === before.input && output === before.output) continue
+        tokens.push(model, input - before.input, output - before.output)
+        counted.set(model, { input, output })
+      }
+    },
+
+    /** Answers nothing more. Resolves when its requests have ended, which are interrupted after the deadline. */
+    async drain(deadlineMs: number): Promise<void> {
+      isOpen = false
+      const ended = new Promise<void>(resolve => (idle = resolve))
+      if (exchanges.size > 0 && !(await Promise.race([ended.then(() => true), delay(deadlineMs, false)]))) {
+        const interrupted = new Failure(
+          'shutting_down',
+          'The server is stopping and could not finish this request. Send it again in 5 s.',
+          { retryAfterMs: 5_000 },
+        )
+        streams.interruptAll()
+        for (const exchange of exchanges) interrupt(exchange, interrupted, log)
+        await Promise.race([ended, delay(1_000)])
+      }
+      throughput.close()
+    },
+  }
+}
+export type LocalWay = ReturnType<typeof openLocalWay>

@@ -1,0 +1,125 @@
+import { Failure } from '../../core/failure.ts'
+import { runningRecord } from '../../core/jobs/call.ts'
+import { openFrontCalls } from '../../core/jobs/front-calls.ts'
+import type { Log } from '../../core/log.ts'
+import type { Config } from '../../core/models/config.ts'
+import type { Lease } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { Registry } from '../../core/models/registry.ts'
+import type { GrantedEngine, SlotGrants } from '../../core/models/slot-grants.ts'
+import { openFrontAccounts } from './front-accounts.ts'
+import { type LocalWayOptions, openLocalWay } from './local-way.ts'
+import type { FromFront, ToFront } from './messages.ts'
+import { openOutbox } from './outbox.ts'
+
+/** Milliseconds between two looks at calls that run long and slots that nobody uses. */
+const lookMs = 100
+
+/** What a front uses of the engines, which `cli/server` opens because the server does not know them. */
+export interface FrontEngines {
+  granted(engine: GrantedEngine, slots: number): void
+  take: (modelId: string) => Lease | undefined
+  recall(engineId: string): void
+  ended(engineId: string): void
+  look(): void
+}
+
+/** Opens what the server does not know: engines, models and threads. */
+export interface FrontParts {
+  openRegistry(config: Config, models: readonly Model[]): Registry
+  openEngines(options: {
+    find: (modelId: string) => Model | undefined
+    returned: (engineId: string, slots: number, ranMs: number | null) => void
+    report: SlotGrants['report']
+    lacking: (modelId: string) => void
+    log: Log
+  }): FrontEngines
+  openCpu(): unknown
+}
+
+type Serve = Extract<ToFront, { kind: 'serve' }>
+
+/** Opens what answers requests in a front, once control has said how. Takes in the messages of control about it. */
+export function openLocalWork({
+  config,
+  models,
+  parts,
+  secure,
+  forward,
+  send,
+  log,
+}: Pick<Serve, 'config' | 'models'> &
+  Pick<LocalWayOptions, 'secure' | 'forward' | 'log'> & { parts: FrontParts; send: (message: FromFront) => void }) {
+  const registry = parts.openRegistry(config, models)
+  /** The calls that control knows of. */
+  const told = new Set<string>()
+  const outbox = openOutbox({
+    send: work => send({ kind: 'work', ...work }),
+    collect(lists) {
+      way.addTokens(lists.tokens)
+      for (const { id } of lists.records) told.delete(id)
+    },
+  })
+  const accounts = openFrontAccounts({ ask: outbox.secret })
+  const engines = parts.openEngines({
+    find: id => registry.find(id),
+    returned: outbox.returned,
+    report: (engineId, fault) => send({ kind: 'fault', engineId, fault }),
+    lacking: outbox.lacking,
+    log,
+  })
+  const calls = openFrontCalls({ take: engines.take, record: outbox.record, log })
+  const way = openLocalWay({
+    config,
+    secure,
+    processes: config.gateway_processes + 1,
+    registry,
+    accounts,
+    calls,
+    cpu: parts.openCpu(),
+    outbox,
+    forward,
+    log,
+  })
+  /** Tells control of the calls that have begun before this time. */
+  function tell(before: number): void {
+    for (const call of calls.running()) {
+      if (call.startedAt! > before || told.has(call.id)) continue
+      told.add(call.id)
+      outbox.began(runningRecord(call))
+    }
+  }
+  const timer = setInterval(() => {
+    engines.look()
+    tell(Date.now() - lookMs)
+    outbox.soon()
+  }, lookMs)
+
+  return {
+    takes: way.takes,
+    answer: way.answer,
+    received(message: ToFront): void {
+      if (message.kind === 'models') registry.replace(message.models, false)
+      else if (message.kind === 'caller') accounts.learn(message.secret, message.caller, message.until)
+      else if (message.kind === 'forget') {
+        accounts.forget()
+        send({ kind: 'done', number: message.number })
+      } else if (message.kind === 'report') {
+        tell(Infinity)
+        outbox.flush()
+        send({ kind: 'done', number: message.number })
+      } else if (message.kind === 'grant') engines.granted(message.engine, message.slots)
+      else if (message.kind === 'recall') engines.recall(message.engineId)
+      else if (message.kind === 'ended') engines.ended(message.engineId)
+      else if (message.kind === 'stored') outbox.stored(message.records)
+      else if (message.kind === 'cancel') calls.cancel(message.ids, new Failure('cancelled', message.message))
+      else if (message.kind === 'drain')
+        void way.drain(message.deadlineMs).then(() => {
+          clearInterval(timer)
+          outbox.flush()
+          send({ kind: 'drained' })
+        })
+    },
+  }
+}
+export type LocalWork = ReturnType<typeof openLocalWork>
