@@ -10,7 +10,9 @@ const node = process.execPath
 export const fakeEngine: string = fixtureProgram('engine')
 
 /** With INFER_TEST_FRONTS=2 every app of the tests has so many gateway processes. */
-const fronts = process.env.INFER_TEST_FRONTS ? { gateway_processes: Number(process.env.INFER_TEST_FRONTS) } : {}
+export const fronts: object = process.env.INFER_TEST_FRONTS
+  ? { gateway_processes: Number(process.env.INFER_TEST_FRONTS) }
+  : {}
 
 /** The paths that the fake engine needs to read: it imports from the whole repository. */
 export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }

@@ -8,7 +8,7 @@ import type { FrontSession, FrontWorkOwner } from './front-work.ts'
 import type { FromFront, FrontStart, ToFront } from './messages.ts'
 
 /** The hidden command that runs a front. */
-export const frontCommand = '__front'
+const frontCommand = '__front'
 
 /** Milliseconds before a front that ended is replaced: doubled with each that ends soon, up to the second figure. */
 const [firstPauseMs, longestPauseMs] = [50, 5_000]

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { stringify } from 'yaml'
-import type { TestApp } from '../_app.ts'
+import { fronts, type TestApp } from '../_app.ts'
 import { freePort } from '../_engine.ts'
 import { openScriptedEngine, well } from './_scripted-engine.ts'
 import { openReader, type Told } from './_sse.ts'
@@ -17,7 +17,7 @@ const kills = 3
 async function openKillable(models: object[]) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')
-  writeFileSync(configPath, stringify({ models, limits: { min_free_disk: 0, ballast: 0 } }))
+  writeFileSync(configPath, stringify({ models, ...fronts, limits: { min_free_disk: 0, ballast: 0 } }))
   const address = `127.0.0.1:${await freePort()}`
   let child: ChildProcess
   const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]

@@ -3,6 +3,7 @@ import { lookup } from 'node:dns'
 import type { Server as HttpServer, RequestListener } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import { createServer, Server } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type HTTPSOptions, type Listener, listen } from 'listhen'
 import { Failure } from '../../../core/failure.ts'
@@ -63,7 +64,7 @@ export async function openListener({ handler, at, https, shared = false, inherit
     configure(server)
   }
   // A shared address is opened beside any server that shares it too, such as another infer.
-  const taken = shared ? await refusalOf(hostname, port) : undefined
+  const taken = shared ? await lastingRefusalOf(hostname, port) : undefined
   if (taken) throw cannotListen(at, taken)
   subscribe(listenCalled, onListen)
   let listener: Listener
@@ -132,6 +133,15 @@ const selfSigned = ({ names, validDays }: NewKeyPair): HTTPSOptions =>
 
 /** Returns the base URL at which this machine reaches a socket that listens on all addresses. */
 const reachable = (url: string) => new URL(url).origin.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
+
+/** Returns the error that lasts for a second: gateway processes of a server that was killed leave the address a moment later. */
+async function lastingRefusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  for (let looks = 1; ; looks++) {
+    const refusal = await refusalOf(host, port)
+    if (refusal?.code !== 'EADDRINUSE' || looks === 10) return refusal
+    await delay(100)
+  }
+}
 
 /** Returns the system's error for opening the address; undefined if it opens. listhen has one error for all causes. */
 function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {

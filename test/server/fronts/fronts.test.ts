@@ -165,6 +165,18 @@ test('gateway processes end with the server', async () => {
   await expect(fetch(`${app.url}/livez`)).rejects.toThrow()
 })
 
+test('an address that another server has is refused, although both could share it', async () => {
+  const config = (listen: string) => Config.parse({ listen, gateway_processes: 2 })
+  const log = openLog('error')
+  const dataDir = mkdtempSync(join(tmpdir(), 'infer-fronts-'))
+  const server = await openServer({ config: config('127.0.0.1:0'), log, gateway: { dataDir } })
+  await server.takenOver()
+  const same = config(new URL(server.url).host)
+  await expect(openServer({ config: same, log, gateway: { dataDir } })).rejects.toThrow(/^Cannot listen on /)
+  await server.drain(0)
+  rmSync(dataDir, { recursive: true })
+})
+
 test('gateway processes decrypt TLS, and use a new certificate for new connections', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-fronts-'))
   const config = Config.parse({ listen: '127.0.0.1:0', gateway_processes: 2 })
