@@ -291,6 +291,8 @@ export async function openServer(
       server.closeAllConnections()
       await closed
     },
+    /** Whether gateway processes accept its connections. */
+    hasGateway: gateway !== undefined,
     /** File descriptor of the listening socket, for the process of another server; undefined where there is none. */
     get listener(): number | undefined {
       return (server as { _handle?: { fd?: number } })._handle?.fd

@@ -15,7 +15,7 @@ export interface HandOverOptions {
   dataDir: string
   /** How this server was started. */
   own: { program: readonly string[]; flags: ServeFlags }
-  server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'listener' | 'listen'>
+  server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'listener' | 'listen' | 'hasGateway'>
   store: Pick<Store, 'handOver' | 'recovery'>
   spend: Pick<Spend, 'handOver'>
   log: Log
@@ -58,7 +58,12 @@ export function openHandOver(options: HandOverOptions) {
         `The running server listens on ${server.listen}, and a take-over keeps its address. Leave out --listen, or stop the running server and start this one.`,
       )
     if (server.listener === undefined)
-      throw new Failure('conflict', 'This system cannot pass a socket on. Stop the running server, and start this one.')
+      throw new Failure(
+        'conflict',
+        server.hasGateway
+          ? 'A server with gateway_processes above 1 cannot be replaced while it runs. Stop it, and start this one.'
+          : 'This system cannot pass a socket on. Stop the running server, and start this one.',
+      )
     if (isBoundToUnit(hostEnvironment(), process.pid))
       throw new Failure(
         'conflict',

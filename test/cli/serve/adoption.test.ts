@@ -3,15 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
+import { sendSignal } from '../../../gpu/launcher/processes.ts'
 import { fakeModel } from '../../_app.ts'
 import { survivors } from '../../gpu/launcher/_launch.ts'
-import { temporaryFolder } from '../_infer.ts'
+import { inferProcess, temporaryFolder } from '../_infer.ts'
 import { serve } from '../_serve.ts'
 
 /** A data directory with one model, the fake engine, and a function that starts its server and sends it a chat. */
 function prepare(more: object = {}) {
   const dataDir = temporaryFolder()
-  const model = fakeModel('fake', ['--grandchild'])
+  const model = fakeModel('fake', ['--grandchild'], { concurrency: 1 })
   const limits = { min_free_disk: '1MiB', ballast: '1MiB', ...more }
   writeFileSync(join(dataDir, 'infer.yaml'), stringify({ listen: '127.0.0.1:0', limits, models: [model] }))
   const start = async () => {
@@ -20,15 +21,17 @@ function prepare(more: object = {}) {
       authorization: `Bearer ${readFileSync(join(dataDir, 'root-token'), 'utf8').trim()}`,
       'content-type': 'application/json',
     }
-    const chat = async () => {
-      const body = JSON.stringify({ model: 'fake', messages: [{ role: 'user', content: 'Hello' }] })
+    const chat = async (content = 'Hello') => {
+      const body = JSON.stringify({ model: 'fake', messages: [{ role: 'user', content }] })
       return (await fetch(`${server.url}/std/v1/chat/completions`, { method: 'POST', headers, body })).status
     }
-    const engine = async () => {
-      const status = await (await fetch(`${server.url}/api/system/status`, { headers })).json()
-      return (status as { engines: { id: string }[] }).engines[0]!.id
+    const status = async () => {
+      const answer = await fetch(`${server.url}/api/system/status`, { headers })
+      return (await answer.json()) as { engines: { id: string }[]; waiting: unknown[] }
     }
-    return { ...server, chat, engine }
+    const engine = async () => (await status()).engines[0]!.id
+    const waiting = async () => (await status()).waiting.length
+    return { ...server, dataDir, chat, engine, waiting }
   }
   return start
 }
@@ -59,6 +62,24 @@ test('after kill -9 the next server answers with the same engine', { timeout: 60
   next.child.kill('SIGTERM')
   expect(await next.ends()).toBe(0)
   expect(await survivors(`${engineId}-1`)).toEqual([])
+})
+
+test('a take-over keeps the engine, and calls that wait for it are answered', { timeout: 60_000 }, async () => {
+  const first = await prepare()()
+  expect(await first.chat()).toBe(200)
+  const engineId = await first.engine()
+  cleanUp(engineId)
+  const calls = [1, 2, 3].map(() => first.chat('mode:slow,ms=1500'))
+  await expect.poll(() => first.waiting()).toBe(2)
+  const { stdout, exitCode } = await inferProcess(['serve', '--takeover', '--data-dir', first.dataDir])
+  expect(exitCode).toBe(0)
+  const pid = Number(/process (\d+)\)/.exec(stdout)![1])
+  onTestFinished(() => sendSignal(pid, 'SIGKILL'))
+  expect(await first.chat()).toBe(200)
+  expect(await first.engine()).toBe(engineId)
+  expect(await Promise.all(calls)).toEqual([200, 200, 200])
+  process.kill(pid, 'SIGTERM')
+  await expect.poll(() => survivors(`${engineId}-1`), { timeout: 10_000 }).toEqual([])
 })
 
 test.each([
