@@ -38,13 +38,19 @@ export const Condition = z
       [Name in TestName]: z.ZodOptional<(typeof tests)[Name]>
     }),
     get not(): z.ZodOptional<z.ZodType<Condition>> {
-      return (Condition as z.ZodType<Condition>).optional()
+      return (Condition as z.ZodType<Condition>).optional().describe('This condition does not hold.')
     },
     get all(): z.ZodOptional<z.ZodArray<z.ZodType<Condition>>> {
-      return z.array(Condition as z.ZodType<Condition>).optional()
+      return z
+        .array(Condition as z.ZodType<Condition>)
+        .optional()
+        .describe('All of these hold; read in order, up to the first that does not.')
     },
     get any(): z.ZodOptional<z.ZodArray<z.ZodType<Condition>>> {
-      return z.array(Condition as z.ZodType<Condition>).optional()
+      return z
+        .array(Condition as z.ZodType<Condition>)
+        .optional()
+        .describe('One of these holds.')
     },
   })
   .meta({
