@@ -14,8 +14,9 @@ const idleMs = 2_000
 
 interface Granted extends LeasedEngine {
   connections: EngineConnections
-  /** Slots that no request uses now. */
+  /** Slots that no request uses now, and those that requests use. */
   free: number
+  used: number
   /** The fewest that were free since the last look. */
   spare: number
   lookedAt: number
@@ -62,7 +63,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       listenerThrew: thrown => log.error('A listener of an answer threw', { model: modelId }, thrown),
     })
     const serves = { model: { id: modelId } }
-    const counts = { free: 0, spare: 0, lookedAt: performance.now(), isRecalled: false, runs: 0, ranMs: 0 }
+    const counts = { free: 0, used: 0, spare: 0, lookedAt: performance.now(), isRecalled: false, runs: 0, ranMs: 0 }
     return { engineId, devices: [...devices], slots, serves, connections, ...counts } satisfies Granted
   }
 
@@ -71,10 +72,20 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
     granted.free -= slots
     returned(granted.engineId, slots, granted.runs === 0 ? null : granted.ranMs / granted.runs)
     granted.runs = granted.ranMs = 0
+    if (granted.free + granted.used === 0) forget(granted)
+  }
+
+  /** Without slots it is only known again with the next grant: control says nothing of the end of such an engine. */
+  function forget(granted: Granted): void {
+    const { id } = granted.serves.model
+    byId.delete(granted.engineId)
+    if (byModel.get(id) === granted) byModel.delete(id)
+    granted.connections.close()
   }
 
   const onReleased = (granted: Granted, ranMs: number | null): void => {
     granted.free++
+    granted.used--
     if (ranMs !== null) {
       granted.runs++
       granted.ranMs += ranMs
@@ -104,6 +115,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
         return undefined
       }
       granted.free--
+      granted.used++
       if (granted.free < granted.spare) granted.spare = granted.free
       return new EngineLease<Granted>(granted, granted.connections, energy, leaseOptions)
     },
@@ -121,9 +133,8 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       const granted = byId.get(engineId)
       if (!granted) return
       const { id } = granted.serves.model
-      byId.delete(engineId)
-      if (byModel.get(id) === granted) byModel.delete(id)
       granted.connections.fail(() => new Failure('worker_error', `The engine of '${id}' has ended.`))
+      forget(granted)
     },
 
     /** Gives back what nobody has used for a while. Call it every second or so. */

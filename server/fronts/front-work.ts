@@ -221,13 +221,23 @@ export function openFrontWork(options: FrontWorkOptions) {
     return undefined
   }
 
-  /** Resolves when all fronts have done this. One that does not answer is ended. */
+  /**
+   * Resolves when all fronts have done this. One that does not answer in time is ended if it must `forget`; a report of it is
+   * not waited for any longer.
+   */
   async function askAll(kind: 'forget' | 'report'): Promise<void> {
     const number = ++numbers
     await Promise.all(
       [...sessions].map(async session => {
         const answered = new Promise<void>(resolve => session.answers.set(number, resolve))
-        const late = setTimeout(() => session.kill(), answerMs)
+        const late = setTimeout(() => {
+          // Control itself may have stood still: what has arrived meanwhile is read first.
+          setImmediate(() => {
+            if (!session.answers.has(number)) return
+            if (kind === 'forget') session.kill()
+            else session.answers.get(number)!()
+          })
+        }, answerMs)
         session.send({ kind, number })
         await answered
         clearTimeout(late)
