@@ -3,6 +3,11 @@ import { Failure } from './failure.ts'
 /** The longest regular expression, in characters. */
 export const maxPatternLength = 1_000
 
+/** How many parts a pattern may have with every counted repetition written out: so large is what it is compiled to. */
+const maxPatternSize = 1_000
+/** What a class of Unicode counts: it is compiled to hundreds of ranges. */
+const unicodeClassSize = 20
+
 /** One match of a pattern. */
 export interface PatternMatch {
   text: string
@@ -16,6 +21,8 @@ export interface PatternMatch {
 export interface Pattern {
   /** The names of its groups, in order. */
   groups: readonly string[]
+  /** How many parts it has with every counted repetition written out: a search takes time for each at each character. */
+  size: number
   /** Whether any part of the text matches. Takes time linear in the length of the text. */
   test(text: string): boolean
   /**
@@ -47,6 +54,7 @@ export async function loadPatterns(): Promise<(source: string) => Pattern> {
       const numbers = Object.entries(expression.namedGroups()).toSorted(([, a], [, b]) => a - b)
       return {
         groups: numbers.map(([name]) => name),
+        size: sizeOf(source),
         test: text => expression.test(text),
         *matches(text) {
           const matcher = expression.matcher(text)
@@ -90,6 +98,36 @@ export function patternFault(source: string): string | undefined {
   const outside = source.replaceAll(/\\[\\([]/g, '').replaceAll(/\[[^\]]*\]/g, '')
   if (/\(\?<?[=!]/.test(outside))
     return 'look-ahead and look-behind do not exist here. Match the text around it too, and name the group that you need'
+  if (sizeOf(source) > maxPatternSize)
+    return 'it repeats too much: with every repetition written out it has more than 1,000 parts. Write fewer or smaller ones'
   if (/\\[1-9]|\\k/.test(outside)) return 'back-references such as \\1 do not exist here. Compare the groups afterwards'
   return undefined
+}
+
+/**
+ * The parts of a pattern with every counted repetition written out, or more if it cannot be told. A text that is no pattern
+ * has any size: it is refused when it is compiled.
+ */
+export function sizeOf(source: string): number {
+  /** Sizes of the groups that are open, and of the last part of each. */
+  const open = [{ size: 0, last: 0 }]
+  const add = (size: number): void => {
+    const group = open.at(-1)!
+    group.size += size
+    group.last = size
+  }
+  const part = /\\[pP](?:\{[^}]*\}|.)|\\.|\[(?:\^?\])?(?:\\.|[^\]\\])*\]|\{(\d+)(,(\d*))?\}|[\s\S]/gu
+  for (const [text, least, more, most] of source.matchAll(part)) {
+    const group = open.at(-1)!
+    if (text === '(') open.push({ size: 0, last: 0 })
+    else if (text === ')') {
+      const { size } = open.length > 1 ? open.pop()! : { size: 0 }
+      add(Math.max(1, size))
+    } else if (least !== undefined) {
+      const times = Math.max(Number(least) + (more === ',' ? 1 : 0), Number(most ?? 0))
+      group.size += group.last * Math.max(0, times - 1)
+      group.last *= Math.max(1, times)
+    } else if (!/^[|*+?^$]$/.test(text)) add(/\\[pP]/.test(text) ? unicodeClassSize : 1)
+  }
+  return open.reduce((sum, { size }) => sum + size, 0)
 }

@@ -112,15 +112,19 @@ export interface ConditionReader {
   /** The same, with undefined for something that does not exist. */
   find: (value: unknown) => unknown
   /** Compiles the pattern of `matches`; needed for conditions that have one. Throws for one that is none. */
-  pattern?: ((source: string) => Pick<Pattern, 'test'>) | undefined
+  pattern?: ((source: string) => Pick<Pattern, 'test'> & Partial<Pick<Pattern, 'size'>>) | undefined
 }
 
 /** Whether the condition needs `pattern` of its reader. */
 export const hasPattern = (condition: Condition): boolean =>
   [...conditionsIn(condition)].some(({ condition: { matches } }) => matches !== undefined)
 
-/** The longest text that `matches` searches, in characters: it takes about a millisecond. */
+/** The longest text that `matches` searches, in characters. */
 const maxMatchedLength = 16_384
+/** Characters times parts of the pattern, for one condition: it takes a few milliseconds at most. */
+const maxMatchWork = 200_000
+/** How many items of a list `contains` compares. */
+const maxItems = 10_000
 
 /**
  * Whether the condition holds. Values are read in order and only as far as the answer needs them. Throws ConditionFault for a
@@ -137,8 +141,25 @@ export function holds(condition: Condition, reader: ConditionReader): boolean {
     throw new ConditionFault(
       `'matches' looks at texts of up to ${maxMatchedLength} characters, and this one has ${value.length}. Refer to a smaller part.`,
     )
+  if (Array.isArray(value) && condition.contains !== undefined && value.length > maxItems)
+    throw new ConditionFault(`'contains' looks at lists of up to ${maxItems} items, and this one has ${value.length}.`)
   const name = testNames.find(one => condition[one] !== undefined)!
-  return passes(value, { [name]: reader.read(condition[name]) }, reader.pattern)
+  return passes(value, { [name]: reader.read(condition[name]) }, boundedPattern(reader, value))
+}
+
+/** The patterns of a reader, for a text that the event loop searches. */
+function boundedPattern({ pattern }: ConditionReader, value: unknown): ConditionReader['pattern'] {
+  return (
+    pattern &&
+    (source => {
+      const found = pattern(source)
+      if (typeof value === 'string' && value.length * (found.size ?? 1) > maxMatchWork)
+        throw new ConditionFault(
+          `A text of ${value.length} characters is too long for this pattern. Refer to a smaller part, or use text/extract before.`,
+        )
+      return found
+    })
+  )
 }
 
 /** A test of one value, whose own values need not be read: exactly one member. */

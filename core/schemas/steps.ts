@@ -58,12 +58,15 @@ export const SplitResult = namedObject('SplitResult', 'The chunks of a text.', {
 })
 export type SplitResult = z.output<typeof SplitResult>
 
+/** The longest text between the items of a list, in characters. */
+export const maxSeparatorLength = 1_000
+
 export const TemplateRequest = namedObject('TemplateRequest', 'A text with references to parameters and results.', {
   template: z
     .union([z.string().max(maxStepText), z.array(z.unknown())])
     .describe('The text, with references such as `${nodes.a.result.text}`; or one reference to a list.'),
   separator: optionalStringUpTo(
-    1_000,
+    maxSeparatorLength,
     'Text between the items of a list that is written into the text. Default: a line break.',
   ),
 })

@@ -61,7 +61,7 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
       .map(part => {
         const partText = typeof part === 'string' ? part : insertedText(resolve(part, bindings), bindings.separator)
         length += partText.length
-        if (length > maxText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
+        if (length > maxText) throw tooMuchText()
         return partText
       })
       .join('')
@@ -69,10 +69,23 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   return fill(inputs)
 }
 
+const tooMuchText = () => new ReferenceFault('The references of this node make more than 1 MiB of text.')
+
 export function insertedText(value: unknown, separator?: string): string {
   if (typeof value === 'string') return value
   if (value === undefined) return ''
-  if (Array.isArray(value) && separator !== undefined) return value.map(item => insertedText(item)).join(separator)
+  if (Array.isArray(value) && separator !== undefined) {
+    const parts: string[] = []
+    let length = 0
+    for (const item of value) {
+      const text = insertedText(item)
+      length += text.length + separator.length
+      // Its sum is not known before, and may be a thousand times the list.
+      if (length - separator.length > maxText) throw tooMuchText()
+      parts.push(text)
+    }
+    return parts.join(separator)
+  }
   return JSON.stringify(value)
 }
 

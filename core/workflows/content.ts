@@ -42,15 +42,26 @@ export function openContent(options: {
       return file ? `sha256:${file.sha256}` : text
     }
 
-    async function visit(value: unknown, isMedia: boolean): Promise<unknown> {
-      if (typeof value === 'string') return named(value, isMedia)
+    const lookUps: Promise<void>[] = []
+    /** Copies a value; texts that may name a file are replaced in the copy once it is known. No promise for each value. */
+    function copied(value: unknown, isMedia: boolean, put: (text: string) => void): unknown {
+      if (typeof value === 'string') {
+        if (value.startsWith('file-') || isMedia) lookUps.push(named(value, isMedia).then(put))
+        return value
+      }
       if (value === null || typeof value !== 'object') return value
-      if (Array.isArray(value)) return Promise.all(value.map(part => visit(part, isMedia)))
-      const parts = Object.entries(value).map(async ([name, part]) => [name, await visit(part, mediaField.test(name))])
-      return Object.fromEntries((await Promise.all(parts)) as [string, unknown][])
+      if (Array.isArray(value)) {
+        const list: unknown[] = value.map((part, at) => copied(part, isMedia, text => void (list[at] = text)))
+        return list
+      }
+      const record = Object.create(null) as Record<string, unknown>
+      for (const [name, part] of Object.entries(value))
+        record[name] = copied(part, mediaField.test(name), text => void (record[name] = text))
+      return record
     }
 
-    const seen = await visit(inputs, false)
+    let seen = copied(inputs, false, text => void (seen = text))
+    await Promise.all(lookUps)
     return { inputs: seen, foreign }
   }
 }

@@ -3,6 +3,7 @@ import { ConditionFault, hasPattern, holds } from '../dag/condition.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { loadPatterns } from '../pattern.ts'
+import { maxSeparatorLength } from '../schemas/steps.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
@@ -61,7 +62,9 @@ export async function bindNodeInputs(
     const keepLists = listSeparator !== undefined
     const bindings = await bindingsOf(snapshot, node, referencesIn(node.inputs), { ...sources, keepLists })
     const separator = listSeparator && bind(listSeparator(node.inputs), bindings)
-    const bound = bind(node.inputs, { ...bindings, separator: typeof separator === 'string' ? separator : undefined })
+    // A longer one is refused with the inputs, before anything is joined by it.
+    const isShort = typeof separator === 'string' && separator.length <= maxSeparatorLength
+    const bound = bind(node.inputs, { ...bindings, separator: isShort ? separator : undefined })
     return { node, inputs: withMediaAddresses(bound, task.isMediaPath) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
@@ -154,6 +157,19 @@ async function largeValues(
     for (const [source, value] of found) large.set(source, value)
   }
   return large
+}
+
+/** The most values of inputs that are compared with those of earlier work: they are hashed on the event loop. */
+const maxCachedValues = 50_000
+
+/** Whether the inputs have too many values to look for a stored result of the same work. */
+export function hasManyValues(inputs: unknown): boolean {
+  let values = 0
+  const visit = (value: unknown): boolean => {
+    if (++values > maxCachedValues) return true
+    return value !== null && typeof value === 'object' && Object.values(value).some(visit)
+  }
+  return visit(inputs)
 }
 
 /** Whether a node may reuse a stored result, and whether its own result may be reused. */

@@ -13,7 +13,7 @@ import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
-import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, oversize } from './node-inputs.ts'
+import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, hasManyValues, oversize } from './node-inputs.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
@@ -56,7 +56,7 @@ export function openNodeWorks(options: {
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const uncached = { ...node, model, read: false, key: null, origin }
-    if (!write) return uncached
+    if (!write || hasManyValues(node.inputs)) return uncached
     const { inputs, foreign } = await content(node.inputs, execution)
     // The content at a foreign URL may change, so caching it has to be requested.
     if (foreign && node.node.cache === undefined) return uncached

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { loadPatterns, maxPatternLength } from '../../core/pattern.ts'
+import { loadPatterns, maxPatternLength, sizeOf } from '../../core/pattern.ts'
 
 const compile = await loadPatterns()
 
@@ -36,8 +36,8 @@ test.each([
   ['(?<!a)b', 'look-ahead and look-behind do not exist here'],
   ['(a)\\1', 'back-references such as \\1 do not exist here'],
   ['[a', "missing closing ] ('[a')"],
-  ['a{2000}', "invalid repeat count ('{2000}')"],
-  ['((a{100}){100}){100}', 'invalid repeat count'],
+  ['a{2000}', 'it repeats too much'],
+  ['((a{100}){100}){100}', 'it repeats too much'],
   ['x'.repeat(maxPatternLength + 1), 'it has 1001 characters, and at most 1000 are allowed'],
 ])('refuses %s', (source, fault) => {
   expect(() => compile(source)).toThrow(
@@ -62,4 +62,25 @@ test.each([
   took(1_000)
   // Backtracking would take years.
   expect(took(100_000)).toBeLessThan(2_000)
+})
+
+test.each([
+  ['abc', 3],
+  ['a{3}b', 4],
+  ['(ab){10}', 20],
+  ['((a{10}){10}){10}', 1_000],
+  ['[a-z\\]]{1,40}', 40],
+  ['a{2,}', 3],
+  ['\\pL\\p{Greek}{2}', 60],
+  ['(a|b)*?', 2],
+  ['\\{3}', 3],
+])('%s has %i parts', (source, size) => {
+  expect(sizeOf(source)).toBe(size)
+})
+
+test('a pattern of too many repetitions is refused before it is compiled', async () => {
+  const compile = await loadPatterns()
+  const since = performance.now()
+  expect(() => compile('(?:\\pL{1,1000})'.repeat(60))).toThrow('it repeats too much')
+  expect(performance.now() - since).toBeLessThan(100)
 })

@@ -1,16 +1,24 @@
 import { parsed } from '../../schemas/issues.ts'
 import { TemplateRequest, TemplateResult } from '../../schemas/steps.ts'
 import type { StepTaskRecord } from '../task.ts'
+import { maxCharacters, tooLarge } from './size.ts'
 import { stepTask } from './step-task.ts'
 
 const defaultSeparator = '\n'
 
 /** The text of a template whose references are replaced. One that was a single reference to a list is that list. */
-const written = ({ template, separator = defaultSeparator }: TemplateRequest): TemplateResult => ({
-  text: Array.isArray(template)
-    ? template.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join(separator)
-    : template,
-})
+function written({ template, separator = defaultSeparator }: TemplateRequest): TemplateResult {
+  if (!Array.isArray(template)) return { text: template }
+  const parts: string[] = []
+  let characters = 0
+  for (const one of template) {
+    const part = typeof one === 'string' ? one : JSON.stringify(one)
+    characters += part.length + separator.length
+    if (characters > maxCharacters) throw tooLarge(`more than ${maxCharacters >> 20} MiB of text`)
+    parts.push(part)
+  }
+  return { text: parts.join(separator) }
+}
 
 /** The record of writing a text from a template. */
 export const templateTask: StepTaskRecord = {

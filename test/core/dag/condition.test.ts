@@ -87,6 +87,14 @@ describe('a value that cannot be tested', () => {
       { value: 'a'.repeat(20_000), matches: 'a' },
       "'matches' looks at texts of up to 16384 characters, and this one has 20000. Refer to a smaller part.",
     ],
+    [
+      { value: 'a'.repeat(16_000), matches: '(ab?){400}' },
+      'A text of 16000 characters is too long for this pattern. Refer to a smaller part, or use text/extract before.',
+    ],
+    [
+      { value: Array.from({ length: 10_001 }, () => 0), contains: 1 },
+      "'contains' looks at lists of up to 10000 items, and this one has 10001.",
+    ],
     [{ value: '', less_than: 1 }, '"" is not a number, so it cannot be compared.'],
     [
       { value: '$score', contains: 'a' },
