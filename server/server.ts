@@ -130,7 +130,7 @@ export async function openServer(
   let app = openApp(undefined)
 
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
-    if (state === 'holding' || (state === 'starting' && inherited))
+    if ((state === 'holding' || (state === 'starting' && inherited)) && !alive.test(req.url ?? ''))
       return void held.push(() => !req.socket.destroyed && handler(req, res))
     readClient(req)
     if (state === 'forwarding') return pass(req, res)
@@ -274,7 +274,7 @@ export async function openServer(
     },
     /** Resolves when every connection is closed. Interrupts requests that still run after `deadlineMs`. */
     async drain(deadlineMs: number): Promise<void> {
-      state = 'draining'
+      changeState('draining')
       const fronts = gateway?.fronts.drain(deadlineMs)
       owners?.streams.dismissAll()
       // New requests, on new or kept connections, get 503 with `Retry-After`: closing the listener at once would reset

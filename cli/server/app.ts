@@ -361,7 +361,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     flushUses,
     files,
     cpu,
-    closed: () => ended.resolve({ exitCode: 0 }),
+    closed: exitCode => ended.resolve({ exitCode }),
   })
 
   return {

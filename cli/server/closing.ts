@@ -1,8 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Server } from '../../server/server.ts'
 import { removeServerFile } from '../client/find-server.ts'
 import { openControl } from '../takeover/control.ts'
-import { type HandOverOptions, openHandOver } from '../takeover/hand-over.ts'
+import { type HandOver, type HandOverOptions, openHandOver } from '../takeover/hand-over.ts'
+import { exitCodes } from '../terminal/exit-codes.ts'
 
 /** How long work in the background may take to end before another server continues it, milliseconds. */
 const quiesceMs = 2_000
@@ -31,8 +32,8 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'store
   flushUses: () => Promise<unknown>
   files: Closable
   cpu: Closable
-  /** Called when everything is closed. */
-  closed: () => void
+  /** Called when everything is closed, with the exit code of the process. */
+  closed: (exitCode: number) => void
 }
 
 /** Closes the server's parts in reverse order of opening, at its end and when another server takes its place. */
@@ -40,6 +41,9 @@ export function openClosing(options: ClosingOptions) {
   const { dataDir, server, store, spend, jobs, fleet, log, drainMs, flushUses } = options
   const { expansion, background, webhooks, caches, files, cpu } = options
   let closing: Promise<void> | undefined
+  let takeover: HandOver | undefined
+  /** Resolves when another server serves and this one has finished its requests. */
+  const finishing = Promise.withResolvers<void>()
 
   const stopTimers = () => {
     clearInterval(options.flushing)
@@ -64,6 +68,7 @@ export function openClosing(options: ClosingOptions) {
     ])
 
   async function close(): Promise<void> {
+    if (takeover && !(await takeover.stop())) return finishing.promise
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     stopTimers()
     await runSteps([
@@ -73,7 +78,7 @@ export function openClosing(options: ClosingOptions) {
       closeRest,
     ])
     removeServerFile(dataDir)
-    options.closed()
+    options.closed(0)
   }
 
   async function quiesce(): Promise<void> {
@@ -83,23 +88,50 @@ export function openClosing(options: ClosingOptions) {
   }
 
   async function leave(): Promise<void> {
-    await Promise.all([fleet.leave(), jobs.leave(), flushUses()])
+    await Promise.all([fleet.leave, jobs.leave, flushUses].map(step => runSteps([step])))
+  }
+
+  /** Answers the requests that wait. The exit code lets a service start this server again. */
+  async function failed(): Promise<void> {
+    closing ??= finishing.promise
+    await runSteps([() => server.drain(0)])
+    removeServerFile(dataDir)
+    // After the command that has asked for the take-over has its answer.
+    void nextTurn().then(() => {
+      options.closed(exitCodes.internal)
+      finishing.resolve()
+    })
   }
 
   return {
-    /** Drains and closes everything, in reverse order of opening. */
+    /** Drains and closes everything, in reverse order of opening. A server that takes over meanwhile is stopped too. */
     close: (): Promise<void> => (closing ??= close()),
     /** Opens what lets another process take the place of this server, which was started like `own`. */
     openTakeover: (own: HandOverOptions['own']) => {
-      const parts = { dataDir, own, server, store, spend, log, drainMs, quiesce, leave, close: closeRest }
+      takeover = openHandOver({
+        dataDir,
+        own,
+        server,
+        store,
+        spend,
+        log,
+        drainMs,
+        quiesce,
+        leave,
+        close: closeRest,
+        failed,
+      })
       return openControl({
         dataDir,
         log,
-        handOver: openHandOver(parts),
+        handOver: takeover,
         handedOver(finished) {
-          closing = finished
+          void finished
             .catch((cause: unknown) => log.error('The end of this server failed', {}, cause))
-            .finally(options.closed)
+            .finally(() => {
+              options.closed(0)
+              finishing.resolve()
+            })
         },
       })
     },

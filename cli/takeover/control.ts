@@ -13,7 +13,7 @@ import { socketPath, type TakeoverReport, type TakeoverRequest } from './protoco
  */
 export function openControl(options: {
   dataDir: string
-  handOver: HandOver
+  handOver: Pick<HandOver, 'begin'>
   handedOver: (finished: Promise<void>) => void
   log: Log
 }): { close: () => void } | undefined {
@@ -40,7 +40,8 @@ export function openControl(options: {
     const tell = (report: TakeoverReport) => void (socket.writable && socket.write(`${JSON.stringify(report)}\n`))
     try {
       const request = JSON.parse(line) as TakeoverRequest
-      const { pid, failure, finished } = await options.handOver(request, text => tell({ kind: 'progress', text }))
+      const { pid, failure, finished } = await options.handOver.begin(request, text => tell({ kind: 'progress', text }))
+      options.handedOver(finished)
       tell(
         failure === undefined
           ? { kind: 'done', pid }
@@ -49,7 +50,6 @@ export function openControl(options: {
               message: `${Failure.from(failure).message} The old version was started again and serves as process ${pid}.`,
             },
       )
-      options.handedOver(finished)
     } catch (thrown) {
       tell({ kind: 'failed', message: Failure.from(thrown).message })
     }

@@ -9,7 +9,7 @@ import type { Server } from '../../server/server.ts'
 import { isBoundToUnit } from '../service/notify.ts'
 import { protocolVersion, type ServeFlags, socketPath, type TakeoverRequest } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
-import { startSuccessor } from './successor.ts'
+import { type Successor, startSuccessor } from './successor.ts'
 
 export interface HandOverOptions {
   dataDir: string
@@ -27,6 +27,8 @@ export interface HandOverOptions {
   leave: () => Promise<unknown>
   /** Closes what is left, without the store, when the last request has ended. */
   close: () => Promise<unknown>
+  /** Refuses the requests that wait, when no server has the data directory any more. */
+  failed: () => Promise<unknown>
 }
 
 /** Whether this process is the first of a container, which ends with it. */
@@ -39,6 +41,12 @@ const isFirst = () => process.pid === 1
 export function openHandOver(options: HandOverOptions) {
   const { dataDir, own, server, store, spend, log, drainMs } = options
   let begun = false
+  let stopped = false
+  let successor: Successor | undefined
+  /** Set once this server can no longer go on: resolves when another one serves, or none does. */
+  let handing: Promise<void> | undefined
+  let isSettled = false
+  let closeCommands = async (): Promise<void> => {}
 
   function refuse(request: TakeoverRequest): void {
     if (isFirst())
@@ -70,9 +78,10 @@ export function openHandOver(options: HandOverOptions) {
         'The unit of this service ends with its first process. Run infer service install again and systemctl restart infer once.',
       )
     if (begun) throw new Failure('conflict', 'Another take-over of this server has begun.')
+    if (stopped) throw stopping()
   }
 
-  const start = (program: readonly string[], flags: ServeFlags) =>
+  const start = (program: readonly string[], flags: ServeFlags): Successor =>
     startSuccessor({
       program,
       dataDir,
@@ -85,67 +94,121 @@ export function openHandOver(options: HandOverOptions) {
       },
     })
 
-  /**
-   * Resolves with the process id of the new server when it serves, and with `finished`, which resolves when this one has
-   * nothing left to do. Rejects with the reason as a Failure if the new one cannot take over; then this one goes on.
-   */
-  return async (request: TakeoverRequest, report: (text: string) => void) => {
-    refuse(request)
-    begun = true
-    let successor: ReturnType<typeof start>
-    try {
-      mkdirSync(join(dataDir, 'run'), { recursive: true, mode: 0o700 })
-      log.info('Another server is started to take over', { program: request.program.join(' ') })
-      report('Starting the new server.')
-      successor = start(request.program, request.flags)
-      await successor.prepared()
-    } catch (thrown) {
-      begun = false
-      log.warn('The other server cannot take over, so this one goes on', {}, thrown)
-      throw thrown
-    }
-    report('The new server is prepared. Handing over.')
-    await options.quiesce()
-
+  /** Gives the data directory to the successor, or to this version again if that fails. Resolves with why it was. */
+  async function give(first: Successor, request: TakeoverRequest): Promise<unknown> {
     const commands = openRemoteCommands({ dataDir, log })
     const since = performance.now()
-    server.hold()
     await options.leave()
     await store.handOver(commands.send)
     const handedMs = performance.now() - since
-    const handOver = async () => {
-      const to = successor
+    const openIn = async (to: Successor) => {
       const holds = spend.handOver(end => to.send({ kind: 'ended', end }))
       to.send({ kind: 'handedOver', holds })
       await to.serving()
     }
+    let serving = first
     let failure: unknown
     try {
-      await handOver()
+      await openIn(first)
     } catch (thrown) {
       failure = thrown
       log.error('The new server could not open the data directory, so the old version is started again', {}, thrown)
-      successor = start(request.fallback ?? own.program, {})
-      await successor.prepared()
-      await handOver()
+      serving = start(request.fallback ?? own.program, {})
+      successor = serving
+      await serving.prepared()
+      await openIn(serving)
     }
-    // Its end is logged below.
-    const settled = successor.settled().catch(() => {})
     server.handOver(socketPath(dataDir, 'forward', process.pid))
-    commands.use(successor)
+    commands.use(serving)
     log.info('Handed over', {
-      pid: successor.pid,
+      pid: serving.pid,
       store_ms: Math.round(handedMs),
       waited_ms: Math.round(performance.now() - since),
     })
-    void successor.gone.catch(() => commands.useOwn())
+    void serving.gone.catch(() => commands.useOwn())
+    closeCommands = commands.close
+    return failure
+  }
 
-    const finished = server
-      .finish(drainMs)
-      .then(() => settled)
-      .then(options.close)
-      .then(() => commands.close())
-    return { pid: successor.pid!, failure, finished }
+  return {
+    /**
+     * Resolves with the process id of the new server when it serves, and with `finished`, which resolves when this one
+     * has nothing left to do. Rejects with the reason as a Failure if the new one cannot take over. Then this one goes
+     * on, unless `failed` was called: it has given up its data directory, and must end.
+     */
+    async begin(request: TakeoverRequest, report: (text: string) => void) {
+      refuse(request)
+      begun = true
+      let first: Successor | undefined
+      try {
+        mkdirSync(join(dataDir, 'run'), { recursive: true, mode: 0o700 })
+        log.info('Another server is started to take over', { program: request.program.join(' ') })
+        report('Starting the new server.')
+        first = start(request.program, request.flags)
+        successor = first
+        await first.prepared()
+        if (stopped) throw stopping()
+      } catch (thrown) {
+        begun = false
+        first?.kill()
+        log.warn('The other server cannot take over, so this one goes on', {}, thrown)
+        throw stopped ? stopping() : thrown
+      }
+      report('The new server is prepared. Handing over.')
+      let failure: unknown
+      try {
+        await options.quiesce()
+        if (stopped) throw stopping()
+        server.hold()
+        const given = give(first, request)
+        handing = given.then(
+          () => {},
+          () => {},
+        )
+        failure = await given
+      } catch (thrown) {
+        successor?.kill()
+        // Then whoever stops this server ends it.
+        if (stopped && !handing) throw thrown
+        log.error('No other server could take over, and this one has given up its work, so it ends', {}, thrown)
+        await options.failed()
+        throw new Failure(
+          'conflict',
+          `${Failure.from(thrown).message} The running server could not go on and has ended. Read its log, and start it again.`,
+          { cause: thrown },
+        )
+      }
+      const serving = successor
+      // Its end is logged when it ends.
+      const settled = serving
+        .settled()
+        .catch(() => {})
+        .then(() => (isSettled = true))
+      const finished = server
+        .finish(drainMs)
+        .then(() => settled)
+        .then(options.close)
+        .then(() => closeCommands())
+      return { pid: serving.pid!, failure, finished }
+    },
+    /**
+     * The server is to stop: ends a take-over that can still be given up, and waits for any other, whose new server is
+     * told to stop too. Resolves with whether this one still has its data directory.
+     */
+    async stop(): Promise<boolean> {
+      stopped = true
+      if (!handing) {
+        if (begun) successor?.kill()
+        return true
+      }
+      await handing
+      // Later it is a server of its own.
+      if (!isSettled) successor?.stop()
+      return false
+    },
   }
 }
 export type HandOver = ReturnType<typeof openHandOver>
+
+const stopping = () =>
+  new Failure('shutting_down', 'The running server is stopping. Start the new one when it has ended.')

@@ -80,6 +80,10 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
     settled: (): Promise<void> => Promise.race([states.settled.promise, gone.promise]),
     /** Rejects when it has ended. */
     gone: gone.promise,
+    /** Ends it at once. */
+    kill: (): void => void child.kill('SIGKILL'),
+    /** Lets it drain and end. */
+    stop: (): void => void child.kill('SIGTERM'),
     send: (message: ToSuccessor): void => void child.send(message, () => {}),
     onMessage: (hear: (message: FromSuccessor) => void): void => void listeners.push(hear),
   }

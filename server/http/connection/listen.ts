@@ -64,7 +64,7 @@ export async function openListener({ handler, at, https, shared = false, inherit
     configure(server)
   }
   // A shared address is opened beside any server that shares it too, such as another infer.
-  const taken = shared ? await lastingRefusalOf(hostname, port) : undefined
+  const taken = shared && inherited === undefined ? await lastingRefusalOf(hostname, port) : undefined
   if (taken) throw cannotListen(at, taken)
   subscribe(listenCalled, onListen)
   let listener: Listener
@@ -74,7 +74,8 @@ export async function openListener({ handler, at, https, shared = false, inherit
       failed.promise,
     ])
   } catch (thrown) {
-    throw cannotListen(at, (await refusalOf(hostname, port)) ?? thrown)
+    // The address of an inherited socket is taken, by the server before.
+    throw cannotListen(at, (inherited === undefined && (await refusalOf(hostname, port))) || thrown)
   } finally {
     unsubscribe(listenCalled, onListen)
   }

@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { protocolVersion } from '../../../cli/takeover/protocol.ts'
+import { takeOver } from '../../../cli/takeover/take-over.ts'
+import { entry, temporaryFolder } from '../_infer.ts'
+import { prepare, serve } from '../_serve.ts'
+
+const real = [process.execPath, entry]
+
+/** A new version that is prepared, gets the data directory, and ends with an error once `end` is called. */
+function brokenVersion() {
+  const folder = temporaryFolder()
+  const path = join(folder, 'broken.mjs')
+  writeFileSync(
+    path,
+    `import { existsSync } from 'node:fs'
+    process.on('message', () => {
+      process.stderr.write('got the data directory\\n')
+      setInterval(() => existsSync('${folder}/end') && process.exit(3), 20)
+    })
+    process.send({ kind: 'prepared' })`,
+  )
+  return { program: [process.execPath, path], end: () => writeFileSync(join(folder, 'end'), '') }
+}
+
+function ask(dataDir: string, pid: number, program: string[], fallback = program) {
+  const asked = takeOver({ dataDir, pid }, { protocol: protocolVersion, program, flags: {}, fallback }, () => {})
+  // Prevents an unhandled rejection until the test looks at it.
+  asked.catch(() => {})
+  return asked
+}
+
+const codeOf = async (child: Awaited<ReturnType<typeof serve>>['child']) =>
+  child.exitCode ?? ((await once(child, 'exit')) as [number | null])[0]
+
+test('when no version can open the data directory, requests are refused and the process ends with an error', async () => {
+  const dataDir = prepare()
+  const first = await serve(dataDir)
+  const broken = brokenVersion()
+  const asked = ask(dataDir, first.child.pid!, broken.program)
+  await first.until(() => first.stderr().includes('got the data directory'))
+  const waits = fetch(`${first.url}/api/me`)
+  // Those who watch the process are answered meanwhile.
+  expect((await fetch(`${first.url}/livez`)).status).toBe(200)
+  expect((await fetch(`${first.url}/healthz`)).status).toBe(200)
+  broken.end()
+  expect((await waits).status).toBe(503)
+  await expect(asked).rejects.toThrow('has ended')
+  expect(await codeOf(first.child)).toBe(70)
+  expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
+}, 60_000)
+
+test('a signal that arrives during a take-over also stops the server that takes over', async () => {
+  const dataDir = prepare()
+  const first = await serve(dataDir)
+  const broken = brokenVersion()
+  const asked = ask(dataDir, first.child.pid!, broken.program, real)
+  await first.until(() => first.stderr().includes('got the data directory'))
+  first.child.kill('SIGTERM')
+  broken.end()
+  const thrown = await asked.catch((failure: Error) => failure)
+  const pid = Number(/serves as process (\d+)/.exec((thrown as Error).message)?.[1])
+  expect(pid).toBeGreaterThan(0)
+  expect(await codeOf(first.child)).toBe(0)
+  await expect
+    .poll(
+      () => {
+        try {
+          return process.kill(pid, 0)
+        } catch {
+          return false
+        }
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(false)
+  expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
+}, 60_000)
+
+test('a signal before the data directory is handed over ends the new server', async () => {
+  const dataDir = prepare()
+  const first = await serve(dataDir)
+  const folder = temporaryFolder()
+  writeFileSync(
+    join(folder, 'slow.mjs'),
+    `process.stderr.write('pid ' + process.pid + '\\n'); setInterval(() => {}, 1e6)`,
+  )
+  const asked = ask(dataDir, first.child.pid!, [process.execPath, join(folder, 'slow.mjs')])
+  await first.until(() => /^pid \d+$/m.test(first.stderr()))
+  first.child.kill('SIGTERM')
+  await expect(asked).rejects.toThrow('is stopping')
+  expect(await codeOf(first.child)).toBe(0)
+  expect(() => process.kill(Number(/^pid (\d+)$/m.exec(first.stderr())![1]), 0)).toThrow('ESRCH')
+}, 60_000)
+
+test('a server with gateway processes does not take over, and the running one goes on', async () => {
+  const dataDir = prepare()
+  const first = await serve(dataDir)
+  const path = join(dataDir, 'infer.yaml')
+  writeFileSync(path, `${readFileSync(path, 'utf8')}gateway_processes: 2\n`)
+  await expect(ask(dataDir, first.child.pid!, real)).rejects.toThrow('sets gateway_processes to 2')
+  expect((await fetch(`${first.url}/livez`)).status).toBe(200)
+}, 60_000)
