@@ -25,9 +25,9 @@ const maxDepth = 64
 export function schemaFault(root: unknown): string | undefined {
   let count = 0
   function faultIn(schema: unknown, at: Place): string | undefined {
+    if (++count > maxSchemas || at.length > 2 * maxDepth) return 'The schema is too large.'
     if (typeof schema === 'boolean') return undefined
     if (!isObject(schema)) return `${placeOf(at)} must be a JSON Schema: an object, true or false.`
-    if (++count > maxSchemas || at.length > 2 * maxDepth) return 'The schema is too large.'
     for (const keyword of Object.keys(schema))
       if (!annotations.has(keyword) && !assertions.has(keyword) && !keyword.startsWith('x-'))
         return `${placeOf(at)} has the keyword '${keyword}', which is not supported. Supported are ${[...assertions].join(', ')}.`

@@ -164,10 +164,14 @@ test(`${kills} kill -9 under load: no job is lost or invented, each is billed on
   )
 })
 
+/** How long engines may outlive a killed server here, milliseconds. */
+const adoptGrace = 1_000
+
 test('a killed server leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
   await using home = openHome()
   const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
-  home.configure({ models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }] })
+  const limits = { adopt_grace: adoptGrace }
+  home.configure({ limits, models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }] })
   const { out } = await home.run(['doctor', '--json'])
   const wrapper = (JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }).findings.find(
     ({ name }) => name === 'engine wrapper',
@@ -189,7 +193,7 @@ test('a killed server leaves no engine and no grandchild behind', { timeout: 120
     const killed = performance.now()
     server.kill('SIGKILL')
     let now = home.processes()
-    while (now.length > 0 && performance.now() - killed < 2000) {
+    while (now.length > 0 && performance.now() - killed < adoptGrace + 2_000) {
       await delay(5)
       now = home.processes()
     }

@@ -601,5 +601,5 @@ test('without any wrapper the fleet works and warns', async () => {
   const model = fake('a')
   const { fleet, log } = await fleetOf([model], { wrapper: noWrapper })
   expect((await chat(fleet, model)).failure).toBeUndefined()
-  expect(log.lines[0]).toMatch(/^warn Engines end when this process stops them/)
+  expect(log.lines[0]).toMatch(/^warn Engines end when infer stops them/)
 })
