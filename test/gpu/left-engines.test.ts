@@ -137,13 +137,9 @@ test('an engine that was still loading, and one that does not answer any more, a
 
 test('no more engines of a model are taken over than it may have', async () => {
   const dataDir = temporary()
-  const two = fake('a', [], { concurrency: 1, memory: '1GiB', replicas: { min: 0, max: 2 } })
+  const two = fake('a', [], { concurrency: 1, memory: '1GiB', replicas: { min: 2, max: 2 } })
   const first = await keptFleet(dataDir, [two])
-  const leases = await Promise.all([
-    first.fleet.lease(two, { waitMs: 30_000 }),
-    first.fleet.lease(two, { waitMs: 30_000 }),
-  ])
-  for (const lease of leases) lease.release()
+  await until(() => states(first.fleet).join() === 'a ready,a ready')
   await first.leave()
   const next = await keptFleet(dataDir, [{ ...two, replicas: { min: 0, max: 1 } }], 'boot-2')
   await until(() => states(next.fleet).join() === 'a ready')
