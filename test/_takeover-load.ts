@@ -9,16 +9,27 @@ export interface LoadOptions {
   streams: number
   /** Short requests in each second. */
   perSecond: number
+  /** Jobs that are submitted in each second. */
+  jobsPerSecond?: number
   /** Tokens of a stream, and how many come in a second. */
   tokens?: number
   rate?: number
 }
 
 /**
- * Sends streams and short requests to a server, over connections that are kept, until `stop`, which resolves when all
+ * Sends streams, short requests and jobs to a server, over connections that are kept, until `stop`, which resolves when all
  * that began have ended. A failure is everything but a complete answer.
  */
-export function startLoad({ url, secret, model, streams, perSecond, tokens = 60, rate = 30 }: LoadOptions) {
+export function startLoad({
+  url,
+  secret,
+  model,
+  streams,
+  perSecond,
+  jobsPerSecond = 0,
+  tokens = 60,
+  rate = 30,
+}: LoadOptions) {
   // Unused connections end here first: the server closes them after 5 s, perhaps while a request is on its way.
   const agent = new Agent({ keepAlive: true, maxSockets: 1_024, timeout: 2_000 })
   const failures: string[] = []
@@ -29,16 +40,19 @@ export function startLoad({ url, secret, model, streams, perSecond, tokens = 60,
   let lastAnswerAt = performance.now()
   let longestGapMs = 0
 
-  function ask(message: string, stream: boolean): Promise<string> {
-    const body = JSON.stringify({ model, stream, messages: [{ role: 'user', content: message }] })
+  const ask = (message: string, stream: boolean) =>
+    post('/std/v1/chat/completions', { model, stream, messages: [{ role: 'user', content: message }] })
+
+  function post(path: string, fields: object): Promise<string> {
+    const body = JSON.stringify(fields)
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
     return new Promise((resolve, reject) => {
-      const sent = request(`${url}/std/v1/chat/completions`, { method: 'POST', agent, headers }, answer => {
+      const sent = request(`${url}${path}`, { method: 'POST', agent, headers }, answer => {
         let text = ''
         answer.setEncoding('utf8')
         answer.on('data', piece => (text += piece))
         answer.once('end', () =>
-          answer.statusCode === 200 && answer.complete
+          answer.statusCode! < 300 && answer.complete
             ? resolve(text)
             : reject(new Error(`status ${answer.statusCode}: ${text.slice(0, 300)}`)),
         )
@@ -77,6 +91,14 @@ export function startLoad({ url, secret, model, streams, perSecond, tokens = 60,
     lastAnswerAt = now
   }
 
+  async function submit(): Promise<void> {
+    await post('/api/jobs', {
+      task: 'std/chat-completion',
+      model,
+      input: { messages: [{ role: 'user', content: 'hello' }] },
+    })
+  }
+
   const keepStreaming = async () => {
     while (!stopping.signal.aborted) {
       const one = stream()
@@ -86,9 +108,12 @@ export function startLoad({ url, secret, model, streams, perSecond, tokens = 60,
   }
   for (let at = 0; at < streams; at++) void keepStreaming()
   let sent = 0
+  let submitted = 0
   const began = performance.now()
   const timer = setInterval(() => {
-    for (; sent < ((performance.now() - began) / 1_000) * perSecond; sent++) track(short())
+    const seconds = (performance.now() - began) / 1_000
+    for (; sent < seconds * perSecond; sent++) track(short())
+    for (; submitted < seconds * jobsPerSecond; submitted++) track(submit())
   }, 5)
 
   return {

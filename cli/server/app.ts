@@ -340,7 +340,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     openFrontWork({ config, registry, accounts, grants, ...counted, log, ...more }),
   )
   writeServerFile(dataDir, server)
-  await predecessor?.serving({ store, spend }, () => server.closeForwarding())
+  await predecessor?.serving({ store, spend, jobs, batches }, () => server.closeForwarding(), log)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   const { close, openTakeover } = openClosing({

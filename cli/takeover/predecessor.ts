@@ -1,7 +1,11 @@
 import type { Spend } from '../../core/admission/spend.ts'
+import type { Batches } from '../../core/batches/batches.ts'
 import { Failure } from '../../core/failure.ts'
+import type { Jobs } from '../../core/jobs/jobs.ts'
+import type { Log } from '../../core/log.ts'
+import type { CommandName } from '../../core/store/sqlite/commands.ts'
 import { sendable } from '../../core/store/sqlite/sent-failure.ts'
-import type { Store } from '../../core/store/store.ts'
+import type { NewJob, Store } from '../../core/store/store.ts'
 import type { Inheritance } from '../../server/server.ts'
 import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor } from './protocol.ts'
 
@@ -61,10 +65,22 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
      * commands and holds what they may cost. `ended` is called when the old server has ended.
      */
     async serving(
-      owners: { store: Pick<Store, 'perform'>; spend: Pick<Spend, 'holdFor' | 'release' | 'settle'> },
+      owners: {
+        store: Pick<Store, 'perform'>
+        spend: Pick<Spend, 'holdFor' | 'release' | 'settle'>
+        jobs: Pick<Jobs, 'storedElsewhere'>
+        batches: Pick<Batches, 'resume'>
+      },
       ended: () => void,
+      log: Log,
     ) {
-      const { store, spend } = owners
+      const { store, spend, jobs, batches } = owners
+      /** Begins what a request in the old server has stored here. */
+      const stored = async (name: string, given: readonly unknown[]): Promise<void> => {
+        if (name === ('addJob' satisfies CommandName)) await jobs.storedElsewhere([given[0] as NewJob])
+        else if (name === ('addJobs' satisfies CommandName)) await jobs.storedElsewhere(given[0] as NewJob[])
+        else if (name === ('addBatch' satisfies CommandName)) await batches.resume()
+      }
       const { holds } = await handedOver.promise
       spend.holdFor(holds)
       receive = message => {
@@ -74,7 +90,12 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
           else spend.release(id)
         } else if (message.kind === 'command')
           store.perform(message.name, message.given).then(
-            value => send({ kind: 'answer', id: message.id, value, failure: undefined }),
+            value => {
+              send({ kind: 'answer', id: message.id, value, failure: undefined })
+              stored(message.name, message.given).catch((thrown: unknown) =>
+                log.warn('Work that the server before has stored begins with the next start', {}, thrown),
+              )
+            },
             (thrown: unknown) => send({ kind: 'answer', id: message.id, value: undefined, failure: sendable(thrown) }),
           )
       }

@@ -202,14 +202,18 @@ export function openJobs(options: JobsOptions) {
     dispatch.checkAllModels()
   })
 
+  /** Whether the server stops, and whether another one starts what is submitted from now on. */
   let draining = false
+  let quiet = false
   const submissions = openSubmissions({
     store: store.jobs,
     clock,
     rankOf,
     due,
     enqueue,
-    beginWithoutEngine: job => runs.beginWithoutEngine(job),
+    beginWithoutEngine(job) {
+      if (!quiet) runs.beginWithoutEngine(job)
+    },
     spend,
     deferred: options.deferred,
     moved: job => live.moved(job),
@@ -278,6 +282,15 @@ export function openJobs(options: JobsOptions) {
     /** The same for every change of state of the organization's jobs. */
     followOrganization: live.followOrganization,
 
+    /** Queues jobs that a server before this one has stored here. */
+    async storedElsewhere(stored: readonly RowKey[]): Promise<void> {
+      await counted
+      for (const { organizationId, id } of stored) {
+        const job = await store.jobs.find(organizationId, id)
+        if (job?.status === 'pending') submissions.begin({ job, replayed: false })
+      }
+    },
+
     /** Queues jobs that the store has created itself. */
     queued: (jobs: readonly WaitingJob[]): void => void counted.then(() => enqueue(jobs)),
 
@@ -323,10 +336,11 @@ export function openJobs(options: JobsOptions) {
     stats: () => ({ running: dispatch.held(), draining, ...queue.stats() }),
 
     /**
-     * Before the store is handed over: starts no more jobs and lets running ones finish for `deadlineMs`.
+     * Before the store is handed over: starts no more jobs and lets running ones finish for `deadlineMs`. Jobs that are
+     * submitted meanwhile are stored, for the other server.
      */
     async quiesce(deadlineMs: number): Promise<void> {
-      draining = true
+      quiet = true
       await close()
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
     },

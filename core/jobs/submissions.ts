@@ -80,6 +80,7 @@ export function openSubmissions(options: SubmissionsOptions) {
     }
   }
 
+  /** Queues a job that is stored. A replayed one is queued already. */
   function begin(submitted: Submitted, withoutEngine = false): Submitted {
     const { job, replayed } = submitted
     if (replayed) return submitted
@@ -98,6 +99,8 @@ export function openSubmissions(options: SubmissionsOptions) {
   }
 
   return {
+    begin,
+
     /**
      * Resolves after the commit: from then on the job survives a crash. The same idempotency key returns the same job.
      */

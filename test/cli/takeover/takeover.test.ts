@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import Sqlite from 'better-sqlite3'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { unitOf } from '../../../cli/service/unit.ts'
@@ -75,9 +77,20 @@ test('a server takes over under load: no request fails, streams end, and each is
     url: first.url,
     secret: secretOf(dataDir),
     model: 'far',
-    ...(full ? { streams: 200, perSecond: 300 } : { streams: 20, perSecond: 50 }),
+    ...(full ? { streams: 200, perSecond: 300, jobsPerSecond: 50 } : { streams: 20, perSecond: 50, jobsPerSecond: 10 }),
   })
   await expect.poll(() => load.answered, { timeout: 20_000 }).toBeGreaterThan(20)
+  // Longer than the old server waits for jobs.
+  const slow = await fetch(`${first.url}/api/jobs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      task: 'std/chat-completion',
+      model: 'far',
+      input: { messages: [{ role: 'user', content: 'mode:slow,ms=3000' }] },
+    }),
+  })
+  expect(slow.ok).toBe(true)
   const { exitCode, stderr, pid } = await takeOver(dataDir)
   expect(stderr).toContain('Handing over')
   expect(exitCode).toBe(0)
@@ -88,7 +101,7 @@ test('a server takes over under load: no request fails, streams end, and each is
   expect(total.failures).toEqual([])
   expect(await exitOf(first.child)).toBe(0)
   // The new one writes records every 50 ms.
-  await expect.poll(() => billed(dataDir), { timeout: 10_000 }).toBe(total.answered)
+  await expect.poll(() => billed(dataDir), { timeout: 10_000 }).toBe(total.answered + 1)
   const { url } = JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as { url: string }
   expect(url).toBe(first.url)
 }, 60_000)
@@ -124,9 +137,23 @@ test('a server that cannot start leaves the running one as it was, and says why'
   const accepted = (await job.json()) as { id: string }
   expect([200, 201, 202], JSON.stringify(accepted)).toContain(job.status)
   const waiting = fetch(`${first.url}/api/jobs/${accepted.id}?wait=30`, { headers }).then(answer => answer.json())
+  // Submitted to the server before, with a body that ends after it has handed over.
+  const late = request(`${first.url}/api/jobs`, { method: 'POST', headers })
+  const text = JSON.stringify({
+    task: 'std/chat-completion',
+    model: 'far',
+    input: { messages: [{ role: 'user', content: 'hello' }] },
+  })
+  late.write(text.slice(0, 20))
   expect((await takeOver(dataDir)).exitCode).toBe(0)
   expect(await waiting).toMatchObject({ status: 'completed', attempts: 1 })
-  expect(billed(dataDir)).toBe(2)
+  late.end(text.slice(20))
+  const [answer] = (await once(late, 'response')) as [IncomingMessage]
+  const lateJob = (await json(answer)) as { id: string }
+  expect(answer.statusCode, JSON.stringify(lateJob)).toBe(job.status)
+  const lateEnd = await fetch(`${first.url}/api/jobs/${lateJob.id}?wait=10`, { headers })
+  expect(await lateEnd.json()).toMatchObject({ status: 'completed' })
+  expect(billed(dataDir)).toBe(3)
 }, 60_000)
 
 test('service upgrade replaces the server of the unit, which names itself to systemd', async () => {
