@@ -39,6 +39,8 @@ export interface KeptProcess {
 const connectMs = { proof: 3_000, owner: 30_000 }
 const startMs = 15_000
 
+const keeperEnded = 'It cannot be started: the keeper of the engines has ended.'
+
 interface Connection {
   socket: Socket
   keeperPid: number
@@ -55,7 +57,8 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
   const starts = new Map<string, PromiseWithResolvers<KeptProcess | string>>()
   let connection: Promise<Connection> | undefined
   let current: Connection | undefined
-  let released = false
+  /** Why nothing can be started any more, as a sentence; undefined while it can. */
+  let over: string | undefined
 
   /** Connects, proves the key and becomes the owner. Rejects if there is no keeper, or one with another key. */
   function connect(): Promise<Connection> {
@@ -128,12 +131,11 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
   function lost(): void {
     current = undefined
     connection = undefined
-    if (released) return
+    for (const starting of starts.values()) starting.resolve(over ?? keeperEnded)
+    if (over !== undefined) return
     if (processes.size > 0) log.error('The keeper of the engines has ended, and the engines with it')
     for (const one of processes.values()) one.end({ code: null, signal: 'SIGKILL' })
     processes.clear()
-    for (const starting of starts.values())
-      starting.resolve('It cannot be started: the keeper of the engines has ended.')
   }
 
   async function startKeeper(): Promise<Connection> {
@@ -165,6 +167,15 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
       throw thrown
     }))
 
+  /** Starts nothing more, and closes the connection. Does nothing the second time. */
+  async function finish(why: string, type: 'release' | 'end'): Promise<void> {
+    process.off('exit', onExit)
+    if (over !== undefined) return
+    over = why
+    await connection?.catch(() => {})
+    if (current) await close(current.socket, { type })
+  }
+
   // A second Ctrl-C or SIGTERM ends this process at once, and the engines with it. After a crash they stay for the grace.
   const onExit = (code: number) => {
     const { SIGINT, SIGTERM } = constants.signals
@@ -190,8 +201,10 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
     pid: (): number | null => current?.keeperPid ?? null,
     /** Starts a process. If that fails, resolves with the reason as a sentence. `about`: data for the next server. */
     async start(launchId: string, options: ChildOptions, about: object): Promise<KeptProcess | string> {
+      if (over !== undefined) return over
       try {
         const { socket } = await connected()
+        if (over !== undefined) return over
         const starting = Promise.withResolvers<KeptProcess | string>()
         starts.set(launchId, starting)
         socket.write(messageFrame({ type: 'start', launchId, ...options, about }))
@@ -206,18 +219,11 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
     },
     /** Lets go of the engines without ending them, for another server. Resolves when the keeper has let go of this one. */
     async release(): Promise<void> {
-      process.off('exit', onExit)
-      if (!current) return
-      released = true
-      await close(current.socket, { type: 'release' })
+      await finish('It cannot be started: another server has the engines.', 'release')
     },
     /** Ends the keeper and every engine that is left. */
     async end(): Promise<void> {
-      process.off('exit', onExit)
-      await connection?.catch(() => {})
-      if (!current || released) return
-      released = true
-      await close(current.socket, { type: 'end' })
+      await finish('It cannot be started: this server is stopping.', 'end')
     },
   }
 }

@@ -43,6 +43,8 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
   let owner: Owner | undefined
   /** Servers that have proved the key and wait until the owner is gone. */
   const successors: { socket: Socket; graceMs: number }[] = []
+  /** Processes that are being started. */
+  const starting = new Set<Promise<void>>()
   let strangers = 0
   let graceMs = 0
   let deadline: NodeJS.Timeout | undefined
@@ -117,6 +119,19 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
     })
   }
 
+  function begin(message: Record<string, unknown>): void {
+    const begun = start(message).finally(() => starting.delete(begun))
+    starting.add(begun)
+  }
+
+  /** Lets the owner go once it knows what it has started: nobody would end what no server has heard of. */
+  async function release(socket: Socket): Promise<void> {
+    await Promise.all(starting)
+    if (owner?.socket !== socket) return
+    socket.end()
+    lose()
+  }
+
   function report(kept: Kept): void {
     send({ type: 'ended', launchId: kept.launchId, ...kept.end })
     launches.delete(kept.launchId)
@@ -167,15 +182,14 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
   function command(message: Record<string, unknown>, socket: Socket): void {
     switch (message.type) {
       case 'start':
-        return void start(message)
+        return begin(message)
       case 'note': {
         const kept = launches.get(String(message.launchId))
         if (kept) kept.note = message.note
         return
       }
       case 'release':
-        socket.end()
-        return lose()
+        return void release(socket)
       case 'end':
         return void endKeeper()
     }

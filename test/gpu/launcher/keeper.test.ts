@@ -132,6 +132,30 @@ test('a server lets go of its engines, and another takes them over while the fir
   await until(async () => (await survivors(launchId)).length === 0)
 })
 
+test('a server that has let go starts nothing more, and takes no engine from the next one', async () => {
+  const dataDir = temporary()
+  const first = await launcher(dataDir)
+  const [kept, late] = [`kept-${process.pid}`, `late-${process.pid}`]
+  await first.start(launchOptions(kept, []))
+  // The keeper is told of it right before the server lets go: the next one gets it.
+  const underWay = `way-${process.pid}`
+  const sleep = { file: '/bin/sleep', args: ['30'], env: { INFER_LAUNCH_ID: underWay }, cwd: '/' }
+  const starting = first.keeper!.start(underWay, sleep, {})
+  await Promise.resolve()
+  await first.leave()
+  expect(await starting).toMatchObject({ launchId: underWay })
+  const next = await keeperOf(dataDir, 20_000)
+  onTestFinished(() => next.end())
+  expect(next.left().map(one => one.launchId)).toEqual([kept, underWay])
+  await expect(first.start(launchOptions(late, []))).rejects.toThrow('another server has the engines')
+  expect(await survivors(late)).toEqual([])
+  const pid = next.pid()
+  await next.release()
+  const third = await keeperOf(dataDir, 20_000)
+  onTestFinished(() => third.end())
+  expect(third.pid()).toBe(pid)
+})
+
 test('who does not prove the key gets nothing, and no engine ends for it', async () => {
   const dataDir = temporary()
   const here = await launcher(dataDir)
