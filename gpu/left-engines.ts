@@ -7,8 +7,14 @@ import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import { newModelState, newResident } from './residency/model-state.ts'
 
+/** Raised with each change of `EngineNote`, or of what presets read of a start: a note of another version is not read. */
+const noteVersion = 1
+
 /** What a server notes of a ready engine for the next one: plain data, which the keeper holds in its memory. */
 export interface EngineNote {
+  version: number
+  /** The kind of engine. */
+  engine: string
   start: EngineStart
   /** `startHash` of its start. */
   hash: string
@@ -48,6 +54,8 @@ export const noteOf = (resident: Resident, start: EngineStart, hash: string, run
   const { placement, longer, devices, layers, slots, bytes, shares } = resident
   const { bookedBytes, usedBytes, parking, parkedBytes } = resident
   return {
+    version: noteVersion,
+    engine: resident.serves.model.engine,
     start,
     hash,
     booked: { placement, longer, devices, layers, slots, bytes, shares, bookedBytes, usedBytes, parking, parkedBytes },
@@ -81,7 +89,7 @@ export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: C
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
     const others = taken.filter(one => one.model === model).length
-    const reason = model === undefined ? 'Its model is not offered any more.' : refusalOf(launch, model, others, choice)
+    const reason = refusalOf(launch, model, others, choice)
     if (reason !== undefined) ended.push({ launch, reason })
     else
       taken.push({
@@ -96,16 +104,32 @@ export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: C
 }
 
 /** Why the engine cannot be taken over for the model; undefined if it can. */
-function refusalOf({ engineId, note }: ListedLaunch, model: Model, others: number, choice: Choice): string | undefined {
-  if (note === null) return 'It was not ready.'
+function refusalOf(
+  { engineId, note }: ListedLaunch,
+  model: Model | undefined,
+  others: number,
+  choice: Choice,
+): string | undefined {
   if (isRefusal(note)) return note.refusal
+  if (model === undefined) return 'Its model is not offered any more.'
+  if (note === null || note === undefined) return 'It was not ready.'
   if (others >= Math.max(1, model.replicas.min, model.replicas.max)) return 'Its model has fewer engines now.'
-  const { start, hash, running } = note as EngineNote
-  if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations)
-    return 'Its conversations are saved elsewhere now.'
-  const options = engineOptionsOf(model, engineId, start, choice.environment)
-  if (startHash(model, options, choice) !== hash) return 'It would be started differently now.'
-  return undefined
+  const { version, engine, start, hash, running } = note as EngineNote
+  if (version !== noteVersion) return otherVersion
+  if (engine !== model.engine) return startedDifferently
+  // The preset of another version may have noted facts that the one here does not understand.
+  try {
+    if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations)
+      return 'Its conversations are saved elsewhere now.'
+    const options = engineOptionsOf(model, engineId, start, choice.environment)
+    return startHash(model, options, choice) === hash ? undefined : startedDifferently
+  } catch {
+    return otherVersion
+  }
 }
 
-const isRefusal = (note: unknown): note is RefusalNote => typeof (note as Partial<RefusalNote>).refusal === 'string'
+const otherVersion = 'It was started by another version.'
+const startedDifferently = 'It would be started differently now.'
+
+const isRefusal = (note: unknown): note is RefusalNote =>
+  typeof (note as Partial<RefusalNote> | null | undefined)?.refusal === 'string'

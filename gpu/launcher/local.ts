@@ -198,11 +198,12 @@ export async function openLocalLauncher(
   }
 
   for (const one of left) {
-    const about = one.about as About
-    addresses.adopt(about.port)
     const { launchId } = one
+    const known = isAbout(one.about) ? one.about : undefined
+    const about = known ?? unknownLaunch(launchId)
+    addresses.adopt(about.port)
     follow(launchId, about, one, outputs.open({ launchId, modelId: about.modelId, secrets: about.secrets }))
-    children.get(launchId)!.left = { note: one.note }
+    children.get(launchId)!.left = { note: known ? one.note : { refusal: 'It was started by another version.' } }
   }
 
   return {
@@ -241,6 +242,32 @@ export async function openLocalLauncher(
     },
   } satisfies Launcher & Record<string, unknown>
 }
+
+/** Whether a server of this version has said this of a launch. */
+function isAbout(about: unknown): about is About {
+  const { engineId, modelId, endpoint, port, wrapper, level, secrets } = (about ?? {}) as Partial<About>
+  return (
+    typeof engineId === 'string' &&
+    typeof modelId === 'string' &&
+    typeof endpoint?.origin === 'string' &&
+    (port === null || typeof port === 'number') &&
+    typeof wrapper?.name === 'string' &&
+    typeof wrapper.depth === 'number' &&
+    level !== undefined &&
+    Array.isArray(secrets)
+  )
+}
+
+/** What is assumed of a launch of another version, which is only ended. */
+const unknownLaunch = (launchId: string): About => ({
+  engineId: launchId.replace(/-\d+$/, ''),
+  modelId: 'unknown',
+  endpoint: { origin: '' },
+  port: null,
+  wrapper: { name: 'plain', signals: 'group', depth: 0 },
+  level: null,
+  secrets: [],
+})
 
 /** Ends processes that the engine started in other sessions; without a PID namespace they survive it. */
 async function endLeftovers({ launchId, about }: Child, log: Log): Promise<void> {

@@ -101,6 +101,30 @@ test.each(changes)('an engine ends before anything is loaded where %s', async (_
   if (after[0]!.enabled) expect((await chat(next.fleet, after[0]!)).failure).toBeUndefined()
 })
 
+const otherVersions: [what: string, about: object, note: object][] = [
+  ['note', about(), { start: {}, running: {} }],
+  ['note of the same shape', about(), { version: 1, engine: 'custom', hash: '', start: {}, running: {} }],
+  ['launch', { engine: 'wkr_old' }, { version: 1 }],
+]
+test.each(otherVersions)('the %s of another version ends the engine, and not the server', async (_what, said, note) => {
+  const dataDir = temporary()
+  const launchId = `wkr_old${process.pid}-1`
+  const keeper = await keeperOf(dataDir, 20_000)
+  const env = { INFER_LAUNCH_ID: launchId }
+  await keeper.start(launchId, { file: '/bin/sleep', args: ['60'], env, cwd: '/' }, said)
+  keeper.note(launchId, note)
+  await keeper.release()
+  const next = await keptFleet(dataDir, [fake('a')], 'boot-2')
+  expect(await survivors(launchId)).toEqual([])
+  expect(next.log.lines).toContainEqual(expect.stringContaining('It was started by another version.'))
+})
+
+function about(): object {
+  const wrapper = { name: 'plain', signals: 'group', depth: 0 }
+  const endpoint = { origin: 'http://engine', socketPath: '/nowhere/s' }
+  return { engineId: 'wkr_old', modelId: 'a', endpoint, port: null, wrapper, level: null, secrets: [] }
+}
+
 test('a change that concerns the server alone ends no engine', async () => {
   const dataDir = temporary()
   const model = fake('a')
