@@ -1,6 +1,5 @@
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
-import { openLimiter } from '../../core/accounts/limiter.ts'
 import { openOrganizations } from '../../core/accounts/organizations.ts'
 import { openPlans } from '../../core/accounts/plans.ts'
 import { openRequesterOf } from '../../core/accounts/requester-of.ts'
@@ -10,6 +9,7 @@ import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openUsageReports } from '../../core/accounts/usage-report.ts'
 import { openAdmission } from '../../core/admission/admission.ts'
 import { openBodyMemory } from '../../core/admission/body-memory.ts'
+import { openRequestLimits } from '../../core/admission/request-limits.ts'
 import { openSpend } from '../../core/admission/spend.ts'
 import { openBatches } from '../../core/batches/batches.ts'
 import { openLineRunner } from '../../core/batches/run-line.ts'
@@ -186,6 +186,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const tokenLimiter = openTokenLimiter()
   const spend = await openSpend({ store, plans, currency: config.currency, log })
+  const toFronts = { hasFronts: gateway !== undefined, changed: (id: string) => frontWork?.creditsChanged(id) }
+  const { limiter, credits } = openRequestLimits({ tokenLimiter, spend, ...toFronts })
   const admission = openAdmission({
     registry,
     tokenLimiter,
@@ -300,7 +302,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     accounts,
     sessions,
     organizations,
-    limiter: openLimiter(),
+    limiter,
     plans,
     usage: openUsageReports({ store, currency: config.currency, spendOf: spend.ofOrganization }),
     tokenLimiter,
@@ -334,11 +336,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
   })
   const { grants } = fleet
-  const { recorder } = jobs
-  const counted = { recorder, spend, tokenLimiter, metrics, timings, throughput }
-  frontWork = server.serveFronts(more =>
-    openFrontWork({ config, registry, accounts, grants, ...counted, log, ...more }),
-  )
+  const counted = { recorder: jobs.recorder, tokenLimiter, metrics, timings, throughput }
+  frontWork =
+    credits &&
+    server.serveFronts(more => openFrontWork({ config, registry, accounts, grants, credits, ...counted, log, ...more }))
   writeServerFile(dataDir, server)
   await predecessor?.serving({ store, spend, jobs, batches }, () => server.closeForwarding(), log)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })

@@ -271,6 +271,11 @@ export function openLimiter(now: () => number = () => performance.now()) {
 }
 export type Limiter = ReturnType<typeof openLimiter>
 
+/** The limits of requests as routes use them. Beside gateway processes a request may wait for what they hold of its limits. */
+export interface RequestLimiter extends Pick<Limiter, 'look' | 'openRequests'> {
+  enter: (...check: Parameters<Limiter['enter']>) => Entry | Promise<Entry>
+}
+
 /**
  * Counts wrong credentials by client address, so that guessing is slowed down while valid tokens are never delayed.
  * Bounded: beyond `maxAddresses`, the oldest is removed.

@@ -180,7 +180,7 @@ export function openFrontLimits({
         credits.used(credit, 'tokens', credit.granted.tokens - credit.used.tokens)
       }
     },
-  } satisfies Omit<TokenLimiter, 'level'>
+  } satisfies Omit<TokenLimiter, 'level' | 'know'>
 
   return {
     limiter,

@@ -1,3 +1,4 @@
+import { type JobSpend, tokenIdsOf } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
@@ -11,16 +12,23 @@ export const passOn: Failure = new Failure('no_capacity', 'The control process a
 
 /**
  * The calls of a gateway process: each takes a slot that control has granted, runs once and leaves a record. One that finds
- * no such slot, or whose engine fails before it has answered, is thrown as `passOn`.
+ * no such slot, whose cost does not fit what is granted, or whose engine fails before it has answered, is thrown as `passOn`.
  */
 export function openFrontCalls({
   take,
   record,
+  spend,
+  used,
   log,
 }: {
   /** Takes a granted slot that is free. */
   take: (modelId: string) => Lease | undefined
-  record: (finished: FinishedJob) => void
+  /** Called with what has ended, and the accounts of its token (see `tokenIdsOf`). */
+  record: (finished: FinishedJob, tokenIds: readonly string[]) => void
+  /** Holds what calls may cost. What it throws is for control to decide. */
+  spend: JobSpend
+  /** Counts the tokens of models that a token has used. */
+  used: (tokenId: string, tokens: number) => void
   log: Log
 }) {
   const running = new Map<string, RunningCall>()
@@ -32,7 +40,11 @@ export function openFrontCalls({
       recorded.add(end.failure)
       logEngineText(log, call, end.failure)
     }
-    record(finishedCall(call, options.admitted.model, end, 1))
+    const { model, spender } = options.admitted
+    const finished = finishedCall(call, model, end, 1)
+    used(finished.tokenId, finished.usage.inputTokens + finished.usage.outputTokens)
+    spend.settle(call.id, finished)
+    record(finished, tokenIdsOf(spender.originId, spender.parents))
   }
 
   return {
@@ -41,9 +53,14 @@ export function openFrontCalls({
       attempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
       const { admitted, caller, traceparent } = options
-      const lease = options.withoutEngine || options.fallbacks ? undefined : take(admitted.model.id)
-      if (!lease) throw passOn
+      if (options.withoutEngine || options.fallbacks) throw passOn
       const call = newCall(options)
+      spend.hold(call.id, admitted.spender, admitted.hold)
+      const lease = take(admitted.model.id)
+      if (!lease) {
+        spend.release(call.id)
+        throw passOn
+      }
       running.set(call.id, call)
       lease.organizationId = call.organizationId
       lease.traceparent = traceparent
@@ -67,7 +84,10 @@ export function openFrontCalls({
       }
       if (end.how === 'retry') {
         // Nothing was sent: control tries it again, and records it.
-        if (!caller.aborted) throw passOn
+        if (!caller.aborted) {
+          spend.release(call.id)
+          throw passOn
+        }
         end = { how: 'failed', failure: end.failure, usage: noUsage }
       }
       ends(call, options, end)

@@ -34,7 +34,7 @@ export function openFrontAccounts({ ask, now = Date.now }: { ask: (secret: strin
   }
 
   return {
-    /** Returns the caller of a secret. Throws `passOn` unless this front knows it and it has no limits. */
+    /** Returns the caller of a secret. Throws `passOn` unless this front knows it. */
     authenticate(secret: string | undefined): Caller {
       const caller = secret === undefined ? undefined : find(secret)
       if (!caller) throw passOn
@@ -52,22 +52,3 @@ export function openFrontAccounts({ ask, now = Date.now }: { ask: (secret: strin
   }
 }
 export type FrontAccounts = ReturnType<typeof openFrontAccounts>
-
-/** Whether a caller has no limit that all processes share, so that a front may answer it without asking. */
-export function isUnlimited({ limits, token }: Caller): boolean {
-  const { requestsPerMinute, jobsPerMinute, concurrentRequests, tokensPerMinute, monthlySpendLimit } = limits
-  const own = token.limits
-  return (
-    requestsPerMinute === 0 &&
-    jobsPerMinute === 0 &&
-    concurrentRequests === 0 &&
-    tokensPerMinute === 0 &&
-    monthlySpendLimit === null &&
-    !own.requestsPerMinute &&
-    !own.jobsPerMinute &&
-    !own.concurrentRequests &&
-    !own.tokensPerMinute &&
-    own.monthlySpendLimit === null &&
-    token.parentLimits.length === 0
-  )
-}

@@ -1,6 +1,6 @@
 import type { Accounts } from '../../core/accounts/accounts.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
-import type { Spend } from '../../core/admission/spend.ts'
+import type { Credits } from '../../core/admission/credits.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CallsElsewhere } from '../../core/jobs/call.ts'
 import type { Recorder } from '../../core/jobs/recorder.ts'
@@ -13,11 +13,12 @@ import { noUsage } from '../../core/usage.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Throughput } from '../metrics/throughput.ts'
 import type { Timing, Timings } from '../metrics/timings.ts'
-import { isUnlimited } from './front-accounts.ts'
 import type { FromFront, FrontWork, ToFront } from './messages.ts'
 
 /** Milliseconds between two looks at the engines of granted slots. */
 const lookMs = 100
+/** Milliseconds between two looks at requests that wait for credits. */
+const tickMs = 250
 /** Milliseconds in which a front must do what control waits for. */
 const answerMs = 2_000
 
@@ -36,6 +37,8 @@ export interface FrontSession {
 }
 
 interface Session extends FrontLink {
+  /** As credits name it. */
+  id: string
   /** Slots that it has, by engine. */
   granted: Map<string, number>
   recalled: Set<string>
@@ -53,8 +56,8 @@ export interface FrontWorkOptions {
   accounts: Pick<Accounts, 'authenticate'>
   grants: SlotGrants
   recorder: Pick<Recorder, 'record' | 'whenWritten'>
-  spend: Pick<Spend, 'settle'>
-  tokenLimiter: Pick<TokenLimiter, 'used'>
+  credits: Omit<Credits, 'enter' | 'size'>
+  tokenLimiter: Pick<TokenLimiter, 'used' | 'know'>
   metrics: Pick<Metrics, 'answered'>
   timings: Pick<Timings, 'record'>
   throughput: Pick<Throughput, 'meter'>
@@ -68,12 +71,13 @@ export interface FrontWorkOptions {
  * counts and times. `elsewhere` finds and cancels their calls.
  */
 export function openFrontWork(options: FrontWorkOptions) {
-  const { config, registry, accounts, grants, recorder, spend, tokenLimiter, metrics, timings, throughput } = options
+  const { config, registry, accounts, grants, recorder, credits, tokenLimiter, metrics, timings, throughput } = options
   const sessions = new Set<Session>()
   /** A front gets so much of the free slots at a time. */
   const part = 1 / (2 * config.gateway_processes)
   const counts = { requests: 0, messages: 0 }
   let numbers = 0
+  let begun = 0
   /** Those who ask at the same time get the same answer. */
   let asking: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
@@ -113,6 +117,7 @@ export function openFrontWork(options: FrontWorkOptions) {
       }
   }
   const timer = setInterval(look, lookMs).unref()
+  const ticking = setInterval(() => credits.tick(), tickMs).unref()
 
   function grant(session: Session, modelId: string): void {
     if (draining) return
@@ -130,19 +135,20 @@ export function openFrontWork(options: FrontWorkOptions) {
       const { expiresAt, limits } = caller.token
       const minute = limits.allowedHours === null ? Infinity : Math.floor(Date.now() / 60_000 + 1) * 60_000
       const until = Math.min(expiresAt ?? Infinity, minute)
-      session.send({ kind: 'caller', secret, caller: isUnlimited(caller) ? caller : null, until })
+      tokenLimiter.know(caller)
+      session.send({ kind: 'caller', secret, caller, until })
     } catch {
       session.send({ kind: 'caller', secret, caller: null, until: 0 })
     }
   }
 
-  function finished(session: Session, record: FinishedJob): void {
+  function finished(session: Session, record: FinishedJob, tokenIds: readonly string[] | undefined): void {
     const known = session.calls.get(record.id)
     session.calls.delete(record.id)
     const { inputTokens, outputTokens } = record.usage
     tokenLimiter.used(record.tokenId, inputTokens + outputTokens)
     recorder.record(record)
-    spend.settle(record.id, record)
+    credits.settle(session.id, record.id, tokenIds ? { ...record, tokenIds } : record)
     known?.ended?.resolve()
   }
 
@@ -152,11 +158,13 @@ export function openFrontWork(options: FrontWorkOptions) {
     for (let at = 0; at < returned.length; at += 3)
       giveBack(session, returned[at] as string, returned[at + 1] as number, returned[at + 2] as number | null)
     if (records) {
-      for (const record of records) finished(session, record)
+      let priced = 0
+      for (const record of records) finished(session, record, record.cost > 0 ? done.tokenIds?.[priced++] : undefined)
       session.records += records.length
       const upTo = session.records
       recorder.whenWritten(() => session.send({ kind: 'stored', records: upTo }))
     }
+    if (done.credits) credits.apply(session.id, done.credits)
     counts.requests += answered.length / 3
     for (let at = 0; at < answered.length; at += 3) {
       const route = options.routeAt(answered[at] as string)
@@ -206,6 +214,8 @@ export function openFrontWork(options: FrontWorkOptions) {
       })
       follower?.resolve()
     }
+    credits.gone(session.id)
+    if (draining && sessions.size === 0) clearInterval(ticking)
   }
 
   function* callsOf(organizationId: string) {
@@ -281,6 +291,7 @@ export function openFrontWork(options: FrontWorkOptions) {
     /** A front accepts connections. */
     begin(link: FrontLink): FrontSession {
       const session: Session = {
+        id: `front ${++begun}`,
         kill: link.kill,
         send(message) {
           counts.messages++
@@ -294,6 +305,7 @@ export function openFrontWork(options: FrontWorkOptions) {
         drained: undefined,
       }
       sessions.add(session)
+      credits.join(session.id)
       session.send({ kind: 'serve', config: { ...config, models: [] }, models: registry.all() })
       return {
         received(message) {
@@ -305,6 +317,15 @@ export function openFrontWork(options: FrontWorkOptions) {
         },
         ended: () => ended(session),
       }
+    },
+
+    /** There is something to tell a front of its credits. All of it is one message, at the end of this turn. */
+    creditsChanged(frontId: string): void {
+      queueMicrotask(() => {
+        const message = credits.pending(frontId)
+        if (!message) return
+        for (const session of sessions) if (session.id === frontId) session.send({ kind: 'credits', credits: message })
+      })
     },
 
     /** Resolves when no front knows any caller. One that does not answer is ended. */
@@ -328,6 +349,7 @@ export function openFrontWork(options: FrontWorkOptions) {
         }),
       )
       clearInterval(timer)
+      if (sessions.size === 0) clearInterval(ticking)
     },
   }
 }

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openLimiter } from '../../core/accounts/limiter.ts'
-import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
 import { openAdmission } from '../../core/admission/admission.ts'
 import { openBodyMemory } from '../../core/admission/body-memory.ts'
+import type { FrontLimits } from '../../core/admission/front-limits.ts'
 import { inlineBytes, isSmallBody } from '../../core/cpu/small-body.ts'
 import { Failure } from '../../core/failure.ts'
 import { type FrontCalls, passOn } from '../../core/jobs/front-calls.ts'
@@ -48,6 +47,8 @@ export interface LocalWayOptions {
   processes: number
   registry: Registry
   accounts: FrontAccounts
+  /** What control has granted of the limits of callers. */
+  accountLimits: FrontLimits
   calls: FrontCalls
   cpu: unknown
   outbox: Pick<Outbox, 'answered' | 'timing' | 'isFull'>
@@ -59,20 +60,22 @@ export interface LocalWayOptions {
 type RunOwners = Parameters<typeof runRoute>[2]['owners'] & InferenceOwners
 
 /**
- * Answers requests for text in a front, with the code and the rules of control, where this front has a free slot and knows
- * the caller. What it cannot answer is passed on before a byte was sent, whatever the reason: so control alone refuses.
+ * Answers requests for text in a front, with the code and the rules of control, where this front has a free slot, knows
+ * the caller and holds enough of its limits. What it cannot answer is passed on before a byte was sent, whatever the reason: so control alone refuses.
  */
 export function openLocalWay(options: LocalWayOptions) {
-  const { config, secure, processes, registry, accounts, calls, cpu, outbox, forward, log } = options
+  const { config, secure, processes, registry, accounts, accountLimits, calls, cpu, outbox, forward, log } = options
   const { limits } = config
   const exchanges = new SwapSet<ClientExchange>()
   const streams = openStreams({ pingMs: limits.stream_ping, writeDeadlineMs: limits.write_deadline })
   const throughput = openThroughput()
-  const tokenLimiter = openTokenLimiter()
+  const { limiter, tokenLimiter, spend } = accountLimits
   const hosts = hostRulesOf(config, secure)
   /** What was read of a request, for control. */
   const bodies = new WeakMap<IncomingMessage, Buffer>()
   const passedOn = new WeakSet<HttpEvent>()
+  /** By what takes a request out of the limits: what also takes back that it was counted, as control counts it again. */
+  const undos = new WeakMap<() => void, () => void>()
   let isOpen = falRoots(config.allowed_hosts).size === 0
   let idle: (() => void) | undefined
 
@@ -82,13 +85,7 @@ export function openLocalWay(options: LocalWayOptions) {
   const admission = openAdmission({
     registry,
     tokenLimiter,
-    spend: {
-      requireAnythingLeft() {},
-      spentOut: () => undefined,
-      spenderOf: mustPassOn,
-      hold() {},
-      holdsFor: () => false,
-    },
+    spend: { ...spend, spenderOf: mustPassOn },
     bodies: openBodyMemory(Math.ceil(limits.held_bodies / processes)),
     room: {
       records: () => {
@@ -106,7 +103,14 @@ export function openLocalWay(options: LocalWayOptions) {
     admission,
     cpu,
     jobs: { calls },
-    limiter: openLimiter(),
+    limiter: {
+      ...limiter,
+      enter(...check: Parameters<typeof limiter.enter>) {
+        const entry = limiter.enter(...check)
+        undos.set(entry.leave, entry.undo)
+        return entry
+      },
+    },
     tokenLimiter,
     registry,
     streamLimits: openStreamLimits(limits),
@@ -136,7 +140,8 @@ export function openLocalWay(options: LocalWayOptions) {
   function release({ exchange }: HttpEvent): void {
     if (!exchange) return
     exchange.releaseBody()
-    exchange.leaveLimits()
+    const { leaveLimits } = exchange
+    ;(undos.get(leaveLimits) ?? leaveLimits)()
     exchanges.delete(exchange)
   }
 

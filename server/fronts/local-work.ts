@@ -1,3 +1,4 @@
+import { openFrontLimits } from '../../core/admission/front-limits.ts'
 import { Failure } from '../../core/failure.ts'
 import { runningRecord } from '../../core/jobs/call.ts'
 import { openFrontCalls } from '../../core/jobs/front-calls.ts'
@@ -14,6 +15,9 @@ import { openOutbox } from './outbox.ts'
 
 /** Milliseconds between two looks at calls that run long and slots that nobody uses. */
 const lookMs = 100
+
+/** Milliseconds between two looks at what control is to be told of limits. */
+const creditMs = 50
 
 /** What a front uses of the engines, which `cli/server` opens because the server does not know them. */
 export interface FrontEngines {
@@ -53,7 +57,9 @@ export function openLocalWork({
   const registry = parts.openRegistry(config, models)
   /** The calls that control knows of. */
   const told = new Set<string>()
+  const limits = openFrontLimits()
   const outbox = openOutbox({
+    pending: limits.pending,
     send: work => send({ kind: 'work', ...work }),
     collect(lists) {
       way.addTokens(lists.tokens)
@@ -68,13 +74,20 @@ export function openLocalWork({
     lacking: outbox.lacking,
     log,
   })
-  const calls = openFrontCalls({ take: engines.take, record: outbox.record, log })
+  const calls = openFrontCalls({
+    take: engines.take,
+    record: outbox.record,
+    spend: limits.spend,
+    used: (tokenId, tokens) => limits.tokenLimiter.used(tokenId, tokens),
+    log,
+  })
   const way = openLocalWay({
     config,
     secure,
     processes: config.gateway_processes + 1,
     registry,
     accounts,
+    accountLimits: limits,
     calls,
     cpu: parts.openCpu(),
     outbox,
@@ -94,6 +107,9 @@ export function openLocalWork({
     tell(Date.now() - lookMs)
     outbox.soon()
   }, lookMs)
+  const crediting = setInterval(() => {
+    if (limits.size() > 0) outbox.flush()
+  }, creditMs)
 
   return {
     takes: way.takes,
@@ -109,13 +125,18 @@ export function openLocalWork({
         outbox.flush()
         send({ kind: 'done', number: message.number })
       } else if (message.kind === 'grant') engines.granted(message.engine, message.slots)
-      else if (message.kind === 'recall') engines.recall(message.engineId)
+      else if (message.kind === 'credits') {
+        limits.apply(message.credits)
+        // Requests wait in control for what is recalled.
+        outbox.flush()
+      } else if (message.kind === 'recall') engines.recall(message.engineId)
       else if (message.kind === 'ended') engines.ended(message.engineId)
       else if (message.kind === 'stored') outbox.stored(message.records)
       else if (message.kind === 'cancel') calls.cancel(message.ids, new Failure('cancelled', message.message))
       else if (message.kind === 'drain')
         void way.drain(message.deadlineMs).then(() => {
           clearInterval(timer)
+          clearInterval(crediting)
           outbox.flush()
           send({ kind: 'drained' })
         })

@@ -1,4 +1,5 @@
 import type { Caller } from '../../core/accounts/accounts.ts'
+import type { CreditMessage } from '../../core/admission/credit-messages.ts'
 import type { Limits } from '../../core/config.ts'
 import type { LogFields, LogLevel } from '../../core/log.ts'
 import type { Config } from '../../core/models/config.ts'
@@ -40,6 +41,8 @@ export type ToFront =
   | { kind: 'report'; number: number }
   | { kind: 'grant'; engine: GrantedEngine; slots: number }
   | { kind: 'recall'; engineId: string }
+  /** What it may use of the limits of organizations and tokens. */
+  | { kind: 'credits'; credits: CreditMessage }
   | { kind: 'ended'; engineId: string }
   /** The records up to this one, counted since the start of the front, are stored. */
   | { kind: 'stored'; records: number }
@@ -53,6 +56,10 @@ export type ToFront =
 /** What a front has done since its last message. Absent members are empty. */
 export interface FrontWork {
   records?: FinishedJob[]
+  /** The accounts of the token of each record that costs something (see `tokenIdsOf`), in their order. */
+  tokenIds?: (readonly string[])[]
+  /** What it has used of limits. The records of its calls are in this message or an earlier one. */
+  credits?: CreditMessage
   /** Calls that have run for a while, and that `records` will have. */
   began?: JobRecord[]
   /** Path, status and milliseconds of each answered request, flat. */

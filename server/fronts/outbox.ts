@@ -1,3 +1,4 @@
+import type { FrontLimits } from '../../core/admission/front-limits.ts'
 import type { FinishedJob, JobRecord } from '../../core/store/store.ts'
 import type { FrontWork } from './messages.ts'
 
@@ -8,10 +9,11 @@ const maxRecords = 512
 /** Records that control has not stored, at most; at this number control answers. */
 const mostUnstored = 20_000
 
-type Lists = Required<FrontWork>
+type Lists = Required<Omit<FrontWork, 'credits'>>
 
 const emptyLists = (): Lists => ({
   records: [],
+  tokenIds: [],
   began: [],
   answered: [],
   timings: [],
@@ -23,9 +25,17 @@ const emptyLists = (): Lists => ({
 
 /**
  * Collects what a front tells control, so that one message is about many requests. `collect` adds what is known only when it
- * is sent.
+ * is sent; `pending` is that of `openFrontLimits`.
  */
-export function openOutbox({ send, collect }: { send: (work: FrontWork) => void; collect: (lists: Lists) => void }) {
+export function openOutbox({
+  send,
+  collect,
+  pending,
+}: {
+  send: (work: FrontWork) => void
+  collect: (lists: Lists) => void
+  pending: FrontLimits['pending']
+}) {
   let lists = emptyLists()
   let timer: NodeJS.Timeout | undefined
   let accepted = 0
@@ -37,6 +47,8 @@ export function openOutbox({ send, collect }: { send: (work: FrontWork) => void;
     const { records } = lists
     collect(lists)
     const work = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0)) as FrontWork
+    const credits = pending(Object.keys(work).length > 0)
+    if (credits) work.credits = credits
     if (Object.keys(work).length === 0) return
     lists = emptyLists()
     accepted += records.length
@@ -46,8 +58,9 @@ export function openOutbox({ send, collect }: { send: (work: FrontWork) => void;
   const soon = (): void => void (timer ??= setTimeout(flush, everyMs))
 
   return {
-    record(this: void, finished: FinishedJob): void {
+    record(this: void, finished: FinishedJob, tokenIds: readonly string[]): void {
       lists.records.push(finished)
+      if (finished.cost > 0) lists.tokenIds.push(tokenIds)
       if (lists.records.length >= maxRecords) flush()
       else soon()
     },

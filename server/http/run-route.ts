@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../core/accounts/accounts.ts'
+import type { Entry } from '../../core/accounts/limiter.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
@@ -89,10 +90,18 @@ function handle(exchange: ClientExchange, route: Route, owners: RouteRunOptions[
       wrong: owners.wrongTokens,
       address: clientAddress(req, owners.config.trusted_proxies),
     })
-  if (caller) {
-    enter(exchange, caller, owners)
-    askForRegion(exchange, regionIn(req.headers['x-region']))
-  }
+  const waits = caller && enter(exchange, caller, owners)
+  return waits ? waits.then(() => answer(exchange, route, owners, caller)) : answer(exchange, route, owners, caller)
+}
+
+function answer(
+  exchange: ClientExchange,
+  route: Route,
+  owners: RouteRunOptions['owners'],
+  caller: Caller | undefined,
+): void | Promise<void> {
+  const { req } = exchange
+  if (caller) askForRegion(exchange, regionIn(req.headers['x-region']))
   if (route.formIsJson) nameAsJson(req)
   const query = queryOf(exchange)
   refuseUnknownQuery(route, query)
@@ -120,14 +129,31 @@ async function answerWithJson(
  * Counts the request against the limits of its caller, and tells them in its headers. Throws Failure `insufficient_scope`,
  * which counts as nothing, and `rate_limit`.
  */
-function enter(exchange: ClientExchange, caller: Caller, owners: Owners<'limiter' | 'tokenLimiter'>): void {
-  const { limiter, tokenLimiter } = owners
+function enter(
+  exchange: ClientExchange,
+  caller: Caller,
+  { limiter, tokenLimiter }: Owners<'limiter' | 'tokenLimiter'>,
+): void | Promise<void> {
   const { scope, bucket } = exchange.route
   exchange.caller = caller
   const unscoped = scope === 'public' ? undefined : scopeRefusal(caller, scope)
   const entry = unscoped ? limiter.look(caller, bucket) : limiter.enter(caller, bucket)
+  if (!(entry instanceof Promise)) return entered(exchange, caller, entry, tokenLimiter, unscoped)
+  return entry.then(checked => {
+    entered(exchange, caller, checked, tokenLimiter)
+    if (exchange.disconnected) throw new Failure('cancelled', 'The request was cancelled.')
+  })
+}
+
+function entered(
+  exchange: ClientExchange,
+  caller: Caller,
+  entry: Entry,
+  tokenLimiter: Owners<'tokenLimiter'>['tokenLimiter'],
+  unscoped?: Failure,
+): void {
   exchange.leaveLimits = entry.leave
-  exchange.addHeaders(rateHeaders(bucket, caller, entry, tokenLimiter.look(caller)))
+  exchange.addHeaders(rateHeaders(exchange.route.bucket, caller, entry, tokenLimiter.look(caller)))
   const refused = unscoped ?? entry.refused
   if (refused) throw refused
 }

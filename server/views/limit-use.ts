@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../core/accounts/accounts.ts'
-import type { Limiter } from '../../core/accounts/limiter.ts'
+import type { RequestLimiter } from '../../core/accounts/limiter.ts'
 import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
 import type { Spend } from '../../core/admission/spend.ts'
@@ -77,7 +77,7 @@ export const callerLimitsView = ({ limits }: Pick<Caller, 'limits'>): z.input<ty
 export function limitUse(
   caller: Caller,
   use: OrganizationUse,
-  { limiter, tokenLimiter }: { limiter: Limiter; tokenLimiter: TokenLimiter },
+  { limiter, tokenLimiter }: { limiter: RequestLimiter; tokenLimiter: TokenLimiter },
   now = Date.now(),
 ): LimitUse[] {
   const { limits, token, organizationId } = caller

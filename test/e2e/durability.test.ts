@@ -171,7 +171,10 @@ test('a killed server leaves no engine and no grandchild behind', { timeout: 120
   await using home = openHome()
   const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
   const limits = { adopt_grace: adoptGrace }
-  home.configure({ limits, models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }] })
+  home.configure({
+    limits,
+    models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }],
+  })
   const { out } = await home.run(['doctor', '--json'])
   const wrapper = (JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }).findings.find(
     ({ name }) => name === 'engine wrapper',

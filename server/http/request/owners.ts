@@ -1,5 +1,5 @@
 import type { Accounts } from '../../../core/accounts/accounts.ts'
-import type { Limiter, WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
+import type { RequestLimiter, WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
 import type { Organizations } from '../../../core/accounts/organizations.ts'
 import type { Plans } from '../../../core/accounts/plans.ts'
 import type { Sessions } from '../../../core/accounts/sessions.ts'
@@ -54,7 +54,7 @@ interface AllOwners {
   /** Of the web console. */
   sessions: Sessions
   organizations: Organizations
-  limiter: Limiter
+  limiter: RequestLimiter
   tokenLimiter: TokenLimiter
   usage: UsageReports
   plans: Plans

@@ -123,7 +123,7 @@ export async function callTool(exchange: ClientExchange, tool: McpToolCall, owne
   const unscoped = scopeRefusal(exchange.caller, 'user:write')
   if (unscoped) return failedResult(unscoped)
   // Every tool begins work, so it counts as a submission besides the request of the protocol.
-  const entry = owners.limiter.enter(exchange.caller, 'jobs')
+  const entry = await owners.limiter.enter(exchange.caller, 'jobs')
   try {
     if (entry.refused) throw entry.refused
     return task === undefined

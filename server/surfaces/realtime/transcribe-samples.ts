@@ -73,7 +73,7 @@ export async function transcribeSamples(
   const estimate = () => ({ usage: { ...noUsage, audioMs, gpuMs: expectedGpuMs } })
   const admitted = admission.admit(requester, { kind: 'call', task, modelId: prepared.modelId, estimate })
   // Each utterance counts as a submission; a partial transcription is a part of one.
-  const entry = partial ? undefined : limiter.enter(requester, 'jobs')
+  const entry = partial ? undefined : await limiter.enter(requester, 'jobs')
   try {
     if (entry?.refused) throw entry.refused
     if (!partial) admission.requireQueueRoom(requester, admitted)

@@ -85,3 +85,14 @@ test('without a limit nothing is counted, and usage of unknown tokens is ignored
   limiter.used('tok_unknown', 1e9)
   expect(limiter.look(caller)).toMatchObject({ organization: { limit: 0 }, token: { limit: 0 } })
 })
+
+test('work that a gateway process has admitted is counted by the limits of its caller as they are known', () => {
+  const limiter = openTokenLimiter({ now: () => 0 })
+  const caller = limitedCaller({ tokensPerMinute: 100 })
+  limiter.know(caller)
+  limiter.used('tok_1', 40)
+  expect(limiter.look(caller).organization.remaining).toBe(60)
+  limiter.know(limitedCaller())
+  limiter.used('tok_1', 40)
+  expect(limiter.look(caller).organization.remaining).toBe(60)
+})

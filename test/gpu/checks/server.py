@@ -50,7 +50,8 @@ class InferServer:
         self.environment = {**environment, **places}
         for place in places.values():
             os.makedirs(place, mode=0o700, exist_ok=True)
-        limits = {"min_free_disk": 0, "ballast": 0}
+        # Engines end with a killed server: the checks look at the memory that they leave.
+        limits = {"min_free_disk": 0, "ballast": 0, "adopt_grace": 0}
         config = {"listen": "127.0.0.1:0", "models": models, "limits": limits, **(more or {})}
         self.config = os.path.join(folder, "infer.yaml")
         # JSON is YAML.
