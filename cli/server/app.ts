@@ -355,6 +355,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     drainMs,
     flushing,
     timers: [throughput, history, inspection, reload, models, gpuSetup],
+    executions,
     expansion,
     background: [executions, organizations, batches],
     webhooks,

@@ -23,6 +23,7 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'store
   flushing: NodeJS.Timeout
   /** Stop at once. */
   timers: readonly { close: () => void }[]
+  executions: { leave: () => void }
   /** Work in the background that starts jobs. */
   expansion: Closable
   background: readonly Closable[]
@@ -89,6 +90,7 @@ export function openClosing(options: ClosingOptions) {
 
   async function leave(): Promise<void> {
     await Promise.all([fleet.leave, jobs.leave, flushUses].map(step => runSteps([step])))
+    options.executions.leave()
   }
 
   /** Answers the requests that wait. The exit code lets a service start this server again. */

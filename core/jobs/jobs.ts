@@ -346,12 +346,13 @@ export function openJobs(options: JobsOptions) {
     },
     /**
      * Interrupts the jobs that still run after `quiesce`; the store puts them back into the queue, for the other server.
-     * Calls and those who wait for a job go on.
+     * Calls go on, and so do those who wait for a job or follow it: they learn what the other server does with it.
      */
     async leave(): Promise<void> {
       runs.stopAll(submissionsClosed())
       await Promise.race([runs.done(), delay(leaveGraceMs, undefined, { ref: false })])
       waiters.poll(pollMs)
+      setInterval(live.movedElsewhere, pollMs).unref()
     },
 
     /**

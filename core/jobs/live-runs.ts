@@ -99,6 +99,11 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
       notify(organizations.get(organizationId))
     },
 
+    /** Notifies all followers: the jobs may have changed in another server. */
+    movedElsewhere(): void {
+      for (const listeners of [...jobs.values(), ...organizations.values()]) notify(listeners)
+    },
+
     begin({ id }: RowKey): LiveRun {
       const ring = openLogRing()
       const since = performance.now()

@@ -46,12 +46,20 @@ export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>
     },
     /** Looks every `everyMs` whether the jobs have ended elsewhere, until the process ends. */
     poll(everyMs: number): void {
+      let looking = false
       const look = async () => {
+        if (looking) return
+        looking = true
         for (const [id, organizationId] of organizations) {
-          const job = await store.find(organizationId, id).catch(() => undefined)
-          if (job && job.finishedAt === null) continue
-          for (const settle of waiting.get(id) ?? []) settle(job)
+          // One that could not be read is looked at again.
+          const found = await store.find(organizationId, id).then(
+            job => ({ job }),
+            () => undefined,
+          )
+          if (!found || found.job?.finishedAt === null) continue
+          for (const settle of waiting.get(id) ?? []) settle(found.job)
         }
+        looking = false
       }
       setInterval(() => void look(), everyMs).unref()
     },

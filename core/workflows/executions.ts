@@ -46,8 +46,13 @@ export interface ExecutionOptions {
   offer: Offer
 }
 
-/** Called after a change; `ended`: whether the execution has ended. */
-export type Follower = (ended: boolean) => void
+/**
+ * Called after a change; `ended`: whether the execution has ended. Undefined: it may have changed in another server.
+ */
+export type Follower = (ended: boolean | undefined) => void
+
+/** How often followers look for what another server does, milliseconds. */
+const pollMs = 100
 
 /** Executions of workflows: created with a commit, moved forward by the ends of their jobs, ended exactly once. */
 export function openExecutions(dependencies: {
@@ -93,7 +98,7 @@ export function openExecutions(dependencies: {
     for (const id of organizations) notify(id, false)
   })
 
-  function notify(id: string, ended: boolean): void {
+  function notify(id: string, ended: boolean | undefined): void {
     for (const listener of followers.get(id) ?? [])
       try {
         listener(ended)
@@ -218,6 +223,13 @@ export function openExecutions(dependencies: {
         listeners.delete(listener)
         if (listeners.size === 0 && followers.get(id) === listeners) followers.delete(id)
       }
+    },
+
+    /** Another server runs the executions from now on: followers are called often, to look whether they have changed. */
+    leave(): void {
+      setInterval(() => {
+        for (const id of followers.keys()) notify(id, undefined)
+      }, pollMs).unref()
     },
 
     close(): Promise<void> {

@@ -119,14 +119,26 @@ export async function waitForExecution(
 ): Promise<void> {
   const stopped = AbortSignal.any([exchange.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
-  const check = () =>
-    void executions.summary(exchange.caller.organizationId, id).then(now => {
-      if (!now || !isRunning(now)) resolve()
-    }, resolve)
-  const stop = executions.follow(id, ended => ended && resolve())
+  const summary = () => executions.summary(exchange.caller.organizationId, id)
+  const settleAtEnd = (now: Awaited<ReturnType<typeof summary>>) => {
+    if (!now || !isRunning(now)) resolve()
+  }
+  let looking = false
+  /** What cannot be read now is looked at again. */
+  const look = () => {
+    if (looking) return
+    looking = true
+    summary()
+      .then(settleAtEnd, () => {})
+      .finally(() => (looking = false))
+  }
+  const stop = executions.follow(id, ended => {
+    if (ended) resolve()
+    else if (ended === undefined) look()
+  })
   stopped.addEventListener('abort', () => resolve(), { once: true })
   const unwatch = exchange.access.watch(exchange, failure => exchange.stop(failure))
-  check()
+  summary().then(settleAtEnd, resolve)
   await promise
   unwatch()
   stop()

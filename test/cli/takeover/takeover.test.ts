@@ -137,6 +137,26 @@ test('a server that cannot start leaves the running one as it was, and says why'
   const accepted = (await job.json()) as { id: string }
   expect([200, 201, 202], JSON.stringify(accepted)).toContain(job.status)
   const waiting = fetch(`${first.url}/api/jobs/${accepted.id}?wait=30`, { headers }).then(answer => answer.json())
+  const execution = await fetch(`${first.url}/api/workflows/run`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({
+      dag: {
+        nodes: {
+          slow: {
+            task: 'std/chat-completion',
+            model_id: 'far',
+            inputs: { messages: [{ role: 'user', content: 'mode:slow,ms=6000' }] },
+          },
+        },
+      },
+    }),
+  })
+  const begun = (await execution.json()) as { execution: { id: string } }
+  const executed = fetch(`${first.url}/api/workflow-executions/${begun.execution.id}?wait=50`, {
+    headers,
+    signal: AbortSignal.timeout(30_000),
+  }).then(answer => answer.json())
   // Submitted to the server before, with a body that ends after it has handed over.
   const late = request(`${first.url}/api/jobs`, { method: 'POST', headers })
   const text = JSON.stringify({
@@ -147,13 +167,14 @@ test('a server that cannot start leaves the running one as it was, and says why'
   late.write(text.slice(0, 20))
   expect((await takeOver(dataDir)).exitCode).toBe(0)
   expect(await waiting).toMatchObject({ status: 'completed', attempts: 1 })
+  expect(await executed).toMatchObject({ execution: { status: 'completed' } })
   late.end(text.slice(20))
   const [answer] = (await once(late, 'response')) as [IncomingMessage]
   const lateJob = (await json(answer)) as { id: string }
   expect(answer.statusCode, JSON.stringify(lateJob)).toBe(job.status)
   const lateEnd = await fetch(`${first.url}/api/jobs/${lateJob.id}?wait=10`, { headers })
   expect(await lateEnd.json()).toMatchObject({ status: 'completed' })
-  expect(billed(dataDir)).toBe(3)
+  expect(billed(dataDir)).toBe(4)
 }, 60_000)
 
 test('service upgrade replaces the server of the unit, which names itself to systemd', async () => {
