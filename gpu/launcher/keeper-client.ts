@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { keeperCommand } from '../../core/assets.ts'
 import type { Log } from '../../core/log.ts'
 import type { ChildOptions, ProcessEnd } from './child.ts'
+import { endKeepers } from './end-keepers.ts'
 import { messageFrame, openFrameReader } from './keeper-frames.ts'
 import { isProof, keeperProtocol, newNonce, proofOf } from './keeper-proof.ts'
 import { keeperSocket } from './keeper-socket.ts'
@@ -47,8 +48,9 @@ interface Connection {
 }
 
 /**
- * Connects to the keeper of the data directory. Resolves with what an earlier server left with it. A new one is started with
- * the first engine.
+ * Connects to the keeper of the data directory, whose lock the caller holds. Resolves with what an earlier server left with
+ * it. One of another version or key, or that another server does not let go, is ended. A new one is started with the first
+ * engine.
  */
 export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOptions) {
   mkdirSync(join(dataDir, 'run'), { recursive: true, mode: 0o700 })
@@ -66,14 +68,14 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
     const at = keeperSocket(run)
     const socket = createConnection({ path: at.path })
     const nonce = newNonce()
-    const limit = (ms: number) => setTimeout(() => socket.destroy(new Error('The keeper did not answer.')), ms)
-    let timer = limit(connectMs.proof)
+    const limit = (ms: number, why: string) => setTimeout(() => socket.destroy(new Error(why)), ms)
+    let timer = limit(connectMs.proof, 'it does not answer')
     const read = openFrameReader({
       message(message) {
         if (message.type === 'challenge') {
-          if (!isProof(key, 'keeper', nonce, message.proof)) throw new Error('The keeper has another key.')
+          if (!isProof(key, 'keeper', nonce, message.proof)) throw new Error('it has another key')
           clearTimeout(timer)
-          timer = limit(connectMs.owner)
+          timer = limit(connectMs.owner, 'another server does not let it go')
           const proof = proofOf(key, 'server', String(message.nonce))
           socket.write(messageFrame({ type: 'prove', proof, graceMs }))
         } else if (message.type === 'owner') {
@@ -97,7 +99,7 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
     socket.on('close', () => {
       at.close()
       clearTimeout(timer)
-      reject(new Error('The keeper has closed the connection.'))
+      reject(new Error('it is of another version, or busy'))
       if (current?.socket === socket) lost()
     })
     return promise
@@ -186,8 +188,16 @@ export async function openKeeperClient({ dataDir, key, graceMs, log }: KeeperOpt
   try {
     connection = connect()
     await connection
-  } catch {
+  } catch (thrown) {
     connection = undefined
+    const { code, message } = thrown as NodeJS.ErrnoException
+    if (code !== 'ENOENT' && code !== 'ECONNREFUSED') {
+      log.warn(
+        `The keeper that an earlier server has left cannot be used: ${message}. It is ended, and its engines with it`,
+      )
+      const pids = (await endKeepers(run)).map(({ pid }) => pid).join(' ')
+      if (pids) log.error('Cannot end the keeper that an earlier server has left', { pids })
+    }
   }
 
   return {

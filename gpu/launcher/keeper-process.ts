@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { openKeeper } from './keeper.ts'
-import { keeperSocket } from './keeper-socket.ts'
+import { keeperSocket, keeperTitle } from './keeper-socket.ts'
 
 /** Milliseconds in which the server that has started a keeper connects to it. */
 const firstConnectionMs = 10_000
@@ -13,7 +13,7 @@ const firstConnectionMs = 10_000
  */
 export function runKeeper(runFolder: string, exit: () => void): void {
   process.umask(0o077)
-  process.title = 'infer keeper'
+  process.title = keeperTitle
   const keeper = openKeeper({ key: createSecretKey(readFileSync(0)), exit })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void keeper.end())
   process.on('SIGHUP', () => {})

@@ -8,3 +8,6 @@ export function keeperSocket(runFolder: string): { path: string; close: () => vo
   const folder = openSync(runFolder, 'r')
   return { path: `/proc/self/fd/${folder}/keeper`, close: () => closeSync(folder) }
 }
+
+/** How the process is named that keeps engines. Its working directory is the folder of the socket. */
+export const keeperTitle = 'infer keeper'

@@ -4,14 +4,15 @@ import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { openKeeperClient } from '../../../gpu/launcher/keeper-client.ts'
 import { messageFrame, openFrameReader } from '../../../gpu/launcher/keeper-frames.ts'
 import { keeperProtocol, proofOf } from '../../../gpu/launcher/keeper-proof.ts'
 import { identityOf } from '../../../gpu/launcher/processes.ts'
-import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { killsOf } from '../../_full.ts'
 import {
   dataKey,
   keeperOf,
+  keptLog,
   launcherIn,
   launchOptions,
   noSandbox,
@@ -175,8 +176,6 @@ test('who does not prove the key gets nothing, and no engine ends for it', async
     said(dataDir, () => [{ type: 'prove', proof: 'x'.repeat(2_000), graceMs: 1 }]),
   ])
   for (const messages of heard) expect(messages.map(({ type }) => type)).toEqual(['challenge'])
-  const other = await keeperOf(dataDir, 1_000, createSecretKey(Buffer.alloc(32, 8)))
-  expect(other.left()).toEqual([])
   expect(await survivors(launchId)).toEqual(before)
 })
 
@@ -255,14 +254,17 @@ async function ownerThatStopsReading(dataDir: string) {
   return socket
 }
 
-test('without a wrapper the next server ends what a keeper with another key has left', async () => {
+test('a keeper with another key is ended with its engines, though a server owns it, and another is started', async () => {
   const dataDir = temporary()
   const launchId = `foreign-${process.pid}`
-  const server = await serverWith(dataDir, launchId, 20_000, 'plain')
-  await killed(server)
-  const other = await keeperOf(dataDir, 1_000, createSecretKey(Buffer.alloc(32, 8)))
+  await serverWith(dataDir, launchId, 20_000, 'plain')
+  const log = keptLog()
+  const key = createSecretKey(Buffer.alloc(32, 8))
+  const other = await openKeeperClient({ dataDir, key, graceMs: 1_000, log })
+  onTestFinished(() => other.end())
   expect(other.left()).toEqual([])
-  const { swept } = await launcherIn(dataDir, noWrapper, 'boot-2')
-  expect(swept.ended).toBeGreaterThanOrEqual(2)
   expect(await survivors(launchId)).toEqual([])
+  expect(log.lines).toEqual([expect.stringContaining('it has another key. It is ended')])
+  const started = await other.start('next-1', { file: '/bin/sleep', args: ['30'], env: {}, cwd: '/' }, {})
+  expect(started).toMatchObject({ launchId: 'next-1' })
 })
