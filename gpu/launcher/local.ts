@@ -15,15 +15,21 @@ import type { KeeperClient, KeptProcess } from './keeper-client.ts'
 import { openLaunchFolders } from './launch-folders.ts'
 import type { Endpoint, Launched, Launcher, LaunchOptions, ListedLaunch, ProcessExit } from './launcher.ts'
 import { lastError, type Output, openOutputs } from './outputs.ts'
-import { descendantsOf, identityOf, locateProgram, sendSignal } from './processes.ts'
+import { descendantsOf, identityOf, locateProgram, type ProcessIdentity, signal } from './processes.ts'
 import { endAll, openRecord, sweep } from './reap.ts'
 
 interface Child {
   about: About
   launchId: string
   pid: number
+  /** Signals go only to this process; undefined if it had exited at once. */
+  identity: Promise<ProcessIdentity | undefined>
   launched: Launched
   exited: Promise<ProcessExit>
+  /** Resolves when it has exited, or when another server gets it: `letGo`. */
+  done: Promise<unknown>
+  letGo: () => void
+  isGone: boolean
   stopping?: Promise<void>
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
@@ -131,7 +137,7 @@ export async function openLocalLauncher(
     const spawned = await spawn(launchId, { ...wrapCommand(used, argv), env, cwd: shared.home }, about)
     if (typeof spawned === 'string') return fail(spawned)
     const launched = follow(launchId, about, spawned, output, words => confined && absentPath(words, confined))
-    const identity = await identityOf(spawned.pid)
+    const identity = await children.get(launchId)?.identity
     if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
     return launched
   }
@@ -176,7 +182,22 @@ export async function openLocalLauncher(
       exited,
       lastOutputAt: () => lastOutputAt,
     }
-    const child: Child = { about, launchId, pid, launched, exited, killed: false }
+    const gone = Promise.withResolvers<void>()
+    const child: Child = {
+      about,
+      launchId,
+      pid,
+      identity: identityOf(pid),
+      launched,
+      exited,
+      done: Promise.race([exited, gone.promise]),
+      letGo() {
+        child.isGone = true
+        gone.resolve()
+      },
+      isGone: false,
+      killed: false,
+    }
     children.set(launchId, child)
     void locateProgram(pid, about.wrapper, found => {
       engine = found
@@ -191,7 +212,7 @@ export async function openLocalLauncher(
 
   async function stop(launchId: string, graceMs: number): Promise<void> {
     const child = children.get(launchId)
-    if (!child) return
+    if (!child || child.isGone) return
     if (child.stopping && graceMs === 0) await kill(child)
     child.stopping ??= end(child, graceMs, log)
     await child.stopping
@@ -229,8 +250,11 @@ export async function openLocalLauncher(
     note: (launchId, note) => keeper?.note(launchId, note),
     async leave() {
       record.freeze()
-      await keeper?.release()
-      if (keeper) children.clear()
+      if (!keeper) return
+      // Those that are being stopped too: the next server ends them.
+      for (const child of children.values()) child.letGo()
+      await keeper.release()
+      children.clear()
     },
     logs: outputs.lines,
     outputs,
@@ -278,24 +302,37 @@ async function endLeftovers({ launchId, about }: Child, log: Log): Promise<void>
 
 async function end(child: Child, graceMs: number, log: Log): Promise<void> {
   if (graceMs > 0) {
-    if (child.about.wrapper.signals === 'group') sendSignal(-child.pid, 'SIGTERM')
-    else for (const pid of await descendantsOf(child.pid)) sendSignal(pid, 'SIGTERM')
-    if (await within(child.exited, graceMs)) return
+    if (child.about.wrapper.signals === 'group') await signalTo(child, 'SIGTERM')
+    else for (const one of await inside(child)) await signal(one, 'SIGTERM')
+    if (await within(child.done, graceMs)) return
   }
   await kill(child)
-  if (await within(child.exited, 10_000)) return
+  if (await within(child.done, 10_000)) return
   log.error('An engine still runs 10 s after SIGKILL', { model: child.about.modelId, pid: child.pid })
-  await child.exited
+  await child.done
 }
 
 /** Kills the processes inside first: the wrapper then exits, which proves that its namespace is empty. */
 async function kill(child: Child): Promise<void> {
+  if (child.isGone) return
   child.killed = true
-  const inside = child.about.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
-  for (const pid of inside) sendSignal(pid, 'SIGKILL')
-  if (inside.length > 0 && (await within(child.exited, 2_000))) return
-  sendSignal(-child.pid, 'SIGKILL')
-  sendSignal(child.pid, 'SIGKILL')
+  const found = child.about.wrapper.depth > 0 ? await inside(child) : []
+  for (const one of found) await signal(one, 'SIGKILL')
+  if (found.length > 0 && (await within(child.done, 2_000))) return
+  await signalTo(child, 'SIGKILL')
+}
+
+/** Signals its process group, unless another server has it. */
+async function signalTo(child: Child, name: NodeJS.Signals): Promise<void> {
+  const identity = await child.identity
+  if (identity && !child.isGone) await signal(identity, name, 'group')
+}
+
+/** The processes below the wrapper; none when the wrapper has exited, because another process may have its id then. */
+async function inside({ pid, identity }: Child): Promise<ProcessIdentity[]> {
+  const found = await Promise.all((await descendantsOf(pid)).map(identityOf))
+  const [before, now] = await Promise.all([identity, identityOf(pid)])
+  return before && before.startTime === now?.startTime ? found.filter(one => one !== undefined) : []
 }
 
 async function within(done: Promise<unknown>, ms: number): Promise<boolean> {

@@ -68,10 +68,10 @@ export async function processesWith(wanted: Record<string, ReadonlySet<string>>)
   return found
 }
 
-/** Sends the signal if the id still belongs to the same process. */
-export async function signal(process_: ProcessIdentity, name: NodeJS.Signals): Promise<void> {
+/** Sends the signal if the id still belongs to the same process: to it, or to its process group. */
+export async function signal(process_: ProcessIdentity, name: NodeJS.Signals, to?: 'group'): Promise<void> {
   const now = await identityOf(process_.pid)
-  if (now?.startTime === process_.startTime) sendSignal(process_.pid, name)
+  if (now?.startTime === process_.startTime) sendSignal(to === 'group' ? -process_.pid : process_.pid, name)
 }
 
 /** Sends a signal to a process, or to a process group by its negative id. A missing process is not an error. */

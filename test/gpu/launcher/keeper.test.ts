@@ -157,6 +157,23 @@ test('a server that has let go starts nothing more, and takes no engine from the
   expect(third.pid()).toBe(pid)
 })
 
+test('an engine that is being stopped when the server lets go is not killed: the next one ends it', async () => {
+  const dataDir = temporary()
+  const first = await launcher(dataDir)
+  const launchId = `stopping-${process.pid}`
+  await first.start(launchOptions(launchId, ['--ignore-term']))
+  await until(() => first.logs(launchId).some(line => line.startsWith('listening')))
+  const before = await survivors(launchId)
+  const stopping = first.stop(launchId, 1_000)
+  await first.leave()
+  await stopping
+  expect(await survivors(launchId)).toEqual(before)
+  const next = await launcher(dataDir)
+  expect(next.list()).toMatchObject([{ launchId, state: 'left' }])
+  await next.stop(launchId, 0)
+  expect(await survivors(launchId)).toEqual([])
+})
+
 test('who does not prove the key gets nothing, and no engine ends for it', async () => {
   const dataDir = temporary()
   const here = await launcher(dataDir)
