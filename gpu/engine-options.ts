@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { readdirSync, type Stats, statSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
 import { build } from '../core/assets.ts'
 import { engineFields } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
@@ -86,7 +87,7 @@ export function engineOptionsOf(
 
 /**
  * A hash of everything by which an engine is started: its model's configuration, command, variables and sandbox, its program,
- * the files of the model, and for built-in engines this program. Where it is the same, a start now would make the same engine.
+ * the files of the model and those that its command names by absolute paths, and for built-in engines this program. Where it is the same, a start now would make the same engine.
  */
 export function startHash(
   model: Model,
@@ -103,12 +104,35 @@ export function startHash(
   })
   const path = enginePath(dataDir, inherited.PATH!, options.environments)
   const program = findProgram(options.argv[0] ?? '', path)
-  const files = [program, model.source, model.speculative?.draft_model].map(file => {
-    const found = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false })
-    return [file, found?.size, found?.mtimeMs]
-  })
+  const named = [program, model.source, model.speculative?.draft_model].filter(path => path !== undefined)
+  const files = [...named.map(factsOf), ...options.argv.filter(part => isAbsolute(part)).map(fileFacts)]
   const own = presetOf(model).sandbox?.isOwn ? build : null
   return createHash('sha256')
     .update(JSON.stringify([engineFields(model), options, inherited, files, own]))
     .digest('hex')
+}
+
+/** By what it is noticed that a file was replaced, or a file in a folder; links are followed. */
+function factsOf(path: string): unknown[] {
+  if (statOf(path)?.isDirectory() !== true) return [path, fileFacts(path)]
+  try {
+    const names = readdirSync(path).toSorted()
+    return [path, names.map(name => [name, fileFacts(join(path, name))])]
+  } catch {
+    return [path]
+  }
+}
+
+/** Size and time of a file; null for anything else. */
+function fileFacts(path: string): [bytes: number, changedMs: number] | null {
+  const found = statOf(path)
+  return found?.isFile() ? [found.size, found.mtimeMs] : null
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch {
+    return undefined
+  }
 }
