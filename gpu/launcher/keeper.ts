@@ -31,6 +31,8 @@ interface Owner {
   socket: Socket
   /** Bytes of output that it did not get, because it did not read. */
   dropped: number
+  /** More waits for it than may, and it has not read all of that yet. */
+  lags: boolean
 }
 
 /**
@@ -60,15 +62,17 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
     const { socket } = owner
     if (socket.writableLength < mostWaiting) {
       socket.write(outputFrame(launchId, chunk))
-      if (socket.writableLength >= mostWaiting) lag(owner)
+      if (socket.writableLength >= mostWaiting && !owner.lags) lag(owner)
     } else owner.dropped += chunk.length
   }
 
   function lag(lagging: Owner): void {
+    lagging.lags = true
     setFlow(false)
     const resume = () => setFlow(true)
     const timer = setTimeout(resume, lagMs)
     lagging.socket.once('drain', () => {
+      lagging.lags = false
       clearTimeout(timer)
       resume()
       if (lagging.dropped > 0 && lagging === owner) send({ type: 'dropped', bytes: lagging.dropped })
@@ -139,7 +143,7 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
 
   function own(socket: Socket, grace: number): void {
     clearTimeout(deadline)
-    owner = { socket, dropped: 0 }
+    owner = { socket, dropped: 0, lags: false }
     graceMs = grace
     const kept = [...launches.values()]
     send({
