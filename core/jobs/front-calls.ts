@@ -17,6 +17,7 @@ export const passOn: Failure = new Failure('no_capacity', 'The control process a
 export function openFrontCalls({
   take,
   record,
+  passedOn,
   spend,
   used,
   log,
@@ -25,6 +26,8 @@ export function openFrontCalls({
   take: (modelId: string) => Lease | undefined
   /** Called with what has ended, and the accounts of its token (see `tokenIdsOf`). */
   record: (finished: FinishedJob, tokenIds: readonly string[]) => void
+  /** Called with the id of a call that has begun here and that control answers instead: it leaves no record here. */
+  passedOn: (id: string) => void
   /** Holds what calls may cost. What it throws is for control to decide. */
   spend: JobSpend
   /** Counts the tokens of models that a token has used. */
@@ -86,6 +89,7 @@ export function openFrontCalls({
         // Nothing was sent: control tries it again, and records it.
         if (!caller.aborted) {
           spend.release(call.id)
+          passedOn(call.id)
           throw passOn
         }
         end = { how: 'failed', failure: end.failure, usage: noUsage }

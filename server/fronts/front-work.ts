@@ -155,6 +155,10 @@ export function openFrontWork(options: FrontWorkOptions) {
   function work(session: Session, done: FrontWork): void {
     const { records, began = [], answered = [], timings: times = [], tokens = [], returned = [] } = done
     for (const record of began) session.calls.set(record.id, { record, ended: undefined })
+    for (const id of done.passedOn ?? []) {
+      session.calls.get(id)?.ended?.resolve()
+      session.calls.delete(id)
+    }
     for (let at = 0; at < returned.length; at += 3)
       giveBack(session, returned[at] as string, returned[at + 1] as number, returned[at + 2] as number | null)
     if (records) {

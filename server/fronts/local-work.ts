@@ -77,6 +77,9 @@ export function openLocalWork({
   const calls = openFrontCalls({
     take: engines.take,
     record: outbox.record,
+    passedOn(id) {
+      if (told.delete(id)) outbox.passedOn(id)
+    },
     spend: limits.spend,
     used: (tokenId, tokens) => limits.tokenLimiter.used(tokenId, tokens),
     log,

@@ -60,8 +60,10 @@ export interface FrontWork {
   tokenIds?: (readonly string[])[]
   /** What it has used of limits. The records of its calls are in this message or an earlier one. */
   credits?: CreditMessage
-  /** Calls that have run for a while, and that `records` will have. */
+  /** Calls that have run for a while, and that `records` or `passedOn` will have. */
   began?: JobRecord[]
+  /** Of these calls those that control answers instead: `records` will not have them. */
+  passedOn?: string[]
   /** Path, status and milliseconds of each answered request, flat. */
   answered?: (string | number)[]
   /** Kind, model and milliseconds of each duration, flat. */

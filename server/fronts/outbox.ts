@@ -15,6 +15,7 @@ const emptyLists = (): Lists => ({
   records: [],
   tokenIds: [],
   began: [],
+  passedOn: [],
   answered: [],
   timings: [],
   tokens: [],
@@ -66,6 +67,10 @@ export function openOutbox({
     },
     began(call: JobRecord): void {
       lists.began.push(call)
+    },
+    passedOn(id: string): void {
+      lists.passedOn.push(id)
+      soon()
     },
     answered(this: void, path: string, status: number, ms: number): void {
       lists.answered.push(path, status, ms)
