@@ -352,7 +352,7 @@ export function openJobs(options: JobsOptions) {
       runs.stopAll(submissionsClosed())
       await Promise.race([runs.done(), delay(leaveGraceMs, undefined, { ref: false })])
       waiters.poll(pollMs)
-      setInterval(live.movedElsewhere, pollMs).unref()
+      setInterval(() => live.movedElsewhere(), pollMs).unref()
     },
 
     /**
