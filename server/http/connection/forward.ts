@@ -2,6 +2,7 @@ import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import { discardRest } from '../body/unread-body.ts'
 
 /** Names the address of the client and whether its connection is encrypted. Read only on connections of `adopt`. */
 const clientHeader = 'x-infer-client'
@@ -33,18 +34,26 @@ export function forward(req: IncomingMessage, res: ServerResponse, socketPath: s
     setHost: false,
     agent: false,
   })
+  let answered = false
   upstream.on('response', answer => {
+    answered = true
     res.shouldKeepAlive = false
     res.writeHead(answer.statusCode!, answer.statusMessage, passedOn(answer.rawHeaders, ['connection', 'close']))
     // The head of an event stream must not wait for its first event.
     res.flushHeaders()
+    answer.once('end', () => {
+      if (req.complete) return
+      // It refused the request before its body was sent.
+      req.unpipe(upstream)
+      discardRest(req)
+      req.resume()
+      upstream.destroy()
+    })
     answer.pipe(res)
     answer.once('error', () => res.destroy())
   })
-  upstream.on('error', () => {
-    if (res.headersSent) res.destroy()
-    else failed()
-  })
+  // A body that could not be sent whole does not spoil the answer; one that ends early has an error of its own.
+  upstream.on('error', () => !answered && failed())
   res.once('close', () => upstream.destroy())
   if (req.headers.expect !== undefined) res.writeContinue()
   req.pipe(upstream)
@@ -54,7 +63,9 @@ export function forward(req: IncomingMessage, res: ServerResponse, socketPath: s
 export function forwardUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer, socketPath: string): void {
   const upstream = connect(socketPath)
   const lines = [`${req.method} ${req.url} HTTP/1.1`, `${clientHeader}: ${clientOf(req)}`]
-  for (let at = 0; at < req.rawHeaders.length; at += 2) lines.push(`${req.rawHeaders[at]}: ${req.rawHeaders[at + 1]}`)
+  for (let at = 0; at < req.rawHeaders.length; at += 2)
+    if (req.rawHeaders[at]!.toLowerCase() !== clientHeader)
+      lines.push(`${req.rawHeaders[at]}: ${req.rawHeaders[at + 1]}`)
   upstream.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
   upstream.write(head)
   upstream.pipe(socket).pipe(upstream)
