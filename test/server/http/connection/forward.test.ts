@@ -34,11 +34,16 @@ async function forwarding(answer: string) {
 test('a refusal that comes before the end of the body reaches the client', async () => {
   const { port } = await forwarding('HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno')
   const sent = request({ port, method: 'POST', host: '127.0.0.1' })
-  sent.on('error', () => {})
+  const failures: Error[] = []
+  sent.on('error', failure => failures.push(failure))
   sent.write(Buffer.alloc(4 << 20))
   const [answer] = await once(sent, 'response')
   expect(answer.statusCode).toBe(413)
   expect(await text(answer)).toBe('no')
+  // Its connection is not reset while it still sends.
+  sent.end(Buffer.alloc(4 << 20))
+  await once(sent, 'close')
+  expect(failures).toEqual([])
 })
 
 test('a client cannot name its own address in a request to upgrade', async () => {
