@@ -42,8 +42,8 @@ export function keptLog(): Log & { lines: string[] } {
 export const dataKey = createSecretKey(Buffer.alloc(32, 7))
 
 /** Connects to the keeper of a data directory. */
-export const keeperOf = (dataDir: string, graceMs: number, key = dataKey) =>
-  openKeeperClient({ dataDir, key, graceMs, log: keptLog() })
+export const keeperOf = (dataDir: string, graceMs: number) =>
+  openKeeperClient({ dataDir, key: dataKey, graceMs, log: keptLog() })
 
 /** A launcher in its own directory; everything it started is killed after the test. */
 export async function launcherIn(
