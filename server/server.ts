@@ -13,6 +13,7 @@ import { type ControlSocketOptions, openControlSocket } from './fronts/control-s
 import type { FrontWorkOptions, FrontWorkOwner } from './fronts/front-work.ts'
 import { openFronts } from './fronts/fronts.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
+import { discardRest } from './http/body/unread-body.ts'
 import { configureServer } from './http/configure-server.ts'
 import { type KeyPair, type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
 import { openCors } from './http/connection/cors.ts'
@@ -160,7 +161,7 @@ export async function openServer(
   /** Lets the next server answer. */
   function pass(req: IncomingMessage, res: ServerResponse) {
     count(res)
-    forward(req, res, successor, () => app.refuse(req, res, interrupted()))
+    forward(req, res, successor, { failed: () => app.refuse(req, res, interrupted()), discardRest })
   }
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer) {

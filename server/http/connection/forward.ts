@@ -2,7 +2,6 @@ import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { discardRest } from '../body/unread-body.ts'
 
 /** Names the address of the client and whether its connection is encrypted. Read only on connections of `adopt`. */
 const clientHeader = 'x-infer-client'
@@ -23,9 +22,14 @@ function passedOn(raw: readonly string[], more: readonly string[]): string[] {
 
 /**
  * Lets the server at a Unix socket answer a request, and closes the connection of the client with the answer. Calls
- * `failed` if that server has not answered; the answer ends early if that server ends during it.
+ * `failed` if that server has not answered, and `discardRest` if it refused the body; the answer ends early if that server ends during it.
  */
-export function forward(req: IncomingMessage, res: ServerResponse, socketPath: string, failed: () => void): void {
+export function forward(
+  req: IncomingMessage,
+  res: ServerResponse,
+  socketPath: string,
+  { failed, discardRest }: { failed: () => void; discardRest: (req: IncomingMessage) => void },
+): void {
   const upstream = request({
     socketPath,
     method: req.method,

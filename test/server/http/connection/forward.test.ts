@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer as createSocketServer } from 'n
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { discardRest } from '../../../../server/http/body/unread-body.ts'
 import { forward, forwardUpgrade } from '../../../../server/http/connection/forward.ts'
 import { temporaryFolder } from '../../../cli/_infer.ts'
 
@@ -18,7 +19,9 @@ async function forwarding(answer: string) {
       socket.end(answer)
     })
   })
-  const server = createServer((req, res) => forward(req, res, path, () => res.writeHead(503).end()))
+  const server = createServer((req, res) =>
+    forward(req, res, path, { failed: () => res.writeHead(503).end(), discardRest }),
+  )
   server.on('upgrade', (req, socket, head) => forwardUpgrade(req, socket, head, path))
   next.listen(path)
   server.listen(0, '127.0.0.1')
