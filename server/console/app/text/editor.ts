@@ -107,7 +107,7 @@ export const editorText = {
   idHint: 'References use it. They follow when you change it.',
   displayName: 'Name for people',
   moreFields: (count: number) => `${count} more ${count === 1 ? 'field' : 'fields'}`,
-  settings: 'Condition, retries, time limit and cache',
+  settings: 'Retries, time limit, cache and condition',
   when: 'Runs only if',
   whenHint: 'A condition, such as {value: "${nodes.a.result.label}", equals: cat}. Empty: it always runs.',
   join: 'If nodes before it are skipped',

@@ -6,7 +6,7 @@ import type { WorkflowNode } from '../document/workflow-document.ts'
 import { DraftField, numberIn, useMembers } from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
-/** How a node is run: kept outputs, condition, retries, time limit, failure, cache. */
+/** How a node is run: kept outputs, retries, time limit, failure, cache, condition. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
   const { set, number, lines, choice } = useMembers(nodePath(node.id))
   const [open, setOpen] = useState(false)
@@ -17,19 +17,6 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
       {open && (
         <>
           {lines('outputs', 'outputs', node.outputs, path => path, true)}
-          <YamlField
-            label={editorText.when}
-            hint={editorText.whenHint}
-            value={node.when}
-            set={when => set('when', when)}
-          />
-          {choice('join', 'join', node.join ?? '', { '': undefined })}
-          <YamlField
-            label={editorText.defaults}
-            hint={editorText.defaultsHint}
-            value={node.defaults}
-            set={defaults => set('defaults', defaults)}
-          />
           <DraftField
             label={editorText.retries}
             hint={editorText.retriesHint}
@@ -44,6 +31,19 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
           {number('nodeTimeout', 'timeout', node.timeout, 'decimal')}
           {choice('onError', 'on_error', node.on_error, { fail: undefined })}
           {choice('cache', 'cache', node.cache ?? '', { '': undefined })}
+          <YamlField
+            label={editorText.when}
+            hint={editorText.whenHint}
+            value={node.when}
+            set={when => set('when', when)}
+          />
+          {choice('join', 'join', node.join ?? '', { '': undefined })}
+          <YamlField
+            label={editorText.defaults}
+            hint={editorText.defaultsHint}
+            value={node.defaults}
+            set={defaults => set('defaults', defaults)}
+          />
         </>
       )}
     </section>
