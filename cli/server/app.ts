@@ -110,7 +110,6 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       .catch((thrown: unknown) => log.warn('The spend limits of the plans are not known to the store', {}, thrown))
   await limitPlans()
   const sessions = openSessions({ store, log })
-  // Refers to the owner that is opened last because it needs all others.
   const accounts = openAccounts({ store, keys, plans, sessions, log, changed: () => frontWork?.forgetCallers() })
   let frontWork: FrontWorkOwner | undefined
   const machine = await machineProbe
@@ -284,7 +283,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const fronts = gateway && (() => frontWork?.counts() ?? { requests: 0, messages: 0 })
+  const fronts = () => frontWork?.counts() ?? { requests: 0, messages: 0 }
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts })
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })

@@ -190,17 +190,12 @@ export function openMetrics(sources: MetricSources) {
   })
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
-  if (fronts) {
-    total(
-      'infer_front_requests_total',
-      'Requests that gateway processes answered without the first process.',
-      [],
-      set => set.inc(fronts().requests),
-    )
-    total('infer_front_messages_total', 'Messages between gateway processes and the first process.', [], set =>
-      set.inc(fronts().messages),
-    )
-  }
+  total('infer_front_requests_total', 'Requests that gateway processes answered without the first process.', [], set =>
+    set.inc(fronts?.().requests ?? 0),
+  )
+  total('infer_front_messages_total', 'Messages between gateway processes and the first process.', [], set =>
+    set.inc(fronts?.().messages ?? 0),
+  )
   const children = new Map<CountedRoute, Child>()
   const nameOf = (route: CountedRoute) => `${route.method} ${route.path}`
   total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {
