@@ -87,7 +87,8 @@ export function engineOptionsOf(
 
 /**
  * A hash of everything by which an engine is started: its model's configuration, command, variables and sandbox, its program,
- * the files of the model and those that its command names by absolute paths, and for built-in engines this program. Where it is the same, a start now would make the same engine.
+ * the files of the model and those that its command names by absolute paths, and for built-in engines this program. Where it
+ * is the same, a start now would make the same engine.
  */
 export function startHash(
   model: Model,

@@ -12,7 +12,10 @@ export interface CreditMessage {
 /** What a front needs of the limits of an account, as bits. */
 export const needs = { api: 1, jobs: 2, concurrent: 4, tokens: 8, spend: 16 } as const
 
-/** The credit of a front, as control grants it. Amounts are sums since the beginning of the credit, so that a lost message is made good by the next. */
+/**
+ * The credit of a front, as control grants it. Amounts are sums since the beginning of the credit, so that a lost message is
+ * made good by the next.
+ */
 export interface CreditRow {
   limits: AccountLimits
   /** Rises with every message about any credit. */

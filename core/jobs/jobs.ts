@@ -256,7 +256,8 @@ export function openJobs(options: JobsOptions) {
 
     /**
      * Resolves with the job when it ends in this process, or with undefined when the signal aborts or the server
-     * drains. With the organization of the job it is also seen when it ends in another server, after `leave`. Call it before you read whether the job has ended: an end before the call is not announced again.
+     * drains. With the organization of the job it is also seen when it ends in another server, after `leave`. Call it before
+     * you read whether the job has ended: an end before the call is not announced again.
      */
     wait: (id: string, signal: AbortSignal, organizationId?: string): Promise<JobRecord | undefined> =>
       waiters.wait(id, signal, organizationId),

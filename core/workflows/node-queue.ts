@@ -6,8 +6,8 @@ import type { NodeWorks } from './node-run.ts'
 import type { SingleFlight } from './single-flight.ts'
 
 /**
- * Queues released node jobs. The node of a job whose condition is false is skipped. A job whose work is cached reuses that result and is not queued; a job whose work is being
- * done by another waits for it here, where it holds no engine slot.
+ * Queues released node jobs. The node of a job whose condition is false is skipped. A job whose work is cached reuses that
+ * result and is not queued; a job whose work is being done by another waits for it here, where it holds no engine slot.
  */
 export function openNodeQueueing(options: {
   store: { jobs: Pick<Store['jobs'], 'find'>; executions: Pick<Store['executions'], 'skip'> }

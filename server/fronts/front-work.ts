@@ -5,6 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import type { CallsElsewhere } from '../../core/jobs/call.ts'
 import type { Recorder } from '../../core/jobs/recorder.ts'
 import type { Log } from '../../core/log.ts'
+import { pick } from '../../core/members.ts'
 import type { Config } from '../../core/models/config.ts'
 import type { Registry } from '../../core/models/registry.ts'
 import type { SlotGrants } from '../../core/models/slot-grants.ts'
@@ -21,6 +22,21 @@ const lookMs = 100
 const tickMs = 250
 /** Milliseconds in which a front must do what control waits for. */
 const answerMs = 2_000
+
+/** What the record of a call has from its beginning. */
+const callFacts = [
+  'id',
+  'organizationId',
+  'tokenId',
+  'task',
+  'modelId',
+  'requestedModel',
+  'fallbackReason',
+  'createdAt',
+  'startedAt',
+  'referenceQueueMs',
+  'engineId',
+] as const satisfies (keyof JobRecord)[]
 
 /** One front, as its work is seen by control. */
 export interface FrontLink {
@@ -192,24 +208,8 @@ export function openFrontWork(options: FrontWorkOptions) {
     session.drained?.()
     const failure = new Failure('worker_error', 'Its gateway process ended. Send the request again.')
     for (const { record, ended: follower } of session.calls.values()) {
-      const { id, task, modelId, requestedModel, fallbackReason, createdAt, startedAt, referenceQueueMs, engineId } =
-        record
-      const { organizationId, tokenId } = record
-      const facts = {
-        id,
-        task,
-        modelId,
-        requestedModel,
-        fallbackReason,
-        createdAt,
-        startedAt,
-        referenceQueueMs,
-        engineId,
-      }
       recorder.record({
-        ...facts,
-        organizationId,
-        tokenId,
+        ...pick(record, ...callFacts),
         status: 'failed',
         error: jobErrorOf(failure, 1),
         usage: { ...noUsage },

@@ -61,7 +61,8 @@ type RunOwners = Parameters<typeof runRoute>[2]['owners'] & InferenceOwners
 
 /**
  * Answers requests for text in a front, with the code and the rules of control, where this front has a free slot, knows
- * the caller and holds enough of its limits. What it cannot answer is passed on before a byte was sent, whatever the reason: so control alone refuses.
+ * the caller and holds enough of its limits. What it cannot answer is passed on before a byte was sent, whatever the reason:
+ * so control alone refuses.
  */
 export function openLocalWay(options: LocalWayOptions) {
   const { config, secure, processes, registry, accounts, accountLimits, calls, cpu, outbox, forward, log } = options

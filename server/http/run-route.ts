@@ -50,7 +50,8 @@ export interface HttpEvent extends RequestEvent {
 
 /**
  * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
- * the handler. Throws, or rejects with, the failure of any step; `answerFailure` answers it and `endExchange` ends the exchange.
+ * the handler. Throws, or rejects with, the failure of any step; `answerFailure` answers it and `endExchange` ends the
+ * exchange.
  */
 export function runRoute(route: Route, event: HttpEvent, options: RouteRunOptions): void | Promise<void> {
   const { owners } = options

@@ -22,7 +22,8 @@ function passedOn(raw: readonly string[], more: readonly string[]): string[] {
 
 /**
  * Lets the server at a Unix socket answer a request, and closes the connection of the client with the answer. Calls
- * `failed` if that server has not answered, and `discardRest` if it refused the body; the answer ends early if that server ends during it.
+ * `failed` if that server has not answered, and `discardRest` if it refused the body; the answer ends early if that server
+ * ends during it.
  */
 export function forward(
   req: IncomingMessage,
