@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
+import { pick } from '../../members.ts'
 import type { Statements } from '../method-table.ts'
 import type { IdempotencyKey, IdempotencyRecord, NewJob } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
 import type { Connection } from './database.ts'
+import { type KeyDigests, openKeyDigests, openKeyNumbers } from './key-digests.ts'
 
 /** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 3_600_000
@@ -15,15 +17,21 @@ const digestOf = (organizationId: string, key: string): string =>
  * Finds the id of the work to which a key is assigned. Undefined if the key has expired, or if its job was removed before
  * it started: then no work was done for it.
  */
-export function openKeyHolders(connection: Connection) {
+function openHolders(connection: Connection, numbers: Pick<KeyDigests, 'of'>) {
   const find = connection.query<Pick<IdempotencyRecord, 'bodyHash' | 'createdAt'> & { jobId: string }>`SELECT
-    ${selected('jobId, bodyHash, createdAt')} FROM idempotency_keys WHERE digest = ?`
+    ${selected('jobId, bodyHash, createdAt')} FROM idempotency_keys WHERE number = ? AND digest = ?`
   const withdrawn = connection.scalar<1>`SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ?
     AND started_at IS NULL AND kind = 'async' AND NOT EXISTS (SELECT 1 FROM jobs
     WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`
 
-  return (organizationId: string, { key, bodyHash }: IdempotencyKey, now: number): string | undefined => {
-    const row = find.get(digestOf(organizationId, key))
+  return (
+    digest: string,
+    organizationId: string,
+    { bodyHash }: Pick<IdempotencyKey, 'bodyHash'>,
+    now: number,
+  ): string | undefined => {
+    const number = numbers.of(digest)
+    const row = number === undefined ? undefined : find.get(number, digest)
     if (!row || now - row.createdAt >= keyLifetimeMs || withdrawn.get(organizationId, row.jobId)) return undefined
     if (row.bodyHash !== bodyHash)
       throw new Failure(
@@ -34,30 +42,43 @@ export function openKeyHolders(connection: Connection) {
   }
 }
 
-/** Assigns idempotency keys to jobs and executions. */
+/** The same on a connection that only reads. */
+export function openKeyHolders(connection: Connection) {
+  const numbers = openKeyNumbers(connection)
+  const holderOf = openHolders(connection, numbers)
+  numbers.update()
+  return (organizationId: string, key: IdempotencyKey, now: number): string | undefined => {
+    numbers.update()
+    return holderOf(digestOf(organizationId, key.key), organizationId, key, now)
+  }
+}
+
+/** Assigns idempotency keys to jobs, executions and batches. */
 export function openIdempotencyKeys(connection: Connection) {
   const insert = connection.statement`INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at)
-    VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING`
-  const drop = connection.statement`DELETE FROM idempotency_keys WHERE digest = ?`
-  const holderOf = openKeyHolders(connection)
+    VALUES (?, ?, ?, ?)`
+  const drop = connection.statement`DELETE FROM idempotency_keys WHERE number = ? AND digest = ?`
+  const digests = openKeyDigests(connection)
+  const holderOf = openHolders(connection, digests)
 
   return {
+    ...pick(digests, 'begin', 'mark', 'write', 'forget'),
     /** Assigns its key to new work. Returns the id of the work that already has it; undefined if the new work has it now. */
     assign({ organizationId, id, createdAt, idempotency }: KeyedWork): string | undefined {
       if (idempotency === null) return undefined
       const { key, bodyHash, at = createdAt } = idempotency
       const digest = digestOf(organizationId, key)
-      if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
-      const holder = holderOf(organizationId, idempotency, at)
+      const holder = holderOf(digest, organizationId, idempotency, at)
       if (holder !== undefined) return holder
-      // Replaces the row instead of updating it: keys are deleted in the order of their rows.
-      drop.run(digest)
-      insert.run(digest, bodyHash, id, at)
+      const { lastInsertRowid } = insert.run(digest, bodyHash, id, at)
+      digests.add(digest, Number(lastInsertRowid))
       return undefined
     },
     /** Takes the key back from work that is not stored after all, so that the same request may be sent again. */
     release({ organizationId, idempotency }: KeyedWork): void {
-      if (idempotency !== null) drop.run(digestOf(organizationId, idempotency.key))
+      if (idempotency === null) return
+      const digest = digestOf(organizationId, idempotency.key)
+      drop.run(digests.of(digest), digest)
     },
   }
 }
@@ -76,13 +97,22 @@ export function keptWork<Work>(kind: 'job' | 'execution', holder: string, found:
 
 /** Deletes up to `limit` keys of jobs, and as many replies, created before `before`, oldest first. Returns how many. */
 export const forgetKeys = (connection: Connection) => {
-  const statements = ['idempotency_keys', 'replies'].map(
-    table =>
-      connection.statement`DELETE FROM ${table} WHERE created_at < ? AND number IN
-      (SELECT number FROM ${table} ORDER BY number LIMIT ?)`,
-  )
-  return (before: number, limit: number): number =>
-    statements.reduce((forgotten, statement) => forgotten + statement.run(before, limit).changes, 0)
+  const oldest = connection.query<{ last: number | null }>`SELECT max(number) AS last FROM (SELECT number, created_at
+    FROM idempotency_keys WHERE number < (SELECT max(number) FROM idempotency_keys) ORDER BY number LIMIT ?)
+    WHERE created_at < ?`
+  const gone = connection.statement`DELETE FROM key_digests WHERE number <= ? AND digest IN
+    (SELECT digest FROM idempotency_keys WHERE number <= ? AND created_at < ?)`
+  const keys = connection.statement`DELETE FROM idempotency_keys WHERE number <= ? AND created_at < ?`
+  const replies = connection.statement`DELETE FROM replies WHERE created_at < ? AND number IN
+    (SELECT number FROM replies ORDER BY number LIMIT ?)`
+  return (before: number, limit: number): number => {
+    const { changes } = replies.run(before, limit)
+    // The newest key stays, so that no number is given twice.
+    const { last } = oldest.get(limit, before)!
+    if (last === null) return changes
+    gone.run(last, last, before)
+    return changes + keys.run(last, before).changes
+  }
 }
 
 const replyFields = 'bodyHash, status, body, jobId, createdAt'

@@ -21,6 +21,7 @@ import { modelNames } from './migrations/018-model-names.ts'
 import { traceparent } from './migrations/019-traceparent.ts'
 import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
+import { keyDigests } from './migrations/027-key-digests.ts'
 
 export interface Migration {
   version: number
@@ -50,6 +51,7 @@ export const migrations: readonly Migration[] = [
   traceparent,
   parentTraceparent,
   skipReason,
+  keyDigests,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -214,9 +214,9 @@ CREATE INDEX files_of_purpose ON files (organization_id, api_purpose, id)
 CREATE INDEX files_removed ON files (removed_at) WHERE removed_at IS NOT NULL AND erased = 0;
 CREATE INDEX files_uploaded ON files (organization_id, created_at) WHERE purpose = 'upload';
 
-CREATE TABLE idempotency_keys (
+CREATE TABLE "idempotency_keys" (
   number INTEGER NOT NULL PRIMARY KEY,
-  digest TEXT NOT NULL UNIQUE,
+  digest TEXT NOT NULL,
   body_hash TEXT NOT NULL,
   job_id TEXT NOT NULL,
   created_at INTEGER NOT NULL
@@ -321,8 +321,17 @@ CREATE TRIGGER jobs_end_once BEFORE UPDATE OF status ON jobs WHEN OLD.finished_a
   SELECT RAISE(ABORT, 'a job that has ended does not change any more');
 END;
 
+CREATE TABLE key_digests (
+  digest TEXT NOT NULL PRIMARY KEY,
+  number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE last_event (
   sequence INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE last_indexed_key (
+  number INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE ledger (

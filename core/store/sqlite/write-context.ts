@@ -75,7 +75,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 
 /** The part of it that is reverted with a transaction. */
 export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): TransactionMemory {
-  const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow } = context
+  const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow, keys } = context
   // In the order in which they are written: sums of usage add to what is spent, and that adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
     ledger,
@@ -87,9 +87,13 @@ export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): T
     effects,
     outbox,
     flow,
+    keys,
   ]
   return {
-    begin: () => jobCounts.begin(),
+    begin() {
+      jobCounts.begin()
+      keys.begin()
+    },
     mark() {
       const undo = owners.map(owner => owner.mark?.() ?? (() => owner.forget()))
       return () => {
