@@ -49,7 +49,7 @@ export function openRunDisplay(
     const width = Math.max(20, (stderr.columns || 80) - 1)
     const height = Math.max(6, (stderr.rows || 24) - 1)
     const nodes = [...run.nodes]
-    const live = nodes.filter(([, { status }]) => status === 'running' || status === 'ready')
+    const live = nodes.filter(([, { status }]) => ['running', 'ready', 'waiting'].includes(status))
     const done = nodes.filter(([, { status }]) => isOver(status)).length
     const head = `${printable(title)}  ${done} of ${graph.nodes.length}  ${lengthText((now() - begunAt) / 1000)}`
     const lines = detailLines(live, width)
@@ -112,6 +112,7 @@ const signs: Record<string, [sign: string, style: NonNullable<Span['look']>]> = 
   pending: ['○', 'faint'],
   ready: ['◌', 'name'],
   running: ['●', 'warning'],
+  waiting: ['◔', 'name'],
   completed: ['✓', 'good'],
   failed: ['✗', 'bad'],
   timed_out: ['✗', 'bad'],
@@ -153,8 +154,11 @@ export function labelOf(nodes: readonly string[], run: ExecutionSnapshot, now: n
   return { lines: [`${nodes.length} more`, summary.padEnd(stateWidth)] }
 }
 
+/** The states of a job by those of its node, where they differ. */
+const jobStatuses: Partial<Record<string, string>> = { ready: 'pending', waiting: 'pending', running: 'processing' }
+
 /** Converts a node's snapshot to that of a job, because both are shown in the same lines. */
 export const asJob = (snapshot: NodeSnapshot): JobSnapshot => ({
   ...snapshot,
-  status: snapshot.status === 'ready' ? 'pending' : snapshot.status === 'running' ? 'processing' : snapshot.status,
+  status: jobStatuses[snapshot.status] ?? snapshot.status,
 })

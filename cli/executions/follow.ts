@@ -115,6 +115,7 @@ interface EventFacts {
 const nodeAfter: Record<string, string> = {
   started: 'running',
   retrying: 'ready',
+  waiting: 'waiting',
   completed: 'completed',
   cached: 'completed',
   failed: 'failed',

@@ -60,6 +60,7 @@ const statusAfter: Record<string, string> = {
   'job.created': 'pending',
   'job.started': 'processing',
   'job.retrying': 'pending',
+  'job.waiting': 'pending',
   'job.completed': 'completed',
   'job.failed': 'failed',
   'job.cancelled': 'cancelled',

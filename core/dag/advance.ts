@@ -14,12 +14,15 @@ import {
 export type ExecutionInput = { at: number } & (
   | { type: 'created' | 'cancelled' | 'timed_out' }
   | { type: 'job_started' | 'job_requeued'; node: number }
+  /** The job is in no queue until something else ends it. */
+  | { type: 'job_set_aside'; node: number }
   | {
       type: 'job_ended'
       node: number
       status: 'completed' | 'failed' | 'cancelled'
-      /** Whether the job was running until now. */
+      /** Whether the job was running until now, or was set aside. */
       ran: boolean
+      waited?: boolean
       spent?: Spent
       /** The model of the slot that is kept for a following job; absent if none is kept. */
       slotOf?: string | undefined
@@ -38,7 +41,8 @@ export interface Spent extends Usage {
  * Changes of the node counts, which may be negative, and the usage. Skipped includes cancelled, failed includes timed
  * out.
  */
-export type CountChange = Partial<Record<'running' | 'completed' | 'failed' | 'skipped', number>> & Partial<Spent>
+export type CountChange = Partial<Record<'running' | 'waiting' | 'completed' | 'failed' | 'skipped', number>> &
+  Partial<Spent>
 
 /** One write for the store; apply them in the given order. */
 export type ExecutionWrite =
@@ -84,6 +88,11 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
       const waits = state.nodes[input.node] === 'running' ? [nodeWrite(input.node, 'ready')] : []
       return [count({ running: -1 }), ...waits, announce()]
     }
+    case 'job_set_aside': {
+      const { node, at } = input
+      const start = started(plan, state, at)
+      return [nodeWrite(node, 'waiting'), count({ waiting: 1 }), ...start, announce(start)]
+    }
     case 'job_ended':
       return jobEnded(plan, state, input)
     case 'result_reused': {
@@ -123,12 +132,12 @@ function created(plan: ExecutionPlan, state: ExecutionState, at: number): Execut
 function jobEnded(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { node, status, ran, spent, slotOf, at }: Extract<ExecutionInput, { type: 'job_ended' }>,
+  { node, status, ran, waited = false, spent, slotOf, at }: Extract<ExecutionInput, { type: 'job_ended' }>,
 ): ExecutionWrite[] {
   if (isOver(state.nodes[node]!)) return []
   const how = status === 'completed' ? 'completed' : 'failed'
   return [
-    count({ running: ran ? -1 : 0, [how]: 1, ...spent }),
+    count({ running: ran ? -1 : 0, ...(waited ? { waiting: -1 } : {}), [how]: 1, ...spent }),
     nodeWrite(node, how),
     ...following(plan, state, { node, how, at, slotOf }),
   ]
@@ -161,7 +170,7 @@ function following(
       if (after === next) writes.push({ write: 'create_job', node: after, takesSlotOf: node }, count({ running: 1 }))
       else writes.push({ write: 'create_job', node: after, takesSlotOf: null })
   } else {
-    skipped = plan.onFailure === 'fail_fast' ? notStarted(state, node) : descendants(plan, state, node)
+    skipped = plan.onFailure === 'fail_fast' ? notRunning(state, node) : descendants(plan, state, node)
     writes.push(...skips(skipped, 'failure', state))
   }
   const ended = state.open === 1 + skipped.length
@@ -173,13 +182,13 @@ function following(
   return [...writes, end(status, failure), event(status), announce(start, true)]
 }
 
-/** The writes that skip nodes which have not started; those that are ready have a job. */
+/** The writes that skip nodes which do not run; those that are ready or waiting have a job. */
 function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionState): ExecutionWrite[] {
   if (nodes.length === 0) return []
-  const writes: ExecutionWrite[] = [count({ skipped: nodes.length })]
+  const writes: ExecutionWrite[] = [count({ skipped: nodes.length, ...(state && noLongerWaiting(state, nodes)) })]
   for (const node of nodes) {
     writes.push(skip(node, reason), event('node.skipped', node))
-    if (state?.nodes[node] === 'ready') writes.push({ write: 'withdraw_job', node })
+    if (state && hasIdleJob(state.nodes[node]!)) writes.push({ write: 'withdraw_job', node })
   }
   return writes
 }
@@ -229,13 +238,15 @@ function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): Executi
   const by = { running: 0, failed: 0, skipped: 0 }
   for (const [node, before] of state.nodes.entries()) {
     if (isOver(before)) continue
-    const after = how === 'timed_out' && before === 'running' ? 'timed_out' : 'cancelled'
+    const begun = before === 'running' || before === 'waiting'
+    const after = how === 'timed_out' && begun ? 'timed_out' : 'cancelled'
     by[after === 'timed_out' ? 'failed' : 'skipped']++
     if (before === 'running') by.running--
     writes.push(nodeWrite(node, after))
     if (before !== 'pending') writes.push({ write: 'withdraw_job', node })
   }
-  return [...writes, count(by), end(how), event(how), announce([], true)]
+  const waiting = noLongerWaiting(state, [...state.nodes.keys()])
+  return [...writes, count({ ...by, ...waiting }), end(how), event(how), announce([], true)]
 }
 
 /** The start of the execution, if this is its first node. */
@@ -274,8 +285,17 @@ function failedNodes(state: ExecutionState, first: number, last: number | null, 
   }
 }
 
-const notStarted = ({ nodes }: ExecutionState, except: number): number[] =>
-  [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || nodes[node] === 'ready'))
+/** What the end of these nodes changes in the count of waiting ones. */
+function noLongerWaiting({ nodes }: ExecutionState, ended: readonly number[]): CountChange {
+  const waiting = ended.filter(node => nodes[node] === 'waiting').length
+  return waiting === 0 ? {} : { waiting: -waiting }
+}
+
+/** Whether a node has a job that does not run. */
+const hasIdleJob = (status: NodeStatus): boolean => status === 'ready' || status === 'waiting'
+
+const notRunning = ({ nodes }: ExecutionState, except: number): number[] =>
+  [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || hasIdleJob(nodes[node]!)))
 
 /** The nodes that can only run after the node: none of them has started. */
 function descendants(plan: ExecutionPlan, { nodes }: ExecutionState, from: number): number[] {

@@ -1,13 +1,15 @@
 import type { ExecutionWrite } from './advance.ts'
 
 /**
- * The states of a node: `pending` until all nodes before it have ended, `ready` while its job waits, `running` while it runs.
+ * The states of a node: `pending` until all nodes before it have ended, `ready` while its job is in the queue, `running`
+ * while it runs, `waiting` while its job is set aside until something else ends it.
  * Nodes are numbered in the order of the definition.
  */
 export const nodeStatuses = [
   'pending',
   'ready',
   'running',
+  'waiting',
   'completed',
   'failed',
   'skipped',
@@ -15,6 +17,13 @@ export const nodeStatuses = [
   'timed_out',
 ] as const
 export type NodeStatus = (typeof nodeStatuses)[number]
+
+/**
+ * What the job of a waiting node awaits: the items of its list, a person's answer, an event from outside, a point in time, or
+ * another execution.
+ */
+export const awaitables = ['items', 'approval', 'event', 'time', 'execution'] as const
+export type Awaitable = (typeof awaitables)[number]
 
 /** Why a node was skipped: its condition was false, a node before it was skipped, or another node has failed. */
 export const skipReasons = ['condition', 'skipped_node', 'failure'] as const

@@ -1,3 +1,4 @@
+import { type Awaitable, awaitables } from '../dag/execution-state.ts'
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
 import { noModelId } from '../schemas/task.ts'
@@ -15,11 +16,20 @@ export const waitingReasons = [
   'retry',
   'model_disabled',
   'paused',
+  ...awaitables,
 ] as const
 export type WaitingReason = (typeof waitingReasons)[number]
 
 /** Reasons of jobs that are in no queue. */
-const notQueued: ReadonlySet<WaitingReason> = new Set(['not_before', 'retry', 'prompt_rewriting'])
+const notQueued: ReadonlySet<WaitingReason> = new Set(['not_before', 'retry', 'prompt_rewriting', ...awaitables])
+
+const awaiting: Record<Awaitable, string> = {
+  items: 'It ends when all items of its list have ended.',
+  approval: 'It ends when a person has answered.',
+  event: 'It ends when its event arrives.',
+  time: 'It ends at its time.',
+  execution: 'It ends when the execution that it has started ends.',
+}
 
 /** The current progress of a job. */
 export interface JobProgress {
@@ -77,16 +87,17 @@ export function progressOf(job: JobRecord, facts: ProgressFacts): JobProgress {
 
 /** Pure: why the first request in the queue of a model has not begun. `facts` are those of the model. */
 export const firstWaitsFor = (modelId: string, facts: ProgressFacts): WaitingFor =>
-  waiting({ modelId, notBefore: 0, error: null, attempt: 0, claims: 0, maxAttempts: 1 }, facts, '')
+  waiting({ modelId, notBefore: 0, awaits: null, error: null, attempt: 0, claims: 0, maxAttempts: 1 }, facts, '')
 
 /** `next` begins the sentence about busy slots. */
 function waiting(
-  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'error' | 'attempt' | 'claims' | 'maxAttempts'>,
+  job: Pick<JobRecord, 'modelId' | 'notBefore' | 'awaits' | 'error' | 'attempt' | 'claims' | 'maxAttempts'>,
   facts: ProgressFacts,
   next = 'It is next: ',
 ): WaitingFor {
   const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
+  if (job.awaits !== null) return waits(job.awaits, awaiting[job.awaits])
   if (job.notBefore === deferredUntil)
     return waits('prompt_rewriting', 'A chat model rewrites its prompt. It is queued after that.')
   if (job.notBefore > now) {

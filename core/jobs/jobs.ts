@@ -300,6 +300,14 @@ export function openJobs(options: JobsOptions) {
       for (const { before, job } of jobs) runs.runSuccessor(before, job)
     },
 
+    /** Stops the runs of jobs that the store has set aside. */
+    setAside(jobs: CommitEffects['setAside']): void {
+      for (const job of jobs) {
+        runs.stop(job.id, new Failure('cancelled', `The job ${job.id} waits for something else.`))
+        live.moved(job)
+      }
+    },
+
     /** Handles jobs that the store has ended itself: stops those that run. */
     withdrawn(jobs: readonly WaitingJob[]): void {
       for (const job of jobs) {

@@ -14,6 +14,7 @@ export const callRecordDefaults = {
   startBy: null,
   timeoutMs: null,
   retentionMs: null,
+  awaits: null,
   parent: null,
   batch: null,
   region: null,

@@ -24,6 +24,7 @@ export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId' | 
 const nodeTypes: Partial<Record<string, string>> = {
   'job.started': 'workflow_execution.node.started',
   'job.retrying': 'workflow_execution.node.retrying',
+  'job.waiting': 'workflow_execution.node.waiting',
   'job.completed': 'workflow_execution.node.completed',
   'job.failed': 'workflow_execution.node.failed',
   'job.cancelled': 'workflow_execution.node.cancelled',

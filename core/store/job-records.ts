@@ -1,3 +1,4 @@
+import type { Awaitable } from '../dag/execution-state.ts'
 import type { Failure } from '../failure.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import type { LogLevel } from '../schemas/log-level.ts'
@@ -22,8 +23,8 @@ export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'can
 export type JobStatus = (typeof jobStatuses)[number]
 
 /**
- * The `notBefore` of a deferred job: it waits in no queue until `resume` gives it its inputs. Epoch milliseconds, the
- * last that a date can have.
+ * The `notBefore` of a deferred job, which waits in no queue until `resume` gives it its inputs, and of a job that is set
+ * aside. Epoch milliseconds, the last that a date can have.
  */
 export const deferredUntil = 8_640_000_000_000_000
 
@@ -122,6 +123,8 @@ export interface JobRecord
   finishedAt: number | null
   /** When it is removed, epoch milliseconds; null before its end, and if it is kept. */
   expiresAt: number | null
+  /** What it awaits while it is set aside (`executions.setAside`); null otherwise. */
+  awaits: Awaitable | null
   /** The execution and node that it runs for. */
   parent: { executionId: string; nodeId: string } | null
   /** The batch and the number of the line that it runs; null for other jobs. */
@@ -192,6 +195,7 @@ export const jobEventTypes = [
   'job.created',
   'job.started',
   'job.retrying',
+  'job.waiting',
   'job.completed',
   'job.failed',
   'job.cancelled',

@@ -1,5 +1,5 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { ExecutionStatus, NodeStatus, SkipReason } from '../dag/execution-state.ts'
+import type { Awaitable, ExecutionStatus, NodeStatus, SkipReason } from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
 import type { JobLimits } from './limits.ts'
 import type {
@@ -141,7 +141,7 @@ export interface ExecutionRecord
   finishedAt: number | null
   timeoutAt: number | null
   expiresAt: number | null
-  progress: { total: number; completed: number; failed: number; skipped: number; running: number }
+  progress: { total: number; completed: number; failed: number; skipped: number; running: number; waiting: number }
   usage: Usage
   cost: number
 }
@@ -165,6 +165,8 @@ export interface ExecutionNode {
   task: string
   modelId: string
   status: NodeStatus
+  /** What its job awaits; null unless it is waiting. */
+  awaits: Awaitable | null
   /** Null for a node that was not skipped. */
   skipReason: SkipReason | null
   /** Its own job, or the job whose result it reuses; null before it was ready. */
@@ -214,8 +216,10 @@ export interface CommitEffects {
   released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
   /** Jobs of executions that were claimed in the commit that ended `before`, for the slot kept for them. */
   claimedSuccessors: { before: string; job: JobRecord }[]
-  /** Jobs that ended with their execution: running ones must be stopped. */
+  /** Jobs of executions that the store has ended itself: running ones must be stopped. */
   withdrawn: WaitingJob[]
+  /** Jobs that were set aside while they ran: their runs must be stopped. */
+  setAside: WaitingJob[]
   /**
    * Executions that have changed, whether they ended, the time limit of those that have just started, and the models of the
    * nodes that are next.
@@ -230,6 +234,11 @@ export interface CommitEffects {
   /** What could not be processed and was ended for that, and the stack of the error. The store logs them. */
   givenUp: { id: string; cause: string }[]
 }
+
+/** The end of a job that is set aside. */
+export type Resolution =
+  /** JSON text, or the same in UTF-8. */
+  { result: string | Uint8Array } | { error: JobError }
 
 export interface ExecutionStore {
   /**
@@ -287,4 +296,20 @@ export interface ExecutionStore {
     jobId: string,
     how: { at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
   ): Promise<boolean>
+  /**
+   * Takes the job of a node out of the queue until `resolve` ends it, or its execution ends: it stays pending, holds no
+   * slot, and no read of the queue returns it. `inputs`: JSON text of its inputs. The time limit of the execution begins, if
+   * this is its first node. False: the job is no longer pending, or set aside already; with a claim: it no longer runs
+   * under that claim.
+   */
+  setAside(
+    organizationId: string,
+    jobId: string,
+    how: { awaits: Awaitable; at: number; inputs?: string; claim?: Pick<JobClaim, 'boot' | 'claims'> },
+  ): Promise<boolean>
+  /**
+   * Ends a job that is set aside and moves its execution on, like the end of any job; it has used nothing. False: it is no
+   * longer set aside for this, and nothing changes.
+   */
+  resolve(organizationId: string, jobId: string, how: { awaits: Awaitable; at: number } & Resolution): Promise<boolean>
 }

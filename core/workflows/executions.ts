@@ -57,7 +57,7 @@ const pollMs = 100
 /** Executions of workflows: created with a commit, moved forward by the ends of their jobs, ended exactly once. */
 export function openExecutions(dependencies: {
   store: Store
-  jobs: Pick<Jobs, 'queued' | 'claimedSuccessors' | 'withdrawn' | 'wait'>
+  jobs: Pick<Jobs, 'queued' | 'claimedSuccessors' | 'withdrawn' | 'setAside' | 'wait'>
   admission: Pick<Admission, 'admit'>
   snapshots: DefinitionSnapshots
   works: NodeWorks
@@ -74,9 +74,10 @@ export function openExecutions(dependencies: {
   const timeouts = openTimeouts({ store: store.executions, clock, log })
   const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 
-  store.onCommitted(({ released, claimedSuccessors, withdrawn, executions, organizations: ofEvents }) => {
+  store.onCommitted(({ released, claimedSuccessors, withdrawn, setAside, executions, organizations: ofEvents }) => {
     // First, because jobs must be started before they can be stopped.
     if (claimedSuccessors.length > 0) jobs.claimedSuccessors(claimedSuccessors)
+    if (setAside.length > 0) jobs.setAside(setAside)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
     // One commit may have changed many nodes of an execution.

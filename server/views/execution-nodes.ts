@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
+import { awaitables, nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import {
   anything,
@@ -80,6 +80,10 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   task: Task,
   model_id: string('Id of the model.'),
   status: oneOf('State of the node.', nodeStatuses),
+  awaits: nullable(
+    z.enum(awaitables),
+    'What a waiting node waits for: its items, an answer, an event, a point in time, or another execution. Null for others.',
+  ),
   skip_reason: nullable(
     z.enum(skipReasons),
     'Why it was skipped: its condition was false, a node before it was skipped, or another node has failed. Null if it was not.',
@@ -121,7 +125,7 @@ const maxWithProgress = 100
 
 /** Returns the progress of nodes that wait or run, by node. */
 export async function progressOfNodes(nodes: readonly ExecutionNode[], viewer: Viewer, { jobs }: Owners<'jobs'>) {
-  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
+  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready' || status === 'waiting')
   // Running nodes first, because they have more progress to show.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
   const progresses = new Map<string, JobProgress>()

@@ -73,6 +73,7 @@ const ExecutionFacts = z.object({
     failed: integer('Nodes that failed.'),
     skipped: integer('Nodes that were not run.'),
     running: integer('Nodes that run.'),
+    waiting: integer('Nodes that wait for something that no model does, such as an answer.'),
   }),
   usage: UsageObject,
   cost: number('Cost so far in the currency unit of the configured prices.'),

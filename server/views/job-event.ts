@@ -21,6 +21,7 @@ const statusAfter: Record<JobEvent['type'], JobStatus> = {
   'job.created': 'pending',
   'job.started': 'processing',
   'job.retrying': 'pending',
+  'job.waiting': 'pending',
   'job.completed': 'completed',
   'job.failed': 'failed',
   'job.cancelled': 'cancelled',

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { monthOf } from '../../month.ts'
 import { StoreRefusal } from '../refusal.ts'
+import { deferredUntil } from '../store.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
@@ -172,7 +173,7 @@ const jobContradictions: Contradictions = {
   '# jobs have another status than their last event says.': `SELECT count(*) FROM (SELECT max(sequence) AS sequence FROM events GROUP BY number)
      JOIN events USING (sequence) JOIN jobs USING (number)
    WHERE status <> CASE type WHEN 'job.started' THEN 'processing' WHEN 'job.created' THEN 'pending'
-     WHEN 'job.retrying' THEN 'pending' ELSE substr(type, 5) END`,
+     WHEN 'job.retrying' THEN 'pending' WHEN 'job.waiting' THEN 'pending' ELSE substr(type, 5) END`,
 }
 
 /** Contradictions between executions, their nodes and the nodes' jobs. */
@@ -199,6 +200,9 @@ const executionContradictions: Contradictions = {
     WHERE e.nodes <> n.nodes OR e.completed <> n.completed OR e.failed <> n.failed OR e.skipped <> n.skipped`,
   '# executions have wrong counts of running nodes.': `SELECT count(*) FROM executions AS e WHERE e.running <> (
     SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND node IS NOT NULL AND status = 'processing')`,
+  '# executions have wrong counts of waiting nodes.': `SELECT count(*) FROM executions AS e WHERE e.waiting <> (
+    SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND awaits IS NOT NULL)`,
+  '# jobs are set aside and in a queue.': `SELECT count(*) FROM jobs WHERE awaits IS NOT NULL AND not_before <> ${deferredUntil}`,
   '# jobs belong to executions that do not exist.': `SELECT count(*) FROM jobs WHERE execution IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM executions WHERE number = jobs.execution AND executions.organization_id = jobs.organization_id)`,
   '# cached results name jobs that are missing or not completed.': `SELECT count(*) FROM cached_results WHERE NOT EXISTS (

@@ -14,6 +14,7 @@ import { organizationCommands } from './organizations.ts'
 import { responseCommands } from './responses.ts'
 import { resultCommands } from './results.ts'
 import { sessionCommands } from './sessions.ts'
+import { setAsideCommands } from './set-aside.ts'
 import { spendCommands } from './spend.ts'
 import { tokenWorkCommands } from './token-work.ts'
 import { tokenCommands } from './tokens.ts'
@@ -50,6 +51,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...libraryCommands(connection, context),
     ...workflowCommands(connection),
     ...executionCommands(connection, context),
+    ...setAsideCommands(connection, context),
     ...batchCommands(connection, context),
     ...webhookEndpointCommands(connection, context),
     ...webhookDeliveryCommands(connection, context),
@@ -89,6 +91,9 @@ export const weights: Weights = {
   settleJob: (_claim, outcome) =>
     (outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0) +
     (outcome.logs?.length ?? 0),
+  resolveJob: (_job, outcome) =>
+    outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0,
+  'executions.setAside': (_organizationId, _jobId, { inputs }) => inputs?.length ?? 0,
   'idempotency.keep': (_digest, { body }) => body.length,
   'responses.add': ({ input, answer }) => input.length + (answer?.length ?? 0),
   'webhooks.keepBodies': bodies => bodies.reduce((sum, { body }) => sum + body.length, 0),

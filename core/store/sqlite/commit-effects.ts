@@ -4,6 +4,7 @@ const none = (): CommitEffects => ({
   released: [],
   claimedSuccessors: [],
   withdrawn: [],
+  setAside: [],
   executions: [],
   deliveries: [],
   organizations: [],

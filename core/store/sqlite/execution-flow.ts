@@ -104,9 +104,9 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
       case 'end':
         return end(execution, write, at)
       case 'node':
-        // Whether the job of a node is pending or running is in the job's row.
+        // Whether the job of a node is pending, running or set aside is in the job's row.
         if (write.status === 'skipped') setSkipped.run(write.reason, at, number, write.node)
-        else if (write.status !== 'running' && write.status !== 'ready')
+        else if (write.status !== 'running' && write.status !== 'waiting' && write.status !== 'ready')
           setNode.run(write.status, at, number, write.node)
         return
       case 'create_job':
@@ -149,11 +149,12 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
 }
 export type ExecutionFlow = ReturnType<typeof openExecutionFlow>
 
-const columns = ['running', 'completed', 'failed', 'skipped', 'cost', ...usageColumnNames]
+const columns = ['running', 'waiting', 'completed', 'failed', 'skipped', 'cost', ...usageColumnNames]
 
 /** What is added to the columns, in their order. */
 const addends = ({
   running = 0,
+  waiting = 0,
   completed = 0,
   failed = 0,
   skipped = 0,
@@ -161,6 +162,7 @@ const addends = ({
   ...usage
 }: CountChange): number[] => [
   running,
+  waiting,
   completed,
   failed,
   skipped,

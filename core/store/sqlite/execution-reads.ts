@@ -1,10 +1,11 @@
 import type { Statements } from '../method-table.ts'
-import type { JobError, JobStatus } from '../store.ts'
+import type { JobError } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import { dagOf, fromJson, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
+import { type JobOfNode, statusWith } from './live-executions.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { usageJson } from './usage-columns.ts'
 
@@ -19,10 +20,9 @@ interface ExecutionRow
   failed: number
 }
 
-interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'error'> {
+interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'error'>, JobOfNode {
   at: number
   cached: number
-  jobStatus: JobStatus | null
   attempt: number | null
   error: string | null
 }
@@ -37,7 +37,7 @@ export function executionReads(connection: Connection) {
     timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
     expiresAt, failed, cost`,
   )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
-    'failed', failed, 'skipped', skipped, 'running', running) AS progress`
+    'failed', failed, 'skipped', skipped, 'running', running, 'waiting', waiting) AS progress`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
   const one = connection.query<ExecutionRow>`SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`
   // Without the graph, which may be large.
@@ -50,7 +50,7 @@ export function executionReads(connection: Connection) {
   const newestOf = pages('AND workflow_id = ?')
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
-    ${selected('attempt, error, startedAt, finishedAt', 'jobs')}
+    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
     WHERE n.execution = ? ORDER BY n.node`
@@ -135,7 +135,7 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
 })
 
 function nodeOf({ at, jobStatus, attempt, ...row }: NodeRow): ExecutionNode {
-  const status = row.status === 'ready' && jobStatus === 'processing' ? 'running' : row.status
+  const status = statusWith(row.status, { jobStatus, awaits: row.awaits })
   const node = { ...row, status, error: errorOf({ ...row, jobStatus }), cached: row.cached === 1 }
   return node.cached ? { ...node, attempts: 0, startedAt: at, finishedAt: at } : { ...node, attempts: attempt ?? 0 }
 }

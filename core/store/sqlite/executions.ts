@@ -61,7 +61,7 @@ export function executionCommands(
       node: number
     }
   >`SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node FROM jobs WHERE organization_id = ?
-    AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`
+    AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL AND awaits IS NULL`
   const takeOver = connection.statement`UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ?
     AND node = ?`
   const withoutJob = connection.statement`UPDATE execution_nodes SET job_id = NULL WHERE execution = ? AND node = ?`

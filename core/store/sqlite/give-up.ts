@@ -37,13 +37,13 @@ export function openGiveUp(
   const undo = connection.statement`ROLLBACK TO given_up`
   const withoutWebhook = connection.statement`UPDATE jobs SET webhook = NULL WHERE number = ?`
   const executionWithoutWebhook = connection.statement`UPDATE executions SET webhook = NULL WHERE number = ?`
-  const endBare = connection.statement`UPDATE jobs SET status = 'failed', boot = NULL, held = 0, error = ?,
+  const endBare = connection.statement`UPDATE jobs SET status = 'failed', boot = NULL, held = 0, awaits = NULL, error = ?,
     updated_at = ?, finished_at = ?, expires_at = ? + retention_ms WHERE number = ?`
   const ofExecution = connection.query<EndingRow & { rank: number }>`SELECT ${endingColumns}, rank FROM jobs
     WHERE execution = ? AND finished_at IS NULL`
   const endNodes = connection.statement`UPDATE execution_nodes SET status = 'cancelled', at = ? WHERE execution = ?
     AND status IN ('pending', 'ready')`
-  const endExecution = connection.query<RowKey>`UPDATE executions SET status = 'failed', running = 0, error = ?,
+  const endExecution = connection.query<RowKey>`UPDATE executions SET status = 'failed', running = 0, waiting = 0, error = ?,
     finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
     RETURNING organization_id AS organizationId, id`
 

@@ -10,7 +10,7 @@ import type { SharedContext } from './write-context.ts'
 
 /** The columns needed to end a job; GPU time and energy are those of its earlier attempts, null before the first. */
 export const endingColumns = selected(
-  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, execution, node, batch, batchLine, gpuMs, energyMj',
+  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, execution, node, awaits, batch, batchLine, gpuMs, energyMj',
 )
 export interface EndingRow
   extends Pick<JobRow, 'number' | 'organizationId' | 'id' | 'tokenId' | 'task' | 'modelId' | 'engineId' | 'status'>,
@@ -25,6 +25,7 @@ export interface EndingRow
       | 'fallbackReason'
       | 'execution'
       | 'node'
+      | 'awaits'
       | 'batch'
       | 'batchLine'
     > {
@@ -62,8 +63,8 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     events.add(number, organizationId, `job.${status}`, row.attempt, at, execution, node)
     if (batch !== null && batchLine !== null) batches.lineEnded(batch, batchLine, status, usage, at)
     if (execution === null || node === null) return
-    const ran = before === 'processing'
-    flow.advance(execution, { type: 'job_ended', node, status, ran, spent: { ...usage, cost }, slotOf, at })
+    const how = { ran: before === 'processing', waited: row.awaits !== null }
+    flow.advance(execution, { type: 'job_ended', node, status, ...how, spent: { ...usage, cost }, slotOf, at })
   }
 }
 
@@ -82,7 +83,8 @@ function withEarlierAttempts(usage: Usage, earlier: EndingRow): Usage {
 /** Ends a job that was looked up before, in the caller's transaction. */
 export function openEnd(connection: Connection, context: EndWriting) {
   const finish = connection.statement`UPDATE jobs
-    SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, held = 0, updated_at = ?,
+    SET status = ?, boot = NULL, error = ?, engine_id = ?, ${usageSets}, cost = ?, held = 0, awaits = NULL,
+    updated_at = ?,
     finished_at = ?, expires_at = ? WHERE number = ?`
   const applyEndEffects = openEndEffects(connection, context)
 

@@ -26,9 +26,9 @@ export function queueCommands(connection: Connection, context: WriteContext) {
   const due = connection.query<WaitingJob & { number: number }>`SELECT number, ${waitingColumns} FROM jobs
     WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`
   const deferred = connection.query<RowKey>`SELECT organization_id AS organizationId, id FROM jobs
-    WHERE status = 'pending' AND not_before > 0 AND not_before = ? ORDER BY number`
+    WHERE status = 'pending' AND not_before > 0 AND not_before = ? AND awaits IS NULL ORDER BY number`
   const oneDeferred = connection.query<EndingRow>`SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ?
-    AND status = 'pending' AND not_before = ?`
+    AND status = 'pending' AND not_before = ? AND awaits IS NULL`
   const unhold = connection.statement`UPDATE jobs SET not_before = ?, updated_at = ? WHERE number = ?`
   const replaceInputs = connection.statement`UPDATE job_inputs SET inputs = ? WHERE number = ?`
   const undelay = connection.statement`UPDATE jobs

@@ -31,7 +31,7 @@ export const jobColumns = `${selected(
   `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
   claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
   createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, traceparent,
-  finishedAt, expiresAt, execution, node, batch, batchLine`,
+  finishedAt, expiresAt, awaits, execution, node, batch, batchLine`,
 )}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
 
 /** The columns of a job that waits. */

@@ -7,7 +7,7 @@ import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, openCompletion } from './job-end.ts'
 import { openCallRows } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
-import type { WrittenOutcome } from './results.ts'
+import { openResultRows, type WrittenOutcome } from './results.ts'
 import type { WriteContext } from './write-context.ts'
 
 /**
@@ -28,8 +28,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     fallback_reason = ?, held = ?, max_attempts = max_attempts + attempt WHERE number = ?`
   const cache = connection.statement`INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE
     SET job_id = excluded.job_id`
-  const insertResult = connection.statement`INSERT INTO job_results (number, result) VALUES (?, ?)`
-  const insertResultFile = connection.statement`INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)`
+  const insertResult = openResultRows(connection)
   // Appends to the stored JSON array.
   const addLogs = connection.statement`INSERT INTO job_logs (number, lines) VALUES (?, ?) ON CONFLICT (number) DO UPDATE
     SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`
@@ -51,8 +50,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     if (!row) return false
     const { result, inputs, cacheKey } = outcome
     keepLogs(row, outcome)
-    if (typeof result === 'string') insertResult.run(row.number, result)
-    else insertResultFile.run(row.number, result.file, result.bytes)
+    insertResult(row.number, result)
     for (const file of outcome.files) files.add(file)
     for (const item of outcome.library) addToLibrary(item)
     if (inputs !== undefined) insertInputs.run(row.number, inputs)

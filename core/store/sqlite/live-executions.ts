@@ -1,16 +1,31 @@
 import {
+  type Awaitable,
   type ExecutionPlan,
   type ExecutionState,
   type ExecutionStatus,
   type NodeStatus,
   restoredState,
 } from '../../dag/execution-state.ts'
+import type { JobStatus } from '../store.ts'
 import type { NewExecutionNode } from '../workflows.ts'
 import { fromJson, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
 export type StoredPlanNode = Omit<NewExecutionNode, 'reuses'>
+
+/** What the row of a node's job says of the node. */
+export interface JobOfNode {
+  jobStatus: JobStatus | null
+  awaits: Awaitable | null
+}
+
+/** The status of a node whose row says `ready` while its job is unfinished. */
+export const statusWith = (stored: NodeStatus, { jobStatus, awaits }: JobOfNode): NodeStatus => {
+  if (stored !== 'ready') return stored
+  if (jobStatus === 'processing') return 'running'
+  return awaits === null ? 'ready' : 'waiting'
+}
 
 /** An unfinished execution in memory. */
 export interface LiveExecution {
@@ -37,8 +52,8 @@ export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
     ${selected('number, organizationId, id, tokenId, priority, traceparent, status, timeoutMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
-  const nodes = connection.query<{ status: NodeStatus; at: number; job: string | null }>`SELECT execution_nodes.status,
-    execution_nodes.at, jobs.status AS job FROM execution_nodes LEFT JOIN jobs
+  const nodes = connection.query<JobOfNode & { status: NodeStatus; at: number }>`SELECT execution_nodes.status,
+    execution_nodes.at, jobs.status AS jobStatus, jobs.awaits FROM execution_nodes LEFT JOIN jobs
     ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
     WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
@@ -46,10 +61,7 @@ export function openLiveExecutions(connection: Connection) {
   function load(number: number): LiveExecution {
     const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
     const plan = { nodes: fromJson<StoredPlanNode[]>(text), onFailure, timeoutMs }
-    const held = nodes.all(number).map(({ status, at, job }) => ({
-      status: status === 'ready' && job === 'processing' ? ('running' as const) : status,
-      at,
-    }))
+    const held = nodes.all(number).map(({ status, at, ...job }) => ({ status: statusWith(status, job), at }))
     return { ...row, plan, state: restoredState(plan, { status: own, nodes: held }) }
   }
 

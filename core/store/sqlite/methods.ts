@@ -1,6 +1,7 @@
+import { noUsage } from '../../usage.ts'
 import { callRows } from '../ledger-rows.ts'
 import { groupMethods, type MethodName, synchronousMethods } from '../method-table.ts'
-import type { JobClaim, JobRecord, NewJob, SendCommand, Store } from '../store.ts'
+import type { JobClaim, JobOutcome, JobRecord, NewJob, SendCommand, Store } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
 import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import { copyInThread } from './copy.ts'
@@ -115,6 +116,15 @@ export function openMethods(parts: {
         replayed: holder !== null,
       }
     },
+    'executions.resolve': (organizationId, id, { awaits, at, ...how }) => {
+      const facts = { at, engineId: null, logs: null }
+      const outcome: JobOutcome =
+        'error' in how
+          ? { status: 'failed', error: how.error, retryAt: null, ...facts }
+          : { status: 'completed', result: how.result, usage: noUsage, cost: 0, files: [], library: [], ...facts }
+      const claim = { organizationId, id, boot: null, claims: 0 }
+      return results.settling(claim, outcome, written => send('resolveJob', [{ organizationId, id, awaits }, written]))
+    },
     'executions.cancel': afterwards('cancelExecution', reads['executions.find']),
     'executions.expire': eachAfterwards('expireExecutions', reads['executions.find']),
     'executions.remove': thenSweep('executions.remove'),
@@ -192,6 +202,7 @@ const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }
   fallbackReason: null,
   finishedAt: null,
   expiresAt: null,
+  awaits: null,
   parent: null,
   batch: job.batch ?? null,
 })

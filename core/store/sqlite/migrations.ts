@@ -21,6 +21,7 @@ import { modelNames } from './migrations/018-model-names.ts'
 import { traceparent } from './migrations/019-traceparent.ts'
 import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
+import { awaits } from './migrations/022-awaits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 
 export interface Migration {
@@ -51,6 +52,7 @@ export const migrations: readonly Migration[] = [
   traceparent,
   parentTraceparent,
   skipReason,
+  awaits,
   keyDigests,
 ].map((sql, at) => ({ version: at + 1, sql }))
 

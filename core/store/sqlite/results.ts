@@ -137,6 +137,14 @@ export function resultPath(folder: string, file: string): string {
   return join(folder, file)
 }
 
+/** Inserts the result of a job by its number: its text, or the name and size of its file. */
+export function openResultRows(connection: Connection) {
+  const insertText = connection.statement`INSERT INTO job_results (number, result) VALUES (?, ?)`
+  const insertFile = connection.statement`INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)`
+  return (job: number, result: WrittenResult): void =>
+    void (typeof result === 'string' ? insertText.run(job, result) : insertFile.run(job, result.file, result.bytes))
+}
+
 /** Converts a row to a result: the text if it is short, otherwise a handle. */
 export function openResultOf(connection: Connection) {
   const folder = pathsIn(dirname(connection.name)).results

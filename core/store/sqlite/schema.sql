@@ -173,6 +173,7 @@ CREATE TABLE executions (
   energy_mj INTEGER NOT NULL DEFAULT 0 CHECK (energy_mj >= 0),
   webhook TEXT CHECK (json_type(webhook) = 'object'),
   traceparent TEXT CHECK (length(traceparent) = 55),
+  waiting INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
@@ -302,6 +303,8 @@ CREATE TABLE jobs (
   requested_model TEXT,
   fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
   traceparent TEXT CHECK (length(traceparent) = 55),
+  awaits TEXT CHECK (awaits IS NULL
+    OR (awaits IN ('items', 'approval', 'event', 'time', 'execution') AND status = 'pending' AND node IS NOT NULL)),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),

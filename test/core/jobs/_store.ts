@@ -44,6 +44,7 @@ export function memoryStore(): Store {
         finishedAt: null,
         expiresAt: null,
         webhook: null,
+        awaits: null,
         parent: null,
         batch: null,
       }

@@ -60,7 +60,7 @@ test('a false condition skips its node and what needs its result, and a join and
     Object.values(nodes).flatMap(({ nodeId, skipReason }) => (skipReason ? [`${nodeId}: ${skipReason}`] : [])),
   ).toEqual(['dogs: condition', 'afterDogs: skipped_node', 'ordered: skipped_node'])
   const { progress } = await server.summary(wanted.id)
-  expect(progress).toEqual({ total: 8, completed: 5, failed: 0, skipped: 3, running: 0 })
+  expect(progress).toEqual({ total: 8, completed: 5, failed: 0, skipped: 3, running: 0, waiting: 0 })
 })
 
 test('a condition on a value that cannot be tested fails its node with the reason', async () => {

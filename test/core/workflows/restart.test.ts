@@ -65,7 +65,7 @@ test('after a restart waiting nodes reuse the results of equal work, and equal w
   expect(b!.cached).toBe(!c!.cached)
   expect(b!.jobId).toBe(c!.jobId)
   const { progress } = (await server.store.executions.summary(organizationId, second))!
-  expect(progress).toEqual({ total: 5, completed: 5, failed: 0, skipped: 0, running: 0 })
+  expect(progress).toEqual({ total: 5, completed: 5, failed: 0, skipped: 0, running: 0, waiting: 0 })
   expect(await server.store.jobs.counts()).toMatchObject({ pending: 0, processing: 0, completed: 3 })
   expect(server.store.stats().lateResults).toBe(0)
 })

@@ -16,6 +16,7 @@ import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
 import { responseRules } from './responses.ts'
 import { sessionRules } from './sessions.ts'
+import { setAsideRules } from './set-aside.ts'
 import { spendRules } from './spend.ts'
 import { textRules } from './text.ts'
 import { usageRules } from './usage.ts'
@@ -50,6 +51,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   forgetting: forgettingRules,
   workflows: workflowRules,
   executions: executionRules,
+  'set aside': setAsideRules,
   webhooks: webhookRules,
   'large results': largeResultRules,
   limits: limitRules,

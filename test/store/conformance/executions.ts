@@ -9,6 +9,7 @@ import { completed, failed, newJob, organizationId } from './records.ts'
 
 /** For commands in any order, some of them rolled back, the stored execution equals that of core/dag. */
 export function executionRules({ store }: Subject): void {
+  const { error } = failed()
   const letters = 'abcdefghij'.split('')
   const graphs = fc.record({
     size: fc.integer({ min: 1, max: letters.length }),
@@ -28,6 +29,9 @@ export function executionRules({ store }: Subject): void {
         'retry',
         'release',
         'cancel job',
+        'set aside',
+        'set aside claimed',
+        'resolve',
         'again' as const,
       ),
       undone: fc.boolean(),
@@ -80,9 +84,30 @@ export function executionRules({ store }: Subject): void {
           } else if (deed === 'cancel job') {
             if (now === 'pending') continue
             await commit(store.jobs.cancel(organizationId, jobOf(node), Date.now()), undone)
-            heed({ type: 'job_ended', node, status: 'cancelled', ran: now === 'running', at: Date.now() })
+            const how = { ran: now === 'running', waited: now === 'waiting' }
+            heed({ type: 'job_ended', node, status: 'cancelled', ...how, at: Date.now() })
+          } else if (deed === 'set aside') {
+            const at = Date.now()
+            const aside = store.executions.setAside(organizationId, jobOf(node), { awaits: 'items', at })
+            expect(await commit(aside, undone)).toBe(now === 'ready')
+            if (now === 'ready') heed({ type: 'job_set_aside', node, at })
+          } else if (deed === 'resolve') {
+            const at = Date.now()
+            const wanted = { awaits: 'items', at, ...(pick % 3 === 0 ? { error } : { result: '{}' }) } as const
+            const twice = store.executions.resolve(organizationId, jobOf(node), wanted)
+            const resolved = await commit(store.executions.resolve(organizationId, jobOf(node), wanted), undone)
+            expect([await twice, resolved]).toEqual([now === 'waiting', false])
+            const status = pick % 3 === 0 ? 'failed' : 'completed'
+            if (now === 'waiting') heed({ type: 'job_ended', node, status, ran: false, waited: true, at })
           } else if (claim && now === 'running') {
-            if (deed === 'retry' || deed === 'release') {
+            if (deed === 'set aside claimed') {
+              const at = Date.now()
+              const { boot, claims: count } = claim
+              const how = { awaits: 'items', at, inputs: '{}', claim: { boot, claims: count } } as const
+              expect(await commit(store.executions.setAside(organizationId, jobOf(node), how), undone)).toBe(true)
+              heed({ type: 'job_requeued', node, at })
+              heed({ type: 'job_set_aside', node, at })
+            } else if (deed === 'retry' || deed === 'release') {
               const back = deed === 'retry' ? store.jobs.settle(claim, failed(1)) : store.jobs.release(claim, 0)
               await commit<unknown>(back, undone)
               heed({ type: 'job_requeued', node, at: Date.now() })
@@ -124,6 +149,7 @@ export function executionRules({ store }: Subject): void {
       failed: many('failed', 'timed_out'),
       skipped: many('skipped', 'cancelled'),
       running: many('running'),
+      waiting: many('waiting'),
     })
   }
 }

@@ -133,7 +133,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await run.now()).toMatchObject({
         status: 'completed',
         at: { a: 'completed', b: 'completed' },
-        progress: { total: 2, completed: 2, failed: 0, skipped: 0, running: 0 },
+        progress: { total: 2, completed: 2, failed: 0, skipped: 0, running: 0, waiting: 0 },
         usage: { inputTokens: 6, outputTokens: 8 },
         cost: 14,
       })
@@ -195,7 +195,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
         progress: { running: 0, failed: 0 },
       })
       await store.jobs.release(await run.claim('a'), 0)
-      expect(await run.now()).toMatchObject({ at: { a: 'ready' }, progress: { running: 0 } })
+      expect(await run.now()).toMatchObject({ at: { a: 'ready' }, progress: { running: 0, waiting: 0 } })
       await run.finish('a')
       expect(await run.now()).toMatchObject({ at: { a: 'completed', b: 'ready' } })
     })
@@ -207,7 +207,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await run.now()).toMatchObject({
         status: 'failed',
         at: { a: 'failed', b: 'skipped' },
-        progress: { failed: 1, skipped: 1, running: 0 },
+        progress: { failed: 1, skipped: 1, running: 0, waiting: 0 },
         error: { nodeId: 'a', cause: { code: 'cancelled' } },
       })
       const [a] = await store.executions.nodes(organizationId, run.id)
@@ -231,7 +231,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect([first!.status, settled, second!.status]).toEqual(['cancelled', false, 'cancelled'])
       expect(await run.now()).toMatchObject({
         at: { a: 'cancelled', b: 'cancelled', c: 'completed', d: 'cancelled' },
-        progress: { total: 4, completed: 1, skipped: 3, failed: 0, running: 0 },
+        progress: { total: 4, completed: 1, skipped: 3, failed: 0, running: 0, waiting: 0 },
         usage: { inputTokens: 3, outputTokens: 4 },
       })
       expect(effects.flatMap(({ withdrawn }) => withdrawn.map(({ id }) => id)).toSorted()).toEqual(
@@ -269,7 +269,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
         status: 'timed_out',
         error: { code: 'timeout' },
         at: { a: 'timed_out', b: 'cancelled' },
-        progress: { failed: 1, skipped: 1, running: 0 },
+        progress: { failed: 1, skipped: 1, running: 0, waiting: 0 },
       })
       expect(await store.executions.expire(far, 10)).toEqual([])
     })

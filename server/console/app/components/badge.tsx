@@ -23,6 +23,7 @@ export const statusKinds: Readonly<Record<string, BadgeKind>> = {
   ready: 'plain',
   processing: 'active',
   running: 'active',
+  waiting: 'active',
   completed: 'good',
   failed: 'bad',
   timed_out: 'bad',

@@ -159,6 +159,7 @@ export const editorText = {
   statuses: {
     pending: 'Pending',
     ready: 'Waiting',
+    waiting: 'Waiting for an answer',
     ...named('running', 'completed', 'failed', 'skipped', 'cancelled', 'timed_out'),
   },
   fromCache: 'from the cache',

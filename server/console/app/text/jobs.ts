@@ -7,6 +7,7 @@ export const jobsText = {
   statuses: {
     pending: 'Waiting',
     ready: 'Ready',
+    waiting: 'Waiting for an answer',
     processing: 'Running',
     ...named('running', 'completed', 'failed', 'timed_out', 'cancelled', 'skipped'),
   } as Readonly<Record<string, string>>,
@@ -86,6 +87,7 @@ export const jobsText = {
     'job.created': 'Accepted',
     'job.started': 'Started',
     'job.retrying': 'Failed, will be tried again',
+    'job.waiting': 'Waits',
     'job.completed': 'Completed',
     'job.failed': 'Failed',
     'job.cancelled': 'Cancelled',

@@ -22,6 +22,7 @@ const edges: Readonly<Record<string, string>> = {
   failed: 'border-bad',
   timed_out: 'border-bad',
   running: 'border-accent',
+  waiting: 'border-accent',
 }
 
 /** A node in the graph of an execution. All cards have one size, so that a result does not move the others. */

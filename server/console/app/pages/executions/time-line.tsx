@@ -7,6 +7,7 @@ import { type Execution, type ExecutionNode } from './use-execution.ts'
 
 const colours: Readonly<Record<string, string>> = {
   running: 'bg-accent',
+  waiting: 'bg-accent',
   completed: 'bg-good',
   failed: 'bg-bad',
   timed_out: 'bg-bad',

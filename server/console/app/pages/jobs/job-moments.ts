@@ -44,7 +44,7 @@ export function momentsOf(job: JobTimes, ...sources: readonly (readonly JobMomen
   if (job.started_at !== null) add({ type: 'job.started', at: job.started_at, attempt: attempts })
   if (job.finished_at !== null && ends.includes(job.status))
     add({ type: `job.${job.status}`, at: job.finished_at, attempt: attempts })
-  const order = ['job.created', 'job.started', 'job.retrying']
+  const order = ['job.created', 'job.started', 'job.retrying', 'job.waiting']
   const rank = ({ type, attempt }: JobMoment): number =>
     type === 'job.created' ? 0 : order.includes(type) ? 2 * attempt + order.indexOf(type) : Number.MAX_SAFE_INTEGER
   return [...found.values()].toSorted((a, b) => rank(a) - rank(b))

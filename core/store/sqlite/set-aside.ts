@@ -1,0 +1,92 @@
+import type { Statements } from '../method-table.ts'
+import { deferredUntil, type JobClaim, waitingOf } from '../store.ts'
+import type { Connection } from './database.ts'
+import { type EndingRow, endingColumns } from './job-end.ts'
+import type { JobRow } from './job-reads.ts'
+import { openResultRows, type WrittenOutcome } from './results.ts'
+import type { WriteContext } from './write-context.ts'
+
+/** A job that is set aside, as its end needs it. */
+type SetAsideRow = EndingRow & Pick<JobRow, 'rank'>
+const columns = `${endingColumns}, rank`
+
+/**
+ * Returns the function that ends a job that is set aside, in the caller's transaction: its result, its end, and what follows
+ * in its execution.
+ */
+export function openSetAsideEnd(
+  connection: Connection,
+  { effects, endJob }: Pick<WriteContext, 'effects' | 'endJob'>,
+): (row: SetAsideRow, outcome: WrittenOutcome) => void {
+  const insertResult = openResultRows(connection)
+
+  return (row, outcome) => {
+    const { at } = outcome
+    if (outcome.status === 'completed') insertResult(row.number, outcome.result)
+    endJob(
+      row,
+      outcome.status === 'completed' ? { status: 'completed', at } : { status: 'failed', at, error: outcome.error },
+    )
+    // Tells those who wait for the end of the job.
+    effects.add('withdrawn', waitingOf({ ...row, class: 'workflow' }))
+  }
+}
+
+/**
+ * The writer's commands for jobs of nodes that something else than a run ends. A job that is set aside is deferred for ever,
+ * so that no reader of the queue finds it, and its column `awaits` says what ends it.
+ */
+export function setAsideCommands(connection: Connection, context: WriteContext) {
+  const { effects, events, flow, jobCounts } = context
+  const one = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?
+    AND awaits = ?`
+  const ofNode = `organization_id = ? AND id = ? AND node IS NOT NULL AND awaits IS NULL`
+  const pending = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE ${ofNode} AND status = 'pending'`
+  const claimed = connection.query<SetAsideRow>`UPDATE jobs
+    SET status = 'pending', boot = NULL, attempt = attempt - 1, started_at = NULL
+    WHERE ${ofNode} AND status = 'processing' AND boot = ? AND claims = ? RETURNING ${columns}`
+  const setAside = connection.statement`UPDATE jobs SET awaits = ?, not_before = ?, updated_at = ? WHERE number = ?`
+  const keepInputs = connection.statement`INSERT OR REPLACE INTO job_inputs (number, inputs) VALUES (?, ?)`
+  const end = openSetAsideEnd(connection, context)
+
+  /** Takes the job from its run: the attempt is not counted. */
+  function takeFromRun(
+    organizationId: string,
+    id: string,
+    { boot, claims }: Pick<JobClaim, 'boot' | 'claims'>,
+    at: number,
+  ) {
+    const row = claimed.get(organizationId, id, boot, claims)
+    if (!row) return undefined
+    jobCounts.move(organizationId, 'processing', 'pending')
+    flow.advance(row.execution!, { type: 'job_requeued', node: row.node!, at })
+    effects.add('setAside', waitingOf({ ...row, class: 'workflow' }))
+    return row
+  }
+
+  return {
+    /** False: the job is not set aside for this. */
+    resolveJob(
+      { organizationId, id, awaits }: Pick<JobRow, 'organizationId' | 'id' | 'awaits'>,
+      outcome: WrittenOutcome,
+    ): boolean {
+      const row = one.get(organizationId, id, awaits)
+      if (!row) return false
+      end(row, outcome)
+      return true
+    },
+
+    ...({
+      'executions.setAside'(organizationId, id, { awaits, at, inputs, claim }) {
+        const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
+        if (!row) return false
+        setAside.run(awaits, deferredUntil, at, row.number)
+        if (inputs !== undefined) keepInputs.run(row.number, inputs)
+        const { number, attempt, execution, node } = row
+        events.add(number, organizationId, 'job.waiting', attempt, at, execution, node)
+        flow.advance(execution!, { type: 'job_set_aside', node: node!, at })
+        return true
+      },
+    } satisfies Statements),
+  }
+}
