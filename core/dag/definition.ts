@@ -32,6 +32,13 @@ const withoutReserved = <Schema extends z.ZodType>(record: Schema) =>
     return value
   }, record)
 
+/** How many items the list of a node may have: at most, and unless the node says otherwise. */
+const mostItems = 10_000
+export const defaultMaxItems = 1_000
+/** How many of them are queued or run at the same time: at most, and unless the node says otherwise. */
+const mostParallel = 256
+export const defaultParallel = 100
+
 const Retries = z.strictObject({
   max: z.int().min(0).max(10).describe('Maximum number of retries, 0 to 10.'),
   backoff_ms: z
@@ -97,6 +104,34 @@ export const WorkflowNode = z
       .optional()
       .describe(
         'Values by reference, such as `nodes.translate.result.text`, for results of nodes that were skipped, or that have failed with `on_error: continue`.',
+      ),
+    for_each: z
+      .union([z.string(), z.array(z.unknown())])
+      .optional()
+      .describe(
+        'A list, nearly always a reference: `${nodes.split.result.chunks}`. The task runs once for each item, with `${item}` and `${index}` in the inputs, and the result of the node is the list of the results in order. Default: the task runs once.',
+      ),
+    max_parallel: z
+      .int()
+      .min(1)
+      .max(mostParallel)
+      .optional()
+      .describe(
+        `With \`for_each\`: how many items are queued or run at the same time, 1 to ${mostParallel}. Default: ${defaultParallel}.`,
+      ),
+    max_items: z
+      .int()
+      .min(1)
+      .max(mostItems)
+      .optional()
+      .describe(
+        `With \`for_each\`: the node fails if the list has more items than this, 1 to ${mostItems}. Default: ${defaultMaxItems}.`,
+      ),
+    on_item_error: z
+      .enum(['fail', 'continue'])
+      .optional()
+      .describe(
+        'With `for_each`. `fail`: the first item that fails for good fails the node, and the other items are cancelled. `continue`: its result in the list is null. Default: `fail`.',
       ),
     position: z
       .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })

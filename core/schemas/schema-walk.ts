@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** One step of a path: the name of a member, or an index of a list. */
+/** One step of a path: the name of a member, or an index of a list; a negative one stands for every item. */
 type Segment = string | number
 
 /**
@@ -172,7 +172,8 @@ function member(def: Def, step: Segment): Schema | 'unknown' | 'missing' {
     case 'array':
       return isIndex ? def.element : 'missing'
     case 'tuple':
-      return isIndex ? (def.items[step] ?? def.rest ?? 'missing') : 'missing'
+      if (!isIndex) return 'missing'
+      return step < 0 ? 'unknown' : (def.items[step] ?? def.rest ?? 'missing')
     case 'record':
       return isIndex ? 'missing' : def.valueType
     case 'object':

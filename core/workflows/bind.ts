@@ -1,5 +1,6 @@
 import { placeOf } from '../schemas/issues.ts'
 import {
+  everyItem,
   isOfResult,
   parseTemplate,
   type Reference,
@@ -18,6 +19,9 @@ export interface Bindings {
   /** The values of references to results of such nodes, by the text of the reference; null for those without one. */
   defaults?: ReadonlyMap<string, unknown>
   execution: Readonly<Record<string, unknown>>
+  /** The item of a node with `for_each`, and its position; absent elsewhere. */
+  item?: unknown
+  index?: number | undefined
   /** Optional parameters without a value: null as a whole value, and empty within a text. */
   absent?: ReadonlySet<string>
   /**
@@ -91,22 +95,36 @@ export function insertedText(value: unknown, separator?: string): string {
 
 /**
  * Returns the value of a reference; undefined for an optional parameter without a value. Reads own members only, never
- * inherited ones.
+ * inherited ones. After `[*]` the value of an item that is null is null.
  */
 export function resolve({ source, root, path }: Reference, bindings: Bindings): unknown {
   const large = bindings.large?.get(source)
   if (large && 'missing' in large) throw new Unresolved(large.missing)
   if (large) return large.value
-  let value: unknown = bindings[root]
-  let before: ReferenceStep = root
   if (root === 'nodes' && isOfResult(path) && bindings.withoutResult?.has(String(path[0])))
     return bindings.defaults?.get(referenceText(root, path)) ?? null
   if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
-  for (const step of path) {
-    const missing = absence(value, step, before)
+  if (bindings[root] === undefined)
+    throw new Unresolved(`\${${source}}: '${root}' is known only in the inputs of a node with 'for_each'.`)
+  return reach(bindings[root], path, { at: 0, source, root })
+}
+
+/** The value at the steps of a path from the position `at` on. */
+function reach(
+  from: unknown,
+  path: readonly ReferenceStep[],
+  { at, source, root }: { at: number; source: string; root: string },
+): unknown {
+  let value = from
+  for (let next = at; next < path.length; next++) {
+    const step = path[next]!
+    const missing = absence(value, step, next === 0 ? root : path[next - 1]!)
     if (missing !== undefined) throw new Unresolved(`\${${source}}: ${missing}`)
+    if (step === everyItem) {
+      const rest = { at: next + 1, source, root }
+      return (value as unknown[]).map(item => (item === null ? null : reach(item, path, rest)))
+    }
     value = (value as Record<ReferenceStep, unknown>)[step]
-    before = step
   }
   return value
 }
@@ -116,19 +134,27 @@ const unsafeNames: ReadonlySet<ReferenceStep> = new Set(['__proto__', 'construct
 
 /** Why the member does not exist, or undefined if it does. */
 function absence(value: unknown, step: ReferenceStep, before: ReferenceStep): string | undefined {
-  if (value === null || typeof value !== 'object') return `'${before}' is ${kindOf(value)}, so it has no '${step}'.`
+  const name = before === everyItem ? 'an item' : `'${before}'`
+  if (step === everyItem) return Array.isArray(value) ? undefined : `${name} is ${kindOf(value)}, so it has no items.`
+  if (value === null || typeof value !== 'object') return `${name} is ${kindOf(value)}, so it has no '${step}'.`
   if (Array.isArray(value)) {
-    if (typeof step !== 'number') return `'${before}' is a list, so it has no '${step}', only [0] and so on.`
+    if (typeof step !== 'number') return `${name} is a list, so it has no '${step}', only [0] and so on, and [*].`
     if (step < value.length) return undefined
-    return `index ${step} not found ('${before}' has ${value.length} ${value.length === 1 ? 'item' : 'items'}).`
+    return `index ${step} not found (${name} has ${value.length} ${value.length === 1 ? 'item' : 'items'}).`
   }
   return Object.hasOwn(value, step) && !unsafeNames.has(step)
     ? undefined
-    : `'${step}' not found in '${before}'${known(value)}.`
+    : `'${step}' not found in ${name}${known(value)}.`
 }
 
 const kindOf = (value: unknown): string =>
-  value === null ? 'null' : value === undefined ? 'not there' : `a ${typeof value}`
+  value === null
+    ? 'null'
+    : value === undefined
+      ? 'not there'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
 
 function known(value: object): string {
   const names = Object.keys(value)
@@ -152,7 +178,10 @@ const cachedReferences = new WeakMap<object, FoundReference[]>()
  * All references in the texts of a member of a node. Cached by object, so the value must not be changed afterwards, and an
  * object must be that of one member only.
  */
-export function referencesIn(value: unknown, member: 'inputs' | 'when' = 'inputs'): readonly FoundReference[] {
+export function referencesIn(
+  value: unknown,
+  member: 'inputs' | 'when' | 'for_each' = 'inputs',
+): readonly FoundReference[] {
   const before = typeof value === 'object' && value !== null ? cachedReferences.get(value) : undefined
   if (before) return before
   const found: FoundReference[] = []
@@ -161,9 +190,15 @@ export function referencesIn(value: unknown, member: 'inputs' | 'when' = 'inputs
   return found
 }
 
-/** The references of a node: those of its condition, then those of its inputs. */
-export const referencesOfNode = ({ inputs, when }: { inputs: unknown; when?: unknown }): readonly FoundReference[] =>
-  when === undefined ? referencesIn(inputs) : [...referencesIn(when, 'when'), ...referencesIn(inputs)]
+/** The references of a node: those of its condition, those of its list, then those of its inputs. */
+export const referencesOfNode = (node: {
+  inputs: unknown
+  when?: unknown
+  for_each?: unknown
+}): readonly FoundReference[] =>
+  node.when === undefined && node.for_each === undefined
+    ? referencesIn(node.inputs)
+    : [...referencesIn(node.when, 'when'), ...referencesIn(node.for_each, 'for_each'), ...referencesIn(node.inputs)]
 
 /** `at` is the position of the value; it is restored before returning. */
 function visit(value: unknown, at: ReferenceStep[], into: { found: FoundReference[]; member: string }): void {

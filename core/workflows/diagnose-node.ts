@@ -1,16 +1,16 @@
-import type { z } from 'zod'
 import type { ConditionReader } from '../dag/condition.ts'
 import { type Dag, type Parameters, WorkflowNode } from '../dag/definition.ts'
 import type { RegionLabel } from '../schemas/region.ts'
-import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
+import { type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesOfNode } from './bind.ts'
 import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
+import { diagnoseList, kindsAt, kindsOfItem, missingInResult, schemasInResult } from './diagnose-for-each.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
 import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { outputPath } from './prune.ts'
-import { type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
+import { everyItem, type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
 export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults' | 'runner'>
@@ -77,28 +77,34 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   const given: Given[] = []
   const templates: string[] = []
   const kindsInCondition = new Map<string, Kinds>()
+  let kindsOfList: Kinds | undefined
   let checked = 0
   for (const { at, path, whole, reference } of referencesOfNode(node)) {
     if (reference instanceof ReferenceFault) warn(reference.code, `Node '${id}': ${reference.message}`, { path })
     else {
       const kinds = diagnoseReference(id, path, reference, context)
       if (path.startsWith('when')) kindsInCondition.set(`\${${reference.source}}`, kinds)
+      else if (path.startsWith('for_each')) kindsOfList = kinds
       else if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
       else templates.push(path)
     }
     if (++checked % stepSize === 0) yield
   }
   if (node.when) diagnoseCondition(id, node.when, kindsInCondition, context)
+  diagnoseList(id, node, kindsOfList, context)
   if (node.defaults || node.join) diagnoseOptionalResults(id, node, context, context.predecessors.get(id) ?? [])
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
-    if (path && walk(task.type.result, path) !== 'missing') continue
+    if (path && schemasInResult(node, task.type, path) !== 'missing') continue
     issue(
       'unknown_output_path',
-      `Node '${id}' has no output '${output}': results of ${task.name} have no such member.`,
-      { path: `outputs[${at}]`, ...(path ? memberMeant(task.type.result, path) : {}) },
+      `Node '${id}' has no output '${output}': ${missingInResult(node, task.name, path ?? [])}.`,
+      {
+        path: `outputs[${at}]`,
+        ...(path ? memberMeant(node, task.type, path) : {}),
+      },
     )
   }
 }
@@ -136,8 +142,14 @@ function diagnoseModel(
     )
 }
 
-/** Suggests a name for the first member of the path that the schema does not have. */
-function memberMeant(schema: z.ZodType, path: readonly ReferenceStep[]): { suggestion?: string } {
+/** Suggests a name for the first member of a path into the result of a node that the results do not have. */
+function memberMeant(
+  { for_each }: WorkflowNode,
+  { result: schema }: TaskType,
+  whole: readonly ReferenceStep[],
+): { suggestion?: string } {
+  if (for_each !== undefined && typeof whole[0] !== 'number') return {}
+  const path = for_each === undefined ? whole : whole.slice(1)
   const wrong = path.findIndex((_, at) => walk(schema, path.slice(0, at + 1)) === 'missing')
   return wrong < 0 ? {} : suggested(String(path[wrong]), membersAt(schema, path.slice(0, wrong)))
 }
@@ -150,6 +162,16 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   const text = `\${${source}}`
   const located = (fault: string) => `Node '${id}': ${text}: ${fault}.`
   const at = { path, reference: text }
+  if (root === 'item' || root === 'index') {
+    const node = dag.nodes[id]!
+    const kinds =
+      node.for_each === undefined || !path.startsWith('inputs')
+        ? { missing: `'${root}' is known only in the inputs of a node with 'for_each'` }
+        : kindsOfItem(node, reference, context)
+    if (kinds === 'anything' || !('missing' in kinds)) return kinds
+    warn('unknown_reference', located(kinds.missing), at)
+    return 'anything'
+  }
   if (root === 'execution') {
     if (first === 'id' || first === 'created_at') return new Set([first === 'id' ? 'string' : 'integer'])
     warn('unknown_reference', located("an execution has 'id' and 'created_at'"), at)
@@ -164,7 +186,14 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
       if (meant.suggestion !== undefined) used.add(meant.suggestion)
       warn('undeclared_input', located(`no parameter '${String(first)}' is declared`), { ...at, ...meant })
     }
-    return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
+    const kinds = parameter ? kindsOfParameter(parameter.type) : 'anything'
+    if (what === everyItem && !mayFit(new Set(['array']), kinds))
+      issue('type_mismatch', located(`the parameter '${String(first)}' is ${kindsText(kinds)}, so it has no items`), {
+        ...at,
+        expected: 'array',
+        actual: kindsText(kinds),
+      })
+    return what === undefined ? kinds : kindsAt('unknown', reference.path)
   }
   const target = Object.hasOwn(dag.nodes, String(first)) ? dag.nodes[String(first)] : undefined
   const wrong =
@@ -182,11 +211,12 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   }
   const type = offer.task(target!.task)
   if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
-  const found = walk(type.type.result, rest)
+  const found = schemasInResult(target!, type.type, rest)
+  if (found === 'list') return new Set(['array'])
   if (found === 'missing')
-    issue('unknown_output_path', located(`results of ${type.name} have no such member`), {
+    issue('unknown_output_path', located(missingInResult(target!, type.name, rest)), {
       ...at,
-      ...memberMeant(type.type.result, rest),
+      ...memberMeant(target!, type.type, rest),
     })
-  return kindsOf(found)
+  return kindsAt(found, rest)
 }

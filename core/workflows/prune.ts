@@ -1,9 +1,9 @@
-import { parseReference, type ReferenceStep } from './references.ts'
+import { everyItem, parseReference, type ReferenceStep } from './references.ts'
 
-/** Parses a path of a node's `outputs`, which may begin with `result.`; undefined if it is invalid. */
+/** Parses a path of a node's `outputs`, which may begin with `result.` or `[`; undefined if it is invalid. */
 export function outputPath(text: string): readonly ReferenceStep[] | undefined {
   try {
-    const { path } = parseReference(`nodes.${text}`)
+    const { path } = parseReference(text.startsWith('[') ? `nodes${text}` : `nodes.${text}`)
     return path[0] === 'result' && path.length > 1 ? path.slice(1) : path
   } catch {
     return undefined
@@ -21,7 +21,8 @@ export interface KeptResult {
 
 /**
  * Reduces a result to the paths. Objects keep the members on a path; lists keep their length up to the last position on
- * a path, with null elsewhere. Without paths the whole result is kept. A path that does not exist has the value null.
+ * a path, with null elsewhere; for a path with `[*]`, all of their items. Without paths the whole result is kept. A path
+ * that does not exist has the value null.
  */
 export function prune(result: unknown, outputs: readonly string[]): KeptResult {
   if (outputs.length === 0) return { result, values: {} }
@@ -38,7 +39,9 @@ export function prune(result: unknown, outputs: readonly string[]): KeptResult {
 
 function reach(value: unknown, path: readonly ReferenceStep[]): unknown {
   let now = value
-  for (const step of path) {
+  for (const [at, step] of path.entries()) {
+    if (step === everyItem)
+      return Array.isArray(now) ? now.map((item: unknown) => reach(item, path.slice(at + 1)) ?? null) : undefined
     if (now === null || typeof now !== 'object' || !Object.hasOwn(now, step)) return undefined
     if (Array.isArray(now) && typeof step !== 'number') return undefined
     now = (now as Record<ReferenceStep, unknown>)[step]
@@ -50,6 +53,14 @@ function reach(value: unknown, path: readonly ReferenceStep[]): unknown {
 function graft(kept: unknown, result: unknown, path: readonly ReferenceStep[], value: unknown): unknown {
   const [step, ...rest] = path
   if (step === undefined) return value
+  if (step === everyItem) {
+    const list: unknown[] = Array.isArray(kept) ? kept : []
+    return (result as unknown[]).map((item, at) => {
+      const before = list[at] ?? undefined
+      const own = reach(item, rest)
+      return own === undefined ? (before ?? null) : graft(before, item, rest, own)
+    })
+  }
   const inner = (result as Record<ReferenceStep, unknown>)[step]
   if (Array.isArray(result)) {
     const list = Array.isArray(kept) ? kept : []

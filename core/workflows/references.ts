@@ -1,21 +1,27 @@
 /**
  * A reference in the inputs of a node: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`,
- * `${execution.id}`. A reference is data access, never code: own members only, no expressions. `$${` is a literal `${`.
+ * `${execution.id}`; in the inputs of a node with `for_each` also `${item.name}` and `${index}`. A reference is data
+ * access, never code: own members only, no expressions. `$${` is a literal `${`.
  * Source of the grammar: the API contract, 2.1. This file imports nothing, because the console bundles it.
  */
 export interface Reference {
   /** The text between the braces, without surrounding spaces. */
   source: string
   root: (typeof roots)[number]
-  /** What follows the root: member names, and numbers for list positions. */
+  /** What follows the root: member names, numbers for list positions, and `everyItem`. */
   path: readonly ReferenceStep[]
 }
 export type ReferenceStep = string | number
 
+/** The step `[*]`: what follows it is read from every item of a list, and the values are a list. No list has this position. */
+export const everyItem = -1
+
 /** Literal text and references, in order. */
 export type Template = readonly (string | Reference)[]
 
-const roots = ['input', 'nodes', 'execution'] as const
+const roots = ['input', 'nodes', 'execution', 'item', 'index'] as const
+/** Roots that are values themselves: a reference may end with them. */
+const ownValues: ReadonlySet<unknown> = new Set<(typeof roots)[number]>(['item', 'index'])
 const maxReferenceLength = 512
 const maxSegments = 32
 /** Per text: four times as many as a workflow has nodes. */
@@ -117,7 +123,7 @@ function closingBrace(text: string, from: number): number {
 }
 
 const name = /[A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+/y
-const index = /\[([0-9]{1,9})\]/y
+const index = /\[([0-9]{1,9}|\*)\]/y
 const quoted = /\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]/y
 
 /** A cache of parsed references by source, because many nodes use the same ones. */
@@ -160,7 +166,7 @@ function readReference(source: string): Reference {
     }
     const place = match(index)
     const text = place ? null : match(quoted)
-    if (place) path.push(Number(place[1]))
+    if (place) path.push(place[1] === '*' ? everyItem : Number(place[1]))
     else if (text) path.push((text[1] ?? text[2] ?? '').replace(/\\(.)/g, '$1'))
     else throw wrong()
   }
@@ -168,10 +174,11 @@ function readReference(source: string): Reference {
   if (!roots.includes(root as Reference['root']))
     throw fault(
       source,
-      `it begins with '${root}', and references begin with 'input', 'nodes' or 'execution'.`,
+      `it begins with '${root}', and references begin with 'input', 'nodes', 'execution', 'item' or 'index'.`,
       'unknown_reference',
     )
-  if (rest.length === 0) throw fault(source, `it names no member of '${root}'.`)
+  if (rest.length === 0 && !ownValues.has(root)) throw fault(source, `it names no member of '${root}'.`)
+  if (rest.length > 0 && root === 'index') throw fault(source, "'index' is a number, so it has no members.")
   return { source, root: root as Reference['root'], path: rest }
 }
 
@@ -180,7 +187,7 @@ export const pathText = (path: readonly ReferenceStep[]): string =>
   path
     .map(step =>
       typeof step === 'number'
-        ? `[${step}]`
+        ? `[${step === everyItem ? '*' : step}]`
         : /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(step)
           ? `.${step}`
           : `["${step.replace(/["\\]/g, '\\$&')}"]`,

@@ -18,6 +18,7 @@ const bindings = {
   nodes: {
     write: { result: { choices: [{ message: { content: 'Hello' } }], usage: { total_tokens: 5 } } },
     'img-1': { result: { images: [{ url: 'http://h/a.png', width: 64 }] } },
+    each: { result: [{ text: 'a', tags: [{ t: 1 }, { t: 2 }] }, null, { text: 'c', tags: [] }] },
   },
   execution: { id: 'exec_1' },
   absent: new Set(['not given', 'style']),
@@ -45,6 +46,10 @@ test.for([
   ['deep down', '${nodes.write.result.choices[0].message.content}', 'Hello'],
   ['a quoted name', '${input["weird key"]}', 7],
   ['in the other quotes', "${nodes['img-1'].result.images[0].width}", 64],
+  ['a member of every item of a list', '${nodes.each.result[*].text}', ['a', null, 'c']],
+  ['lists of lists', '${nodes.each.result[*].tags[*].t}', [[1, 2], null, []]],
+  ['every item itself', '${input.tags[*]}', ['a', 'b']],
+  ['within a text as JSON', 'all: ${nodes.each.result[*].text}', 'all: ["a",null,"c"]'],
   ['of the execution', '${execution.id}', 'exec_1'],
   ['a doubled dollar is text', '$${input.x}', '${input.x}'],
   ['before a reference too', '$${${input.x}', '${cat'],
@@ -60,12 +65,19 @@ test.for([
     '${input.missing}',
     "${input.missing}: 'missing' not found in 'input' (it has x, n, flag, tags, o, nul, weird key, inert, …).",
   ],
-  ['${nodes.nope.result.a}', "${nodes.nope.result.a}: 'nope' not found in 'nodes' (it has write, img-1)."],
+  ['${nodes.nope.result.a}', "${nodes.nope.result.a}: 'nope' not found in 'nodes' (it has write, img-1, each)."],
   [
     '${nodes.img-1.result.images[3].url}',
     "${nodes.img-1.result.images[3].url}: index 3 not found ('images' has 1 item).",
   ],
-  ['${input.tags.first}', "${input.tags.first}: 'tags' is a list, so it has no 'first', only [0] and so on."],
+  ['${input.tags.first}', "${input.tags.first}: 'tags' is a list, so it has no 'first', only [0] and so on, and [*]."],
+  ['${input.x[*]}', "${input.x[*]}: 'x' is a string, so it has no items."],
+  ['${input.o[*].k}', "${input.o[*].k}: 'o' is an object, so it has no items."],
+  ['${input.tags[*].k}', "${input.tags[*].k}: an item is a string, so it has no 'k'."],
+  ['${nodes.each.result[*].txt}', "${nodes.each.result[*].txt}: 'txt' not found in an item (it has text, tags)."],
+  ['${nodes.each.result[*].tags[0].t}', "${nodes.each.result[*].tags[0].t}: index 0 not found ('tags' has 0 items)."],
+  ['${item.name}', "${item.name}: 'item' is known only in the inputs of a node with 'for_each'."],
+  ['${index}', "${index}: 'index' is known only in the inputs of a node with 'for_each'."],
   ['${input.x.length}', "${input.x.length}: 'x' is a string, so it has no 'length'."],
   ['${input.nul.a}', "${input.nul.a}: 'nul' is null, so it has no 'a'."],
   ['${input.o.__proto__}', "${input.o.__proto__}: '__proto__' not found in 'o' (it has k)."],
@@ -82,13 +94,23 @@ test.for([
   ['${input.x?.y}', /'\?' cannot stand/],
   ['${input.tags[-1]}', /'\[' cannot stand/],
   ['${input[x]}', /'\[' cannot stand/],
-  ['${env.HOME}', "${env.HOME}: it begins with 'env', and references begin with 'input', 'nodes' or 'execution'."],
+  [
+    '${env.HOME}',
+    "${env.HOME}: it begins with 'env', and references begin with 'input', 'nodes', 'execution', 'item' or 'index'.",
+  ],
   ['${input}', "${input}: it names no member of 'input'."],
   [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
   [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
   ['${input.x}'.repeat(2_001), '${input.x}: a text holds at most 2000 references, and this is one more.'],
 ])('%s reports the error', ([template, message]) => {
   expect(() => bind({ prompt: template }, bindings)).toThrow(message)
+})
+
+test('an item and its index are bound with their types, and null is an item', () => {
+  const inputs = { whole: '${item}', at: '${index}', text: '${index}: ${item.name}', part: '${item.tags[1]}' }
+  const item = { name: 'x', tags: ['a', 'b'] }
+  expect(bind(inputs, { ...bindings, item, index: 0 })).toEqual({ whole: item, at: 0, text: '0: x', part: 'b' })
+  expect(bind('${item}', { ...bindings, item: null, index: 1 })).toBeNull()
 })
 
 test('references are found at their paths, each once, invalid ones too', () => {

@@ -183,6 +183,76 @@ describe('codes', () => {
     ['unused_default', 'are for results of nodes', { a: write('x', { defaults: { 'input.topic': 0 } }) }],
     ['invalid_reference_syntax', 'cannot stand', { a: write('x', { defaults: { 'nodes..a': 0 } }) }],
     ['unused_join', 'no effect', { a: write('x'), b: write('y', { join: 'any' }) }, ['a>b']],
+    ['unknown_reference', "only in the inputs of a node with 'for_each'", { a: write('${item}') }],
+    ['unknown_reference', "only in the inputs of a node with 'for_each'", { a: write('at ${index}') }],
+    [
+      'unknown_reference',
+      "only in the inputs of a node with 'for_each'",
+      { a: write('x', { for_each: ['a'], when: { value: '${item}', equals: 'a' } }) },
+    ],
+    ['unknown_reference', "in the inputs of a node with 'for_each'", { a: write('x', { for_each: ['${item}'] }) }],
+    [
+      'unknown_reference',
+      'item 1 of the list has no',
+      { a: write('${item.t}', { for_each: [{ t: 'x' }, { u: 'y' }] }) },
+    ],
+    [
+      'unknown_reference',
+      'the items of ${nodes.a.result.images} have no such member',
+      { a: paint('x'), b: write('${item.link}', { for_each: '${nodes.a.result.images}' }) },
+    ],
+    ['type_mismatch', 'expects string but ${item} is integer', { a: write('${item}', { for_each: [1, 2] }) }],
+    ['type_mismatch', 'expects string but ${index} is integer', { a: write('${index}', { for_each: ['x'] }) }],
+    [
+      'type_mismatch',
+      'expects string but ${item} is object',
+      { a: paint('x'), b: write('${item}', { for_each: '${nodes.a.result.images}' }) },
+    ],
+    [
+      'type_mismatch',
+      'expects string but ${item.choices} is array',
+      { a: write('x', { for_each: ['x'] }), b: write('${item.choices}', { for_each: '${nodes.a.result}' }) },
+    ],
+    [
+      'type_mismatch',
+      "'for_each' expects a list but ${nodes.a.result.count} is integer",
+      { a: write('x'), b: write('y', { for_each: '${nodes.a.result.count}' }) },
+    ],
+    ['type_mismatch', "'for_each' expects a list", { a: write('y', { for_each: 'a, b' }) }],
+    ['type_mismatch', "'for_each' expects a list", { a: write('y', { for_each: '' }) }],
+    [
+      'type_mismatch',
+      "'for_each' expects a list",
+      { a: write('y', { for_each: '${input.topic}' }) },
+      [],
+      { topic: { type: 'string' } },
+    ],
+    [
+      'type_mismatch',
+      "the parameter 'topic' is string, so it has no items",
+      { a: write('n: ${input.topic[*].x}') },
+      [],
+      { topic: { type: 'string' } },
+    ],
+    ['value_out_of_range', '3 items, and', { a: write('y', { for_each: ['a', 'b', 'c'], max_items: 2 }) }],
+    ['unknown_field', "'max_parallel' has no effect without", { a: write('x', { max_parallel: 2 }) }],
+    ['unknown_output_path', 'no such member', { a: write('x'), b: write('n: ${nodes.a.result.count[*]}') }],
+    [
+      'unknown_output_path',
+      'so write [*] or [0]',
+      { a: write('x', { for_each: ['a'] }), b: write('n: ${nodes.a.result.count}') },
+    ],
+    [
+      'unknown_output_path',
+      'no such member',
+      { a: write('x', { for_each: ['a'] }), b: write('n: ${nodes.a.result[*].counts.x}') },
+    ],
+    ['unknown_output_path', 'so write [*] or [0]', { a: write('x', { for_each: ['a'], outputs: ['count'] }) }],
+    [
+      'type_mismatch',
+      'expects string but ${nodes.a.result[*].count} is array',
+      { a: write('x', { for_each: ['a'] }), b: write('${nodes.a.result[*].count}') },
+    ],
     ['unused_parameter', "'topic'", { a: write('x') }, [], { topic: { type: 'string' } }],
     ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
     [
@@ -245,6 +315,39 @@ describe('codes', () => {
   })
 
   test.for<[title: string, nodes: Nodes, edges: string[], parameters?: Record<string, object>]>([
+    [
+      'an item of a literal list',
+      { a: write('${item.t}', { for_each: [{ t: 'x' }, { t: '${input.t}' }], max_parallel: 2, max_items: 2 }) },
+      [],
+    ],
+    ['an index in a text', { a: write('${index}: ${item}', { for_each: ['x'], on_item_error: 'continue' }) }, []],
+    [
+      'an item of a result',
+      { a: paint('x'), b: write('${item.url}', { for_each: '${nodes.a.result.images}', outputs: ['[*].count'] }) },
+      [],
+    ],
+    [
+      'an item of gathered members',
+      { a: paint('x'), b: write('${item}', { for_each: '${nodes.a.result.images[*].url}' }) },
+      [],
+    ],
+    [
+      'the results of all items, of one, and one after another',
+      {
+        a: write('x', { for_each: ['a'] }),
+        b: { model_id: 'm', task: 'write', inputs: { prompt: 'x', tags: '${nodes.a.result[*].count}' } },
+        c: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: '${nodes.a.result[0].count}' } },
+        d: write('${item.choices[0].message.content}', { for_each: '${nodes.a.result}' }),
+      },
+      [],
+    ],
+    [
+      'a list of a parameter',
+      { a: write('${item.x}', { for_each: '${input.rows}' }) },
+      [],
+      { rows: { type: 'array' } },
+    ],
+    ['a list that is not known', { a: write('${item.x}', { for_each: '${input.rows}' }) }, []],
     ['a reference into what is open', { a: paint('x'), b: write('${nodes.a.result.more.deep.down}') }, ['a>b']],
     [
       'a number where a whole one is wanted',
