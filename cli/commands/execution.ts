@@ -167,10 +167,21 @@ async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): P
 }
 
 function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): Fact[] {
-  const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
+  const {
+    id,
+    status,
+    error,
+    workflow_id,
+    workflow_version,
+    created_at,
+    duration_ms,
+    parent_execution_id,
+    waiting_for,
+  } = execution
   return [
     ['id', id],
     ['status', jobStatusText(status, paint)],
+    ['waits', waiting_for ? storedSentence(waiting_for.detail) : undefined],
     ['error', error ? storedSentence(error.message) : undefined],
     [
       'workflow',

@@ -180,8 +180,8 @@ function defineShow(command: Command, terminal: Terminal): void {
       const found = await findWorkflow(openClient(dataDir), text)
       if (json) return terminal.json(found)
       const { workflow, diagnostics } = found
-      const { name, description, region, timeout, on_failure, parameters, dag } = workflow
-      const whole = { name, description, region, timeout, on_failure, parameters, dag }
+      const { name, description, region, timeout, on_failure, concurrency, parameters, dag } = workflow
+      const whole = { name, description, region, timeout, on_failure, concurrency, parameters, dag }
       const present = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
       terminal.remark(`${workflow.id}, version ${workflow.version}`)
       terminal.print(printable(stringify(Object.fromEntries(present), { lineWidth: 0 })).trimEnd())

@@ -12,7 +12,9 @@ import {
 
 /** An event of an execution, with its time in epoch milliseconds. */
 export type ExecutionInput = { at: number } & (
-  | { type: 'created' | 'cancelled' | 'timed_out' }
+  | { type: 'dequeued' | 'cancelled' | 'timed_out' }
+  /** `queued`: it waits until it is dequeued. Without effect if all results are reused. */
+  | { type: 'created'; queued?: boolean }
   | { type: 'job_started' | 'job_requeued'; node: number }
   /** The job is in no queue until something else ends it. */
   | { type: 'job_set_aside'; node: number }
@@ -76,7 +78,9 @@ export interface FailedNodes {
 export function advance(plan: ExecutionPlan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
   switch (input.type) {
     case 'created':
-      return created(plan, state, input.at)
+      return created(plan, state, input)
+    case 'dequeued':
+      return [...firstJobs(plan, state), announce()]
     case 'cancelled':
     case 'timed_out':
       return stopped(state, input.type)
@@ -120,14 +124,22 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
   }
 }
 
-function created(plan: ExecutionPlan, state: ExecutionState, at: number): ExecutionWrite[] {
-  const jobs = [...plan.nodes.keys()].filter(node => state.nodes[node] === 'pending' && state.missing[node] === 0)
-  const first = jobs.map((node): ExecutionWrite => ({ write: 'create_job', node, takesSlotOf: null }))
-  if (state.open > 0) return [event('created'), ...first, announce()]
+function created(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { at, queued = false }: Extract<ExecutionInput, { type: 'created' }>,
+): ExecutionWrite[] {
+  if (state.open > 0) return [event('created'), ...(queued ? [] : firstJobs(plan, state)), announce()]
   // All results are reused.
   const start = started(plan, state, at)
   return [event('created'), ...start, end('completed'), event('completed'), announce(start, true)]
 }
+
+/** The jobs of the nodes that need no other one. */
+const firstJobs = (plan: ExecutionPlan, state: ExecutionState): ExecutionWrite[] =>
+  [...plan.nodes.keys()]
+    .filter(node => state.nodes[node] === 'pending' && state.missing[node] === 0)
+    .map(node => ({ write: 'create_job', node, takesSlotOf: null }))
 
 function jobEnded(
   plan: ExecutionPlan,

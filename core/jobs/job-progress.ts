@@ -17,6 +17,7 @@ export const waitingReasons = [
   'model_disabled',
   'paused',
   ...awaitables,
+  'concurrency',
 ] as const
 export type WaitingReason = (typeof waitingReasons)[number]
 

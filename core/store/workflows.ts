@@ -1,3 +1,4 @@
+import type { Concurrency } from '../dag/concurrency.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
 import type { Awaitable, ExecutionStatus, NodeStatus, SkipReason } from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
@@ -23,6 +24,8 @@ export interface WorkflowDefinition {
   /** Seconds. */
   timeout: number
   onFailure: 'fail_fast' | 'continue'
+  /** Null or absent: any number of executions run at once. That of the newest version applies to all. */
+  concurrency?: Concurrency | null
   /** Null: no parameters are declared, so any may be given. */
   parameters: Parameters | null
   dag: Dag
@@ -133,6 +136,10 @@ export interface ExecutionRecord
   webhook: RequestWebhook | null
   traceparent: string | null
   status: ExecutionStatus
+  /** Whether it waits for other executions of its workflow. */
+  queued: boolean
+  /** How many of those that wait are before it; null unless it waits, and in lists. */
+  queuePosition: number | null
   error: ExecutionError | null
   /** Of a completed execution: its nodes that have failed and whose failure was tolerated. */
   warnings: { nodeId: string; cause: JobError }[]
@@ -243,7 +250,7 @@ export type Resolution =
 export interface ExecutionStore {
   /**
    * Stores the execution, its nodes, the first jobs and the events in one transaction. The same idempotency key returns
-   * the same execution.
+   * the same execution. It waits, or is refused (`conflict`, `queue_full`), if the workflow's `concurrency` says so.
    */
   create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean }>
   find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>

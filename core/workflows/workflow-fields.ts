@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Concurrency } from '../dag/concurrency.ts'
 import { Dag, ParameterRecord } from '../dag/definition.ts'
 import { regions } from '../schemas/region.ts'
 
@@ -36,6 +37,9 @@ export const WorkflowFields = z
       .describe(
         '`fail_fast`: the first failure ends the execution. `continue`: nodes that do not depend on the failed one still run. Default: `fail_fast`.',
       ),
+    concurrency: Concurrency.nullish().describe(
+      'How many executions run at once. Applies to executions of all versions. Default: any number.',
+    ),
     parameters: ParameterRecord.nullish().describe(
       'The input parameters by name. Default: none declared; an execution then accepts any.',
     ),

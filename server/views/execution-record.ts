@@ -25,7 +25,7 @@ import { found } from '../http/request/errors.ts'
 import { type Embedded, JsonText } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { ErrorFacts, UsageObject, usageObject, type Viewer } from './job-record.ts'
+import { ErrorFacts, UsageObject, usageObject, type Viewer, WaitingFor } from './job-record.ts'
 import { viewOf } from './view-of.ts'
 
 const ExecutionErrorObject = namedObject(
@@ -50,6 +50,13 @@ const ExecutionFacts = z.object({
   workflow_version: nullableInteger('Version of the workflow; null as `workflow_id` is.'),
   organization_id: string('Id of the organization: `org_…`.'),
   status: oneOf('State of the execution.', executionStatuses),
+  queue_position: nullableInteger(
+    'How many executions of the workflow wait before it; null unless it waits for others of its workflow, and in lists.',
+  ),
+  waiting_for: nullable(
+    WaitingFor,
+    'Why it has not begun, if it waits for other executions of its workflow; else null.',
+  ),
   input_params: anyObject('The input parameters that it was given.'),
   error: nullable(ExecutionErrorObject, 'Why it did not complete; null if it did, or has not ended.'),
   warnings: array(
@@ -111,6 +118,7 @@ export const ExecutionObject = ExecutionFacts.extend({
 export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => {
   const { startedAt, finishedAt, metadata } = execution
   return viewOf(ExecutionSummary, execution, {
+    waiting_for: execution.queued ? waitingForOthers(execution) : null,
     error: errorOf(execution),
     warnings: execution.warnings.map(({ nodeId, cause }) => ({
       code: 'node_failed' as const,
@@ -123,6 +131,15 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
     metadata: metadata === null ? {} : JSON.parse(metadata),
     webhook_url: execution.webhook?.url ?? null,
   })
+}
+
+const waitingForOthers = ({ queuePosition }: ExecutionRecord): z.input<typeof WaitingFor> => {
+  const before = queuePosition === null || queuePosition === 0 ? '' : `, and ${queuePosition} more wait before it`
+  return {
+    reason: 'concurrency',
+    detail: `As many executions of its workflow run as its 'concurrency' allows${before}.`,
+    eta_seconds: null,
+  }
 }
 
 const failedNode = (nodeId: string | null, cause: JobError | null) => {

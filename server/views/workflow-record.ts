@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Concurrency } from '../../core/dag/concurrency.ts'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
@@ -58,6 +59,7 @@ export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
     'fail_fast',
     'continue',
   ]),
+  concurrency: nullable(Concurrency, 'How many executions run at once; null for any number.'),
   parameters: nullable(z.record(z.string(), Parameter), 'The input parameters by name; null if none are declared.'),
   dag: optional(Dag, 'The nodes and edges. In lists only with `?include=dag`.'),
   version: integer('Number of the version, from 1. Each change adds one.'),
@@ -72,6 +74,7 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   region: fields.region ?? 'Global',
   timeout: fields.timeout ?? 3_600,
   onFailure: fields.on_failure ?? 'fail_fast',
+  concurrency: fields.concurrency ?? null,
   parameters: fields.parameters ?? null,
   dag: fields.dag,
 })
@@ -84,6 +87,7 @@ export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefin
     region: fields.region,
     timeout: fields.timeout,
     onFailure: fields.on_failure,
+    concurrency: fields.concurrency,
     parameters: fields.parameters,
     dag: fields.dag,
   })
@@ -91,7 +95,11 @@ export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefin
 export const shownWorkflow = (
   workflow: WorkflowRecord,
   { withDag = true }: { withDag?: boolean } = {},
-): z.input<typeof WorkflowObject> => viewOf(WorkflowObject, workflow, { dag: withDag ? workflow.dag : undefined })
+): z.input<typeof WorkflowObject> =>
+  viewOf(WorkflowObject, workflow, {
+    concurrency: workflow.concurrency ?? null,
+    dag: withDag ? workflow.dag : undefined,
+  })
 
 /** Returns the models that workflows of the caller may use: those that the token may use. */
 export const offerFor = (viewer: Viewer, { admission, registry }: Owners<'admission' | 'registry'>, region?: Region) =>

@@ -49,7 +49,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...idempotencyCommands(connection),
     ...fileCommands(connection, context),
     ...libraryCommands(connection, context),
-    ...workflowCommands(connection),
+    ...workflowCommands(connection, context),
     ...executionCommands(connection, context),
     ...setAsideCommands(connection, context),
     ...batchCommands(connection, context),

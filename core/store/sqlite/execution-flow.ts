@@ -17,7 +17,12 @@ type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { wri
  * decides what follows, and this file writes it to the tables. The states in memory are dropped whenever a transaction
  * is rolled back.
  */
-export function openExecutionFlow(connection: Connection, context: SharedContext) {
+export function openExecutionFlow(
+  connection: Connection,
+  context: SharedContext,
+  /** Called when an execution has ended, after what follows from that was written. */
+  onEnded: (execution: Pick<LiveExecution, 'organizationId' | 'workflowId'>, at: number) => void = () => {},
+) {
   const { boot, counts, events, effects, jobCounts } = context
   const setNode = connection.statement`UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?`
   const setSkipped = connection.statement`UPDATE execution_nodes SET status = 'skipped', skip_reason = ?, at = ?
@@ -27,7 +32,8 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
   const setBegun = connection.statement`UPDATE executions
     SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`
   const setEnded = connection.statement`UPDATE executions
-    SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ?`
+    SET status = ?, error = ?, queued = 0, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
+    WHERE number = ?`
   const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
       model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node,
       requested_model, traceparent, crashes, not_before)`
@@ -135,6 +141,7 @@ export function openExecutionFlow(connection: Connection, context: SharedContext
       const writes = advance(execution.plan, execution.state, input)
       applyWrites(execution.plan, execution.state, writes, input.at)
       for (const write of writes) apply(execution, write, input.at)
+      if (writes.some(({ write }) => write === 'end')) onEnded(execution, input.at)
     },
 
     /** The execution id and node id that a job runs for. */

@@ -12,12 +12,13 @@ import { usageJson } from './usage-columns.ts'
 /** An execution as its row has it: JSON as text. */
 interface ExecutionRow
   extends RowOf<
-    Omit<ExecutionRecord, 'warnings'>,
+    Omit<ExecutionRecord, 'warnings' | 'queued'>,
     'definition' | 'inputParams' | 'webhook' | 'error' | 'progress' | 'usage'
   > {
   number: number
   dag: string | null
   failed: number
+  queued: number
 }
 
 interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'error'>, JobOfNode {
@@ -35,16 +36,22 @@ export function executionReads(connection: Connection) {
   const columns = `${selected(
     `number, organizationId, id, tokenId, workflowId, workflowVersion, definition, inputParams, priority, status, error,
     timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
-    expiresAt, failed, cost`,
+    expiresAt, failed, cost, queued`,
   )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
     'failed', failed, 'skipped', skipped, 'running', running, 'waiting', waiting) AS progress`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
-  const one = connection.query<ExecutionRow>`SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`
+  // Counted for single executions only: with ten thousand waiting ones it takes half a millisecond.
+  const position = `CASE queued WHEN 1 THEN (SELECT count(*) FROM executions AS o INDEXED BY executions_queued
+    WHERE o.organization_id = executions.organization_id AND o.workflow_id = executions.workflow_id AND o.queued = 1
+    AND o.priority >= executions.priority AND (o.priority > executions.priority OR o.number < executions.number))
+    END AS queuePosition`
+  const one = connection.query<ExecutionRow>`SELECT dag, ${position}, ${columns} ${from} WHERE organization_id = ? AND id = ?`
   // Without the graph, which may be large.
-  const short = connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ?
-    AND id = ?`
+  const short = connection.query<ExecutionRow>`SELECT NULL AS dag, ${position}, ${columns} ${from}
+    WHERE organization_id = ? AND id = ?`
   const pages = (where: string) =>
-    connection.query<ExecutionRow>`SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id < ? ${where}
+    connection.query<ExecutionRow>`SELECT NULL AS dag, NULL AS queuePosition, ${columns} ${from}
+      WHERE organization_id = ? AND id < ? ${where}
       ORDER BY id DESC LIMIT ?`
   const newest = pages('')
   const newestOf = pages('AND workflow_id = ?')
@@ -77,6 +84,7 @@ export function executionReads(connection: Connection) {
 
   const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
     ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
+    queued: row.queued === 1,
     definition: { ...fromJson<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
   })

@@ -23,14 +23,14 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(
   connection: Connection,
-  { flow, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution }: WriteContext,
+  { flow, queue, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution }: WriteContext,
 ) {
   const insert = openInsert(
     connection,
     'executions',
     `organizationId, id, tokenId, workflowId, workflowVersion, onFailure, priority, status, timeoutMs, retentionMs,
-    metadata, parentId, createdAt, updatedAt, nodes, completed, webhook,
-    traceparent`,
+    metadata, parentId, createdAt, updatedAt, nodes, completed, webhook, traceparent,
+    queued`,
   )
   const insertPlan = openInsert(connection, 'execution_plans', 'execution, definition, inputParams, plan, dag, origin')
   const insertNode = openInsert(
@@ -110,6 +110,13 @@ export function executionCommands(
           throw conflict(
             `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
           )
+      const completedAtOnce = nodes.every(({ reuses }) => reuses !== null)
+      const admittance = completedAtOnce ? 'start' : queue.admit(execution)
+      if (admittance instanceof Failure) {
+        keys.release(execution)
+        return admittance
+      }
+      const queued = admittance === 'queue'
       const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
       const { dag, onFailure } = definition
       const { lastInsertRowid } = insert({
@@ -119,6 +126,7 @@ export function executionCommands(
         parentId: execution.parentExecutionId,
         updatedAt: at,
         nodes: nodes.length,
+        queued,
         completed: nodes.filter(({ reuses }) => reuses !== null).length,
       })
       if (execution.webhook) outbox.ownAdded()
@@ -128,7 +136,7 @@ export function executionCommands(
         const status = reuses === null ? 'pending' : 'completed'
         insertNode({ ...facts, execution: number, node, status, jobId: reuses, cached: reuses !== null, at })
       }
-      flow.advance(number, { type: 'created', at })
+      flow.advance(number, { type: 'created', queued, at })
       return null
     },
 

@@ -30,7 +30,13 @@ export type EachRow = <Row extends { id: string }>(
 export function openGiveUp(
   connection: Connection,
   { events, effects, jobCounts }: SharedContext,
-  ends: { memory: TransactionMemory; endJob: ReturnType<typeof openEnd>; endAlone: ReturnType<typeof openEnd> },
+  ends: {
+    memory: TransactionMemory
+    endJob: ReturnType<typeof openEnd>
+    endAlone: ReturnType<typeof openEnd>
+    /** Called when an execution was given up. */
+    executionEnded: (execution: { organizationId: string; workflowId: string | null }, at: number) => void
+  },
 ) {
   const savepoint = connection.statement`SAVEPOINT given_up`
   const keep = connection.statement`RELEASE given_up`
@@ -43,9 +49,9 @@ export function openGiveUp(
     WHERE execution = ? AND finished_at IS NULL`
   const endNodes = connection.statement`UPDATE execution_nodes SET status = 'cancelled', at = ? WHERE execution = ?
     AND status IN ('pending', 'ready')`
-  const endExecution = connection.query<RowKey>`UPDATE executions SET status = 'failed', running = 0, waiting = 0, error = ?,
-    finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
-    RETURNING organization_id AS organizationId, id`
+  const endExecution = connection.query<RowKey & { workflowId: string | null }>`UPDATE executions SET status = 'failed',
+    queued = 0, running = 0, waiting = 0, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
+    RETURNING organization_id AS organizationId, id, workflow_id AS workflowId`
 
   /** Does all of it or nothing. Returns what it threw, unless that concerns the whole database. */
   function thrownBy(work: () => void): unknown {
@@ -91,7 +97,9 @@ export function openGiveUp(
     const ended = endExecution.get(error, at, at, at, number)
     if (!ended) return
     events.addOfExecution(number, ended.organizationId, 'workflow_execution.failed', at)
-    effects.add('executions', { ...ended, ended: true, next: [] })
+    const { organizationId, id } = ended
+    effects.add('executions', { organizationId, id, ended: true, next: [] })
+    ends.executionEnded(ended, at)
   }
 
   /** Fails a job: as usual if that is possible, otherwise without its webhook and its execution. */

@@ -33,6 +33,7 @@ export interface LiveExecution {
   organizationId: string
   id: string
   tokenId: string
+  workflowId: string | null
   priority: number
   traceparent: string | null
   plan: ExecutionPlan & { nodes: readonly StoredPlanNode[] }
@@ -50,7 +51,7 @@ interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<Execu
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
-    ${selected('number, organizationId, id, tokenId, priority, traceparent, status, timeoutMs, onFailure, plan')} FROM executions
+    ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, status, timeoutMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
   const nodes = connection.query<JobOfNode & { status: NodeStatus; at: number }>`SELECT execution_nodes.status,
     execution_nodes.at, jobs.status AS jobStatus, jobs.awaits FROM execution_nodes LEFT JOIN jobs

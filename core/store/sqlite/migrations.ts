@@ -22,6 +22,7 @@ import { traceparent } from './migrations/019-traceparent.ts'
 import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
 import { awaits } from './migrations/022-awaits.ts'
+import { nestedExecutions } from './migrations/024-nested-executions.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 
 export interface Migration {
@@ -53,6 +54,7 @@ export const migrations: readonly Migration[] = [
   parentTraceparent,
   skipReason,
   awaits,
+  nestedExecutions,
   keyDigests,
 ].map((sql, at) => ({ version: at + 1, sql }))
 

@@ -174,11 +174,15 @@ CREATE TABLE executions (
   webhook TEXT CHECK (json_type(webhook) = 'object'),
   traceparent TEXT CHECK (length(traceparent) = 55),
   waiting INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),
+  queued INTEGER NOT NULL DEFAULT 0 CHECK (queued IN (0, 1)),
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX executions_queued ON executions (organization_id, workflow_id, priority DESC, number) WHERE queued = 1;
+CREATE INDEX executions_running ON executions (organization_id, workflow_id)
+  WHERE finished_at IS NULL AND queued = 0 AND workflow_id IS NOT NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE finished_at IS NULL AND timeout_at IS NOT NULL;
 CREATE INDEX executions_unfinished ON executions (organization_id, token_id) WHERE finished_at IS NULL;
 CREATE INDEX executions_webhook ON executions (number) WHERE webhook IS NOT NULL;

@@ -3,6 +3,7 @@ import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
 import { dagOf, fromJson, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
+import type { WriteContext } from './write-context.ts'
 
 interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 'version' | 'createdAt' | 'updatedAt'> {
   definition: string
@@ -10,8 +11,8 @@ interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 've
 }
 
 /** The fields read for every workflow: all but the graph, which may be large. */
-const factsOf = ({ name, description, region, timeout, onFailure, parameters }: WorkflowDefinition) =>
-  JSON.stringify({ name, description, region, timeout, onFailure, parameters } satisfies Omit<
+const factsOf = ({ name, description, region, timeout, onFailure, concurrency, parameters }: WorkflowDefinition) =>
+  JSON.stringify({ name, description, region, timeout, onFailure, concurrency, parameters } satisfies Omit<
     WorkflowDefinition,
     'dag'
   >)
@@ -27,7 +28,7 @@ export function openWorkflowRemoval(connection: Connection) {
 }
 
 /** The writer's commands for workflows. A stored version never changes. */
-export function workflowCommands(connection: Connection) {
+export function workflowCommands(connection: Connection, { queue }: Pick<WriteContext, 'queue'>) {
   const insert = connection.statement`INSERT INTO workflows (organization_id, id, name, folded, version, created_at,
     updated_at) VALUES (?, ?, ?, ?, 1, ?, ?)`
   const insertVersion = connection.statement`INSERT INTO workflow_versions (organization_id, workflow_id, version,
@@ -66,6 +67,7 @@ export function workflowCommands(connection: Connection) {
       const version = now.version + 1
       update.run(next.name, next.name.toLowerCase(), version, at, organizationId, id)
       insertVersion.run(organizationId, id, version, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
+      queue.startNext(organizationId, id, at)
       return version
     },
 

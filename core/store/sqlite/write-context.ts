@@ -5,6 +5,7 @@ import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import { openEvents, type RetriedJob } from './events.ts'
 import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
+import { type ExecutionQueue, openExecutionQueue } from './execution-queue.ts'
 import { openFileRows } from './files.ts'
 import { openGiveUp } from './give-up.ts'
 import type { TransactionMemory } from './group.ts'
@@ -48,6 +49,7 @@ export type SharedContext = ReturnType<typeof openShared>
 /** The same with what moves executions, and ends and deletes jobs. */
 export interface WriteContext extends SharedContext, ReturnType<typeof openGiveUp> {
   flow: ExecutionFlow
+  queue: ExecutionQueue
   endJob: ReturnType<typeof openEnd>
   forgetJob: ReturnType<typeof openForget>
   /** Records that a job waits again. `error`: why its attempt failed; null if the attempt was given back. */
@@ -56,13 +58,24 @@ export interface WriteContext extends SharedContext, ReturnType<typeof openGiveU
 
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
   const shared = openShared(connection, boot)
-  const flow = openExecutionFlow(connection, shared)
+  const startNext = (ended: { organizationId: string; workflowId: string | null }, at: number) =>
+    queue.startNext(ended.organizationId, ended.workflowId, at)
+  const flow = openExecutionFlow(connection, shared, startNext)
   const endJob = openEnd(connection, { ...shared, flow })
   const endAlone = openEnd(connection, { ...shared, flow: { advance() {} } })
+  const memory = memoryOf({ ...shared, flow })
+  const giveUp = openGiveUp(connection, shared, { memory, endJob, endAlone, executionEnded: startNext })
+  const queue = openExecutionQueue(connection, {
+    start: (number, at) => flow.advance(number, { type: 'dequeued', at }),
+    cancel: (number, at) => flow.advance(number, { type: 'cancelled', at }),
+    giveUp: giveUp.giveUpExecution,
+    eachRow: giveUp.eachRow,
+  })
   return {
     ...shared,
-    ...openGiveUp(connection, shared, { memory: memoryOf({ ...shared, flow }), endJob, endAlone }),
+    ...giveUp,
     flow,
+    queue,
     endJob,
     forgetJob: openForget(connection, shared),
     requeued(job, at, error) {

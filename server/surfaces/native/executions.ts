@@ -117,8 +117,8 @@ const startRoutes = (owners: ExecutionOwners) => [
     bucket: 'jobs',
     summary: 'Execute workflow',
     description:
-      'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
-    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
+      'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created. If as many executions run as the `concurrency` of the workflow allows, the new one waits, or is refused with `conflict`.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found', 'conflict'],
     params: OfWorkflow,
     body: ExecuteRequest,
     whenTooLarge: uploadFirst,

@@ -81,7 +81,7 @@ test.each<[words: string[], values: string[], paths?: string]>([
   [['help', 'to'], ['token']],
   [
     ['help', 'workf'],
-    ['workflow', 'workflows', 'workflow-branches', 'workflow-steps'],
+    ['workflow', 'workflows', 'workflow-branches', 'workflow-steps', 'workflow-nesting'],
   ],
   [['help', 'token', 'sc'], ['scan']],
   [['help', 'routes', ''], []],

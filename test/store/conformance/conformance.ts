@@ -2,6 +2,7 @@ import { afterAll, describe, expect } from 'vitest'
 import type { Store } from '../../../core/store/store.ts'
 import { accountRules } from './accounts.ts'
 import { batchRules } from './batches.ts'
+import { concurrencyRules } from './concurrency.ts'
 import { deferredRules } from './deferred.ts'
 import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
@@ -52,6 +53,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   workflows: workflowRules,
   executions: executionRules,
   'set aside': setAsideRules,
+  concurrency: concurrencyRules,
   webhooks: webhookRules,
   'large results': largeResultRules,
   limits: limitRules,

@@ -63,6 +63,11 @@ function Shown({ execution }: { execution: Execution }) {
           </>
         }
       />
+      {execution.waiting_for && (
+        <Notice kind="info" className="mb-4">
+          {execution.waiting_for.detail}
+        </Notice>
+      )}
       {error && (
         <Notice kind="bad" className="mb-4">
           <span className="min-w-0 flex-1 break-words">{error.cause?.message ?? error.message}</span>
