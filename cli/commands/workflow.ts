@@ -181,7 +181,9 @@ function defineShow(command: Command, terminal: Terminal): void {
       if (json) return terminal.json(found)
       const { workflow, diagnostics } = found
       const { name, description, region, timeout, on_failure, concurrency, parameters, dag } = workflow
-      const whole = { name, description, region, timeout, on_failure, concurrency, parameters, dag }
+      // An older server knows no tags.
+      const tags = (workflow.tags ?? []).length > 0 ? workflow.tags : null
+      const whole = { name, description, tags, region, timeout, on_failure, concurrency, parameters, dag }
       const present = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
       terminal.remark(`${workflow.id}, version ${workflow.version}`)
       terminal.print(printable(stringify(Object.fromEntries(present), { lineWidth: 0 })).trimEnd())

@@ -73,6 +73,7 @@ export const WorkflowNode = z
         'Paths into the result, such as `choices[0].message.content`, whose values the execution shows under `outputs`.',
       ),
     name: z.string().max(256).optional().describe('Display name.'),
+    note: z.string().max(2_000).optional().describe('What people should know about the node. No other effect.'),
     timeout: z
       .number()
       .positive()
@@ -132,6 +133,12 @@ export const WorkflowNode = z
       .optional()
       .describe(
         'With `for_each`. `fail`: the first item that fails for good fails the node, and the other items are cancelled. `continue`: its result in the list is null. Default: `fail`.',
+      ),
+    pin: z
+      .unknown()
+      .optional()
+      .describe(
+        'A result that the node keeps instead of running, as `result` of the node in an execution shows it, at most 256 kB of JSON. Used only by executions with `use_pins: true`. Null: none.',
       ),
     position: z
       .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })

@@ -20,6 +20,8 @@ import type {
 export interface WorkflowDefinition {
   name: string
   description: string | null
+  /** Words by which it and its executions can be listed, each once. */
+  tags: string[]
   region: Region
   /** Seconds. */
   timeout: number

@@ -19,11 +19,15 @@ const readOnly = {
 
 const maxTimeout = 86_400
 
+/** Words by which workflows and executions can be listed. A function, because each use has its own description. */
+export const Tags = () => z.array(z.string().trim().min(1).max(64)).max(16)
+
 /** A workflow as clients send it; every field but the name and the graph has a default. */
 export const WorkflowFields = z
   .strictObject({
     name: z.string().trim().min(1).max(256).describe('Name of the workflow.'),
     description: z.string().max(4096).nullish().describe('What the workflow is for.'),
+    tags: Tags().nullish().describe('Words by which workflows and their executions can be listed, 16 at most.'),
     region: z
       .enum(regions)
       .optional()

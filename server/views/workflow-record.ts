@@ -53,6 +53,7 @@ export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
   organization_id: string('Id of the organization: `org_…`.'),
   name: string('Name of the workflow.'),
   description: nullableString('What the workflow is for; null without a text.'),
+  tags: array('Words by which it and its executions can be listed.', z.string()),
   region: oneOf('Region in which its executions run; `Global` for any.', regions),
   timeout: integer('Most seconds of an execution.'),
   on_failure: oneOf('Whether the first failure ends an execution, or only the nodes that depend on it.', [
@@ -71,6 +72,7 @@ export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
 export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   name: fields.name,
   description: fields.description ?? null,
+  tags: distinct(fields.tags),
   region: fields.region ?? 'Global',
   timeout: fields.timeout ?? 3_600,
   onFailure: fields.on_failure ?? 'fail_fast',
@@ -79,11 +81,15 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   dag: fields.dag,
 })
 
+/** Each of the tags once. */
+const distinct = (tags: readonly string[] | null | undefined): string[] => [...new Set(tags)]
+
 /** Returns the fields of a change that were sent. */
 export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> =>
   definedMembers({
     name: fields.name,
     description: fields.description,
+    tags: fields.tags === undefined ? undefined : distinct(fields.tags),
     region: fields.region,
     timeout: fields.timeout,
     onFailure: fields.on_failure,

@@ -120,7 +120,14 @@ const offer = {
 }
 
 async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
-  const facts = { name: 'bench', description: null, region: 'Global' as const, timeout: 600, parameters: null }
+  const facts = {
+    name: 'bench',
+    description: null,
+    tags: [],
+    region: 'Global' as const,
+    timeout: 600,
+    parameters: null,
+  }
   const before = performance.eventLoopUtilization()
   const start = performance.now()
   const { execution } = await executions.execute({

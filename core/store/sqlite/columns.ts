@@ -1,5 +1,5 @@
 import type { RunResult } from 'better-sqlite3'
-import type { Dag } from '../../dag/definition.ts'
+import type { WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 /**
@@ -79,8 +79,12 @@ export function pageOf<Row>(rows: readonly Row[], limit: number): { page: Row[];
   return { page, next: rows.length > limit ? page.at(-1) : undefined }
 }
 
-/** The graph of a definition; an empty one if it was not read. */
-export const dagOf = (text: string | null): Dag => fromJson<Dag>(text) ?? { nodes: {}, edges: [] }
+/** A definition from its columns; with an empty graph if that was not read, and without tags if it was stored before them. */
+export const definitionOf = ({ definition, dag }: { definition: string; dag: string | null }): WorkflowDefinition => ({
+  tags: [],
+  ...fromJson<Omit<WorkflowDefinition, 'tags' | 'dag'>>(definition),
+  dag: fromJson<WorkflowDefinition['dag']>(dag) ?? { nodes: {}, edges: [] },
+})
 
 /** The row with the fields of a change that are given. */
 export const withChanges = <Row extends object>(row: Row, change: object): Row => ({

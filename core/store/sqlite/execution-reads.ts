@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
-import type { JobError } from '../store.ts'
-import type { ExecutionNode, ExecutionRecord, NodeResult, WorkflowDefinition } from '../workflows.ts'
-import { dagOf, fromJson, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
+import type { JobError, JobStatus } from '../store.ts'
+import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts'
+import { definitionOf, fromJson, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
@@ -85,7 +85,7 @@ export function executionReads(connection: Connection) {
   const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
     ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
     queued: row.queued === 1,
-    definition: { ...fromJson<WorkflowDefinition>(row.definition), dag: dagOf(dag) },
+    definition: definitionOf({ definition: row.definition, dag }),
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
   })
 

@@ -1,7 +1,7 @@
 import { conflict, Failure, invalid } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
-import { dagOf, fromJson, pageOf, recordIf, selected } from './columns.ts'
+import { definitionOf, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -11,8 +11,17 @@ interface WorkflowRow extends Pick<WorkflowRecord, 'organizationId' | 'id' | 've
 }
 
 /** The fields read for every workflow: all but the graph, which may be large. */
-const factsOf = ({ name, description, region, timeout, onFailure, concurrency, parameters }: WorkflowDefinition) =>
-  JSON.stringify({ name, description, region, timeout, onFailure, concurrency, parameters } satisfies Omit<
+const factsOf = ({
+  name,
+  description,
+  tags,
+  region,
+  timeout,
+  onFailure,
+  concurrency,
+  parameters,
+}: WorkflowDefinition) =>
+  JSON.stringify({ name, description, tags, region, timeout, onFailure, concurrency, parameters } satisfies Omit<
     WorkflowDefinition,
     'dag'
   >)
@@ -63,7 +72,7 @@ export function workflowCommands(connection: Connection, { queue }: Pick<WriteCo
           'version_conflict',
           `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
         )
-      const next = { ...fromJson<WorkflowDefinition>(now.definition), ...facts }
+      const next = { ...definitionOf({ definition: now.definition, dag: null }), ...facts }
       const version = now.version + 1
       update.run(next.name, next.name.toLowerCase(), version, at, organizationId, id)
       insertVersion.run(organizationId, id, version, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
@@ -102,9 +111,8 @@ export function workflowReads(connection: Connection) {
     ORDER BY version DESC LIMIT ?`
 
   const record = ({ definition, dag, ...row }: WorkflowRow): WorkflowRecord => ({
-    ...fromJson<WorkflowDefinition>(definition),
+    ...definitionOf({ definition, dag }),
     ...row,
-    dag: dagOf(dag),
   })
 
   return {

@@ -11,6 +11,7 @@ const execution = (id: string, text = '') => ({
   definition: {
     name: 'x',
     description: null,
+    tags: [],
     region: 'Global' as const,
     timeout: 1,
     onFailure: 'fail_fast' as const,

@@ -16,6 +16,7 @@ export const newWorkflow = (workflow: Partial<NewWorkflow> = {}): NewWorkflow =>
   createdAt: 1_700_000_000_000,
   name: 'A workflow',
   description: null,
+  tags: [],
   region: 'Global',
   timeout: 60,
   onFailure: 'fail_fast',

@@ -72,6 +72,15 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       ])
     })
 
+    test('tags are kept with each version, and stay where a change has none', async () => {
+      const { id } = await store.workflows.create(newWorkflow({ tags: ['daily'] }))
+      const change = (fields: object) =>
+        store.workflows.update(organizationId, id, fields, { expected: undefined, at: Date.now() })
+      expect((await change({ name: 'other' }))?.tags).toEqual(['daily'])
+      expect((await change({ tags: [] }))?.tags).toEqual([])
+      expect((await store.workflows.find(organizationId, id, 1))?.tags).toEqual(['daily'])
+    })
+
     test('pages have each one once, last changed first, without their graphs', async () => {
       const made = []
       for (let at = 0; at < 5; at++)
