@@ -1,6 +1,6 @@
+import { closeSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
-import { createServer as createSocketServer, Server as SocketServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
@@ -9,15 +9,15 @@ import { newId } from '../core/ids.ts'
 import { listenAddress } from '../core/listen-address.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
-import { type ControlSocketOptions, openControlSocket } from './fronts/control-socket.ts'
+import { type ControlSocket, openControlSocket } from './fronts/control-socket.ts'
+import { type ForwardTarget, openForwarder } from './fronts/forward.ts'
 import type { FrontWorkOptions, FrontWorkOwner } from './fronts/front-work.ts'
-import { openFronts } from './fronts/fronts.ts'
+import { openFronts, type StartedFronts } from './fronts/fronts.ts'
 import { openAccessWatch } from './http/access/access-watch.ts'
-import { discardRest } from './http/body/unread-body.ts'
 import { configureServer } from './http/configure-server.ts'
+import { openAcceptors } from './http/connection/acceptors.ts'
 import { type KeyPair, type KeyPairFiles, openCertificate } from './http/connection/certificate.ts'
 import { openCors } from './http/connection/cors.ts'
-import { adopt, forward, forwardUpgrade, readClient } from './http/connection/forward.ts'
 import { forwardedHost } from './http/connection/forwarded.ts'
 import type { Handshakes } from './http/connection/handshakes.ts'
 import { commonHeaders } from './http/connection/head.ts'
@@ -40,8 +40,6 @@ import { asksForWebSocket, responseOf } from './surfaces/realtime/upgrade.ts'
 const acceptAfterDrainMs = 50
 /** Milliseconds that their clients have to read the answer. */
 const closeTimeoutMs = 250
-/** How often the open connections are counted after a hand-over, milliseconds. */
-const connectionCheckMs = 100
 
 /** Paths that are answered in every state of the server. */
 const alive = /^\/(livez|healthz)(\?|$)/
@@ -75,10 +73,19 @@ export interface HttpsOptions {
 
 /** What a server inherits from the one before it. */
 export interface Inheritance {
-  /** File descriptor of its listening socket. */
+  /** Where the socket is opened on which that server passes requests on. */
+  dataDir: string
+  /** File descriptors of the sockets that listen on its address: at least one. */
+  sockets: readonly number[]
+  /** The first of them again, for this process itself beside its gateway processes. */
   listener: number
-  /** Where to listen for the requests that it forwards: the path of a Unix socket. */
-  forwarding: string
+}
+
+/** The gateway processes of a server. */
+export interface GatewayOptions {
+  dataDir: string
+  /** Those that were started before; absent: they are started with the server. */
+  started?: StartedFronts | undefined
 }
 
 /**
@@ -89,7 +96,7 @@ export interface Inheritance {
 export async function openServer(
   options: Owners<'config' | 'log'> & {
     https?: HttpsOptions | undefined
-    gateway?: { dataDir: string } | undefined
+    gateway?: GatewayOptions | undefined
     inherited?: Inheritance | undefined
   },
 ) {
@@ -102,7 +109,9 @@ export async function openServer(
   let handshakes: Handshakes | undefined
   /** Requests that wait for another state. */
   let held: (() => void)[] = []
-  let successor = ''
+  /** Resolves when the gateway processes have left, after `handOver`. */
+  let left: Promise<void> | undefined
+  let successor: ReturnType<typeof openForwarder> | undefined
   const exchanges = new SwapSet<ClientExchange>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const hosts = hostRulesOf(config, https !== undefined)
@@ -133,7 +142,6 @@ export async function openServer(
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
     if ((state === 'holding' || (state === 'starting' && inherited)) && !alive.test(req.url ?? ''))
       return void held.push(() => !req.socket.destroyed && handler(req, res))
-    readClient(req)
     if (state === 'forwarding') return pass(req, res)
     // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
@@ -161,12 +169,12 @@ export async function openServer(
   /** Lets the next server answer. */
   function pass(req: IncomingMessage, res: ServerResponse) {
     count(res)
-    forward(req, res, successor, { failed: () => app.refuse(req, res, interrupted()), discardRest })
+    successor!.forward(req, res)
   }
 
   function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer) {
     if (state === 'holding') held.push(() => upgrade(req, socket, head))
-    else if (state === 'forwarding') forwardUpgrade(req, socket, head, successor)
+    else if (state === 'forwarding') successor!.upgrade(req, socket, head)
     else handler(req, responseOf(req, socket, head))
   }
 
@@ -199,15 +207,15 @@ export async function openServer(
   // From here on an error is a connection that could not be accepted: it is logged, and the server continues.
   server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
   if (keyPair) certificate?.opened(keyPair)
-  const gateway = options.gateway && (await openGateway({ ...options.gateway, config, listen, keyPair, log, edge }))
-  const forwarded =
-    inherited &&
-    createSocketServer(socket => {
-      adopt(socket)
-      // Not encrypted, whatever the connection of the client is.
-      server.emit(https ? 'secureConnection' : 'connection', socket)
-    }).listen(inherited.forwarding)
-  forwarded?.unref()
+  const dataDir = options.gateway?.dataDir ?? inherited?.dataDir
+  /** Where gateway processes, and the server before this one, pass requests on. */
+  const control = dataDir === undefined ? undefined : await openControlSocket({ dataDir, ...edge })
+  const started = options.gateway?.started
+  const fronts =
+    options.gateway && (await openGateway({ config, started, inherited, listen, keyPair, log, control: control! }))
+  const acceptors = openAcceptors(server, fronts ? [] : (inherited?.sockets.slice(1) ?? []))
+  // It is that of the server itself.
+  if (inherited && !fronts) closeSync(inherited.sockets[0]!)
 
   /** Resolves when no request runs. Interrupts those that still run after `deadlineMs`. */
   async function finishRequests(deadlineMs: number): Promise<void> {
@@ -238,20 +246,19 @@ export async function openServer(
       const pair = certificate?.read()
       if (!pair) return
       ;(server as HttpsServer).setSecureContext(pair)
-      gateway?.fronts.use(pair)
+      fronts?.use(pair)
     },
     /** Resolves when the gateway processes have taken over the address, if there are any. */
     async takenOver(): Promise<void> {
-      if (!gateway) return
-      await gateway.fronts.listening
-      server.close()
-      server.closeIdleConnections()
+      if (!fronts) return
+      await fronts.listening
+      acceptors.stop()
     },
     /** Lets the gateway processes answer what they can themselves, if there are any. */
     serveFronts(open: (options: Pick<FrontWorkOptions, 'routeAt'>) => FrontWorkOwner): FrontWorkOwner | undefined {
-      if (!gateway) return undefined
+      if (!fronts) return undefined
       const work = open({ routeAt: path => table.find(route => route.path === path) })
-      gateway.fronts.serve(work)
+      fronts.serve(work)
       return work
     },
     /** Passes the owners; requests are admitted from now on. The store is used for idempotency records only. */
@@ -276,40 +283,41 @@ export async function openServer(
     /** Resolves when every connection is closed. Interrupts requests that still run after `deadlineMs`. */
     async drain(deadlineMs: number): Promise<void> {
       changeState('draining')
-      const fronts = gateway?.fronts.drain(deadlineMs)
+      const drained = fronts?.drain(deadlineMs)
       owners?.streams.dismissAll()
       // New requests, on new or kept connections, get 503 with `Retry-After`: closing the listener at once would reset
       // connections in the kernel's queue, and their clients could not know that nothing was processed.
       await finishRequests(deadlineMs)
-      await fronts
+      await drained
       await delay(acceptAfterDrainMs)
-      await gateway?.fronts.close()
-      await gateway?.socket.close()
+      await fronts?.close()
+      await control?.close()
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       // Every answer during the drain closes its connection, so connections that stay open have no running request.
-      await Promise.race([closed, delay(closeTimeoutMs, undefined, { ref: false })])
+      acceptors.stop()
+      const ended = Promise.all([closed, acceptors.ended(closeTimeoutMs)])
+      await Promise.race([ended, delay(closeTimeoutMs, undefined, { ref: false })])
       handshakes?.closeAll()
       server.closeAllConnections()
       await closed
     },
-    /** Whether gateway processes accept its connections. */
-    hasGateway: gateway !== undefined,
-    /** File descriptor of the listening socket, for the process of another server; undefined where there is none. */
-    get listener(): number | undefined {
-      return (server as { _handle?: { fd?: number } })._handle?.fd
+    /** File descriptors of the listening sockets, for the process of another server; empty where they cannot be passed on. */
+    sockets: (): number[] => fronts?.sockets() ?? acceptors.descriptors(),
+    /** Lets new requests wait until `handOver`; those that run continue. Resolves when no gateway process begins any. */
+    async hold(): Promise<void> {
+      changeState('holding')
+      await fronts?.hold()
     },
-    /** Lets new requests wait until `handOver`. Those that run continue. */
-    hold: () => changeState('holding'),
     /**
-     * Stops listening, because another server has the same socket, and lets that server answer the requests that waited
-     * and those that arrive on open connections, each of which is closed with its answer. `forwarding`: the path of its
-     * Unix socket.
+     * Stops listening, because another server has the same sockets, and lets that server answer the requests that waited
+     * and those that arrive on open connections, each of which is closed with its answer. Gateway processes interrupt what
+     * still runs after `deadlineMs`.
      */
-    handOver(forwarding: string): void {
-      successor = forwarding
+    handOver(to: ForwardTarget, deadlineMs: number): void {
+      successor = openForwarder(to, { isLast: true })
       changeState('forwarding')
-      // Not that of the HTTP server, which also closes connections on which a request may be arriving.
-      SocketServer.prototype.close.call(server)
+      acceptors.stop()
+      left = fronts?.leave(to, deadlineMs)
       owners?.streams.dismissAll()
     },
     /**
@@ -318,18 +326,21 @@ export async function openServer(
      */
     async finish(deadlineMs: number): Promise<void> {
       const until = performance.now() + deadlineMs
-      for (;;) {
-        await finishRequests(Math.max(0, until - performance.now()))
-        // An open connection may send another request until it has been idle for so long.
-        const open = await new Promise<number>(resolve => server.getConnections((_, count) => resolve(count ?? 0)))
-        // What is forwarded, such as an event stream, may never end by itself.
-        if (performance.now() > until || (running === 0 && open === 0)) break
-        await delay(connectionCheckMs)
-      }
+      await finishRequests(deadlineMs)
+      // What is passed on, such as an event stream, may never end by itself.
+      await Promise.all([acceptors.ended(until - performance.now()), left])
       server.closeAllConnections()
+      successor?.close()
+      await control?.close()
     },
-    /** Call it when the server that forwards requests has ended. */
-    closeForwarding: (): void => void forwarded?.close(),
+    /** Where the server before this one passes requests on; undefined without one and without gateway processes. */
+    get forwarding(): ForwardTarget | undefined {
+      return control && { socketPath: control.path, secret: control.secret }
+    },
+    /** Call it when the server that passes requests on has ended. */
+    closeForwarding(): void {
+      if (!fronts) void control?.close()
+    },
     /** How many requests are being answered. */
     get running(): number {
       return running
@@ -338,31 +349,31 @@ export async function openServer(
 }
 export type Server = Awaited<ReturnType<typeof openServer>>
 
-interface GatewayOptions extends Owners<'config' | 'log'> {
-  dataDir: string
+interface OpenGatewayOptions extends Owners<'config' | 'log'>, Pick<GatewayOptions, 'started'> {
+  inherited: Inheritance | undefined
   listen: string
   keyPair: KeyPair | undefined
-  edge: Omit<ControlSocketOptions, 'dataDir'>
+  control: ControlSocket
 }
 
-/** Starts the gateway processes, and the socket on which they pass requests on. */
-async function openGateway({ config, dataDir, listen, keyPair, log, edge }: GatewayOptions) {
+/** Starts the gateway processes. */
+async function openGateway({ config, started, inherited, listen, keyPair, log, control }: OpenGatewayOptions) {
   const { gateway_processes: count, limits } = config
   const { backlog, cannotListen } = await import('./http/connection/listen.ts')
-  const socket = await openControlSocket({ dataDir, ...edge })
-  const fronts = openFronts({
+  return openFronts({
     count,
+    started,
+    sockets: inherited?.sockets,
     ...listenAddress(listen)!,
     backlog,
     keyPair,
     limits,
     connections: Math.ceil(limits.connections / count),
-    socketPath: socket.path,
-    secret: socket.secret,
+    socketPath: control.path,
+    secret: control.secret,
     refused: error => cannotListen(listen, Object.assign(new Error(error.message), error)),
     log,
   })
-  return { socket, fronts }
 }
 
 function plain(res: ServerResponse, status: number, text: string) {

@@ -11,7 +11,7 @@ export function define(command: Command): void {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
     if (!process.send) return
     const channel: Channel = {
-      send: message => void process.send?.(message, undefined, undefined, () => {}),
+      send: (message, socket) => void process.send?.(message, socket, undefined, () => {}),
       onMessage: listener => void process.on('message', listener),
       onClosed: listener => void process.on('disconnect', listener),
     }

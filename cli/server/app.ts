@@ -62,7 +62,6 @@ import { openLoadHistory } from '../../server/metrics/history.ts'
 import { openMetrics } from '../../server/metrics/metrics.ts'
 import { openThroughput } from '../../server/metrics/throughput.ts'
 import { openTimings } from '../../server/metrics/timings.ts'
-import { openServer } from '../../server/server.ts'
 import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { writeServerFile } from '../client/find-server.ts'
@@ -70,6 +69,7 @@ import { callsElsewhere } from './calls-elsewhere.ts'
 import { openClosing } from './closing.ts'
 import { consoleLink } from './console-link.ts'
 import { createFirstOrganization } from './first-organization.ts'
+import { beginListening } from './listening.ts'
 import { openInspection } from './open-inspection.ts'
 import { openOwnCommand } from './own-command.ts'
 import { openServerGpuSetup } from './server-gpu-setup.ts'
@@ -85,10 +85,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   // Starts programs and waits for them; the store opens in the meantime.
   const machineProbe = probeMachine(dataDir)
   const https = options.https && { dataDir, files: options.https.files }
-  const gateway = config.gateway_processes > 1 ? { dataDir } : undefined
-  // After a predecessor it listens last, so that no connection waits here.
-  const listen = () => openServer({ config, log, https, gateway, inherited: predecessor?.inherited })
-  const listening = await (predecessor ? machineProbe.then(predecessor.prepared) : listen()).catch(async thrown => {
+  const hasFronts = config.gateway_processes > 1
+  const begun = beginListening({ config, dataDir, https, predecessor, machine: machineProbe, log })
+  const listening = await begun.listening.catch(async thrown => {
     // When another server uses this data directory, store and port are both taken. The store's error explains both.
     await startup.store.then(store => store.close())
     throw thrown
@@ -185,7 +184,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const tokenLimiter = openTokenLimiter()
   const spend = await openSpend({ store, plans, currency: config.currency, log })
-  const toFronts = { hasFronts: gateway !== undefined, changed: (id: string) => frontWork?.creditsChanged(id) }
+  const toFronts = { hasFronts, changed: (id: string) => frontWork?.creditsChanged(id) }
   const { limiter, credits } = openRequestLimits({ tokenLimiter, spend, ...toFronts })
   const admission = openAdmission({
     registry,
@@ -226,7 +225,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     // Refers to the owner that is opened below because it needs jobs.
     deferred: job => expansion.add(job),
     spend,
-    elsewhere: gateway && callsElsewhere(() => frontWork?.elsewhere),
+    elsewhere: hasFronts ? callsElsewhere(() => frontWork?.elsewhere) : undefined,
     holdMs: config.limits.hold_max,
     log,
     run: openNodeRunner({
@@ -293,7 +292,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
-  const server = listening ?? (await listen())
+  const server = listening ?? (await begun.listen())
   await server.takenOver()
   server.serve({
     config,
@@ -340,7 +339,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     credits &&
     server.serveFronts(more => openFrontWork({ config, registry, accounts, grants, credits, ...counted, log, ...more }))
   writeServerFile(dataDir, server)
-  await predecessor?.serving({ store, spend, jobs, batches }, () => server.closeForwarding(), log)
+  await predecessor?.serving({ store, spend, jobs, batches }, server, log)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   const { close, openTakeover } = openClosing({

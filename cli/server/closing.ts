@@ -1,4 +1,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import type { Spend } from '../../core/admission/spend.ts'
+import type { Recorder } from '../../core/jobs/recorder.ts'
+import type { SendCommand, Store } from '../../core/store/store.ts'
 import type { Server } from '../../server/server.ts'
 import { removeServerFile } from '../client/find-server.ts'
 import { openControl } from '../takeover/control.ts'
@@ -8,13 +11,17 @@ import { exitCodes } from '../terminal/exit-codes.ts'
 /** How long work in the background may take to end before another server continues it, milliseconds. */
 const quiesceMs = 2_000
 
+/** How long the records of ended calls may take to be written before the store is handed over, milliseconds. */
+const recordsMs = 2_000
+
 type Closable = { close(): Promise<unknown> }
 
-export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'store' | 'spend' | 'log' | 'drainMs'> {
+export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' | 'drainMs'> {
   server: Server
-  store: HandOverOptions['store'] & Closable
+  store: Pick<Store, 'handOver' | 'recovery'> & Closable
+  spend: Pick<Spend, 'keepSettled' | 'handOver'>
   jobs: {
-    recorder: Closable
+    recorder: Closable & Pick<Recorder, 'hold' | 'resume'>
     drain: (deadlineMs: number) => Promise<unknown>
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
@@ -88,9 +95,14 @@ export function openClosing(options: ClosingOptions) {
     await Promise.all([jobs.quiesce(quiesceMs), Promise.race([ended, delay(quiesceMs, undefined, { ref: false })])])
   }
 
-  async function leave(): Promise<void> {
+  async function leave(send: SendCommand): Promise<void> {
     await Promise.all([fleet.leave, jobs.leave, flushUses].map(step => runSteps([step])))
     options.executions.leave()
+    // From here on records wait for the other server, which is told what they cost.
+    spend.keepSettled()
+    await Promise.race([jobs.recorder.hold(), delay(recordsMs, undefined, { ref: false })])
+    await store.handOver(send)
+    jobs.recorder.resume()
   }
 
   /** Answers the requests that wait. The exit code lets a service start this server again. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
-import { Failure } from '../../core/failure.ts'
 import { openJournal } from '../../core/journal.ts'
 import type { Log } from '../../core/log.ts'
 import { readConfig } from '../../core/models/config.ts'
@@ -27,7 +26,7 @@ export interface AppOptions {
  * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
  * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
  * an invalid configuration; `store` rejects with StoreRefusal. With a predecessor it checks the database, throws that
- * StoreRefusal or, with gateway processes, Failure `conflict`, and opens the store once that server has handed over.
+ * StoreRefusal, and opens the store once that server has handed over.
  */
 export function beginStartup(options: AppOptions) {
   const { dataDir, configPath, listen, storeThread, predecessor, log: written } = options
@@ -36,14 +35,7 @@ export function beginStartup(options: AppOptions) {
   const file = readConfig(path, configPath !== undefined, traitsOf)
   const config = { ...file, listen: listen ?? file.listen }
   const ended = Promise.withResolvers<{ exitCode: number }>()
-  if (predecessor) {
-    if (config.gateway_processes > 1)
-      throw new Failure(
-        'conflict',
-        `${path} sets gateway_processes to ${config.gateway_processes}, and a server with gateway processes cannot take over. Stop the running server, and start this one.`,
-      )
-    checkDatabase(dataDir)
-  }
+  if (predecessor) checkDatabase(dataDir)
   const openStore = () =>
     openSqliteStore({
       dataDir,

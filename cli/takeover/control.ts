@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import type { HandOver } from './hand-over.ts'
-import { socketPath, type TakeoverReport, type TakeoverRequest } from './protocol.ts'
+import { controlPath, type TakeoverReport, type TakeoverRequest } from './protocol.ts'
 
 /**
  * Opens the Unix socket in the data directory over which its owner can replace this server: only that user can reach it.
@@ -21,7 +21,7 @@ export function openControl(options: {
   if (process.platform === 'win32') return undefined
   let path: string
   try {
-    path = socketPath(dataDir, 'control', process.pid)
+    path = controlPath(dataDir, process.pid)
   } catch (thrown) {
     log.info(Failure.from(thrown).message)
     return undefined

@@ -4,10 +4,11 @@ import type { Spend } from '../../core/admission/spend.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
-import type { Store } from '../../core/store/store.ts'
+import type { SendCommand, Store } from '../../core/store/store.ts'
+import type { ForwardTarget } from '../../server/fronts/forward.ts'
 import type { Server } from '../../server/server.ts'
 import { isBoundToUnit } from '../service/notify.ts'
-import { protocolVersion, type ServeFlags, socketPath, type TakeoverRequest } from './protocol.ts'
+import { protocolVersion, type ServeFlags, type TakeoverRequest } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
 import { type Successor, startSuccessor } from './successor.ts'
 
@@ -15,16 +16,19 @@ export interface HandOverOptions {
   dataDir: string
   /** How this server was started. */
   own: { program: readonly string[]; flags: ServeFlags }
-  server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'listener' | 'listen' | 'hasGateway'>
-  store: Pick<Store, 'handOver' | 'recovery'>
+  server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'sockets' | 'listen'>
+  store: Pick<Store, 'recovery'>
   spend: Pick<Spend, 'handOver'>
   log: Log
   /** How long running requests may take to finish, milliseconds. */
   drainMs: number
   /** Ends the work in the background that the new server continues. Requests are still answered. */
   quiesce: () => Promise<unknown>
-  /** Interrupts what still runs of it, and writes what waits for the store. Requests wait meanwhile. */
-  leave: () => Promise<unknown>
+  /**
+   * Interrupts what still runs of it, writes what waits for the store, and hands the store over: `send` gets its commands from then
+   * on. Requests wait meanwhile.
+   */
+  leave: (send: SendCommand) => Promise<unknown>
   /** Closes what is left, without the store, when the last request has ended. */
   close: () => Promise<unknown>
   /** Refuses the requests that wait, when no server has the data directory any more. */
@@ -65,12 +69,10 @@ export function openHandOver(options: HandOverOptions) {
         'invalid_value',
         `The running server listens on ${server.listen}, and a take-over keeps its address. Leave out --listen, or stop the running server and start this one.`,
       )
-    if (server.listener === undefined)
+    if (server.sockets().length === 0)
       throw new Failure(
         'conflict',
-        server.hasGateway
-          ? 'A server with gateway_processes above 1 cannot be replaced while it runs. Stop it, and start this one.'
-          : 'This system cannot pass a socket on. Stop the running server, and start this one.',
+        'This server has no socket now that it could pass on. Try again in a minute, or stop the running server and start this one.',
       )
     if (isBoundToUnit(hostEnvironment(), process.pid))
       throw new Failure(
@@ -86,39 +88,35 @@ export function openHandOver(options: HandOverOptions) {
       program,
       dataDir,
       flags: { ...own.flags, ...flags },
-      listener: server.listener!,
-      begin: {
-        protocol: protocolVersion,
-        forwarding: socketPath(dataDir, 'forward', process.pid),
-        bootId: store.recovery.bootId,
-      },
+      sockets: server.sockets(),
+      begin: { protocol: protocolVersion, bootId: store.recovery.bootId },
     })
 
   /** Gives the data directory to the successor, or to this version again if that fails. Resolves with why it was. */
   async function give(first: Successor, request: TakeoverRequest): Promise<unknown> {
     const commands = openRemoteCommands({ dataDir, log })
     const since = performance.now()
-    await options.leave()
-    await store.handOver(commands.send)
+    await server.hold()
+    await options.leave(commands.send)
     const handedMs = performance.now() - since
-    const openIn = async (to: Successor) => {
-      const holds = spend.handOver(end => to.send({ kind: 'ended', end }))
-      to.send({ kind: 'handedOver', holds })
-      await to.serving()
+    const openIn = (to: Successor) => {
+      to.send({ kind: 'handedOver', spend: spend.handOver(change => to.send({ kind: 'spend', change })) })
+      return to.serving()
     }
     let serving = first
+    let forwarding: ForwardTarget
     let failure: unknown
     try {
-      await openIn(first)
+      forwarding = await openIn(first)
     } catch (thrown) {
       failure = thrown
       log.error('The new server could not open the data directory, so the old version is started again', {}, thrown)
       serving = start(request.fallback ?? own.program, {})
       successor = serving
       await serving.prepared()
-      await openIn(serving)
+      forwarding = await openIn(serving)
     }
-    server.handOver(socketPath(dataDir, 'forward', process.pid))
+    server.handOver(forwarding, drainMs)
     commands.use(serving)
     log.info('Handed over', {
       pid: serving.pid,
@@ -159,7 +157,6 @@ export function openHandOver(options: HandOverOptions) {
       try {
         await options.quiesce()
         if (stopped) throw stopping()
-        server.hold()
         const given = give(first, request)
         handing = given.then(
           () => {},

@@ -6,10 +6,10 @@ import type { Log } from '../../core/log.ts'
 import type { CommandName } from '../../core/store/sqlite/commands.ts'
 import { sendable } from '../../core/store/sqlite/sent-failure.ts'
 import type { NewJob, Store } from '../../core/store/store.ts'
-import type { Inheritance } from '../../server/server.ts'
+import type { Inheritance, Server } from '../../server/server.ts'
 import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor } from './protocol.ts'
 
-/** The file descriptor of the listening socket in the new process. */
+/** The file descriptor of the first listening socket in the new process, for the server itself; all of them follow. */
 const listenerDescriptor = 3
 
 /** Reads what the old server has passed with the start. Throws Failure `conflict` if it speaks another protocol. */
@@ -23,7 +23,7 @@ export function readBegin(text: string): Begin {
 }
 
 /** The server whose place this process takes: it has started this process and holds the data directory until it hands over. */
-export function openPredecessor({ forwarding, bootId }: Begin) {
+export function openPredecessor({ sockets, bootId }: Begin) {
   const handedOver = Promise.withResolvers<Extract<ToSuccessor, { kind: 'handedOver' }>>()
   const gone = Promise.withResolvers<void>()
   const early: ToSuccessor[] = []
@@ -41,7 +41,10 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
   // Prevents an unhandled rejection; whoever awaits it gets the error.
   handedOver.promise.catch(() => {})
 
-  const inherited: Inheritance = { listener: listenerDescriptor, forwarding }
+  const inherited: Omit<Inheritance, 'dataDir'> = {
+    listener: listenerDescriptor,
+    sockets: Array.from({ length: sockets }, (_, at) => listenerDescriptor + 1 + at),
+  }
   return {
     inherited,
     bootId,
@@ -61,17 +64,17 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
     /** Says why this process does not take over. */
     failed: (message: string): void => send({ kind: 'failed', message }),
     /**
-     * Says that this process serves, and does from now on what the calls that still run in the old one need: runs their
-     * commands and holds what they may cost. `ended` is called when the old server has ended.
+     * Says that this process serves, and takes the requests of the old one. Does from now on what the calls that still run
+     * there need: runs their commands and holds what they may cost.
      */
     async serving(
       owners: {
         store: Pick<Store, 'perform'>
-        spend: Pick<Spend, 'holdFor' | 'release' | 'settle'>
+        spend: Pick<Spend, 'takeOver'>
         jobs: Pick<Jobs, 'storedElsewhere'>
         batches: Pick<Batches, 'resume'>
       },
-      ended: () => void,
+      server: Pick<Server, 'forwarding' | 'closeForwarding'>,
       log: Log,
     ) {
       const { store, spend, jobs, batches } = owners
@@ -81,14 +84,10 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
         else if (name === ('addJobs' satisfies CommandName)) await jobs.storedElsewhere(given[0] as NewJob[])
         else if (name === ('addBatch' satisfies CommandName)) await batches.resume()
       }
-      const { holds } = await handedOver.promise
-      spend.holdFor(holds)
+      const held = spend.takeOver((await handedOver.promise).spend)
       receive = message => {
-        if (message.kind === 'ended') {
-          const { id, settlement } = message.end
-          if (settlement) spend.settle(id, settlement)
-          else spend.release(id)
-        } else if (message.kind === 'command')
+        if (message.kind === 'spend') held.change(message.change)
+        else if (message.kind === 'command')
           store.perform(message.name, message.given).then(
             value => {
               send({ kind: 'answer', id: message.id, value, failure: undefined })
@@ -101,10 +100,10 @@ export function openPredecessor({ forwarding, bootId }: Begin) {
       }
       for (const message of early.splice(0)) receive(message)
       void gone.promise.then(() => {
-        for (const { id } of holds) spend.release(id)
-        ended()
+        held.ended()
+        server.closeForwarding()
       })
-      send({ kind: 'serving' })
+      send({ kind: 'serving', forwarding: server.forwarding! })
     },
   }
 }

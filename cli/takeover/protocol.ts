@@ -1,10 +1,11 @@
 import { join } from 'node:path'
-import type { HeldWork, WorkEnd } from '../../core/admission/spend.ts'
+import type { HandedSpend, SpendChange } from '../../core/admission/spend.ts'
 import { Failure } from '../../core/failure.ts'
 import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
+import type { ForwardTarget } from '../../server/fronts/forward.ts'
 
 /** Both servers must speak the same one. It changes with these messages and with the commands of the store. */
-export const protocolVersion = 1
+export const protocolVersion = 2
 
 /** Options of `infer serve`; paths are absolute, the duration is in milliseconds. */
 export interface ServeFlags {
@@ -37,23 +38,24 @@ export type TakeoverReport =
 /** What the new server gets with its start. */
 export interface Begin {
   protocol: number
-  /** The Unix socket on which it answers requests that the old server forwards. */
-  forwarding: string
+  /** How many listening sockets it gets. */
+  sockets: number
   /** The boot id of the old server, whose engines still run. */
   bootId: string
 }
 
 /** Messages from the old server to the new one. */
 export type ToSuccessor =
-  | { kind: 'handedOver'; holds: HeldWork[] }
+  | { kind: 'handedOver'; spend: HandedSpend }
   | { kind: 'command'; id: number; name: string; given: readonly unknown[] }
-  | { kind: 'ended'; end: WorkEnd }
+  | { kind: 'spend'; change: SpendChange }
 
 /** Messages from the new server to the old one. */
 export type FromSuccessor =
   | { kind: 'prepared' }
   | { kind: 'failed'; message: string }
-  | { kind: 'serving' }
+  /** It serves, and takes the requests of the old one there. */
+  | { kind: 'serving'; forwarding: ForwardTarget }
   /** Nothing depends on the old process any more, besides its own requests. */
   | { kind: 'settled' }
   | { kind: 'answer'; id: number; value: unknown; failure: SentFailure | undefined }
@@ -62,11 +64,11 @@ export type FromSuccessor =
 const longestSocketPath = 104
 
 /**
- * Returns the path of a Unix socket of the server with this process id. Throws Failure `conflict` if the path of the data
+ * Returns the path of the Unix socket over which the server with this process id can be replaced. Throws Failure `conflict` if the path of the data
  * directory is too long for one.
  */
-export function socketPath(dataDir: string, name: 'control' | 'forward', pid: number): string {
-  const path = join(dataDir, 'run', `${name}-${pid}`)
+export function controlPath(dataDir: string, pid: number): string {
+  const path = join(dataDir, 'run', `control-${pid}`)
   if (Buffer.byteLength(path) <= longestSocketPath) return path
   throw new Failure(
     'conflict',

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
+import type { ForwardTarget } from '../../server/fronts/forward.ts'
 import { type Begin, type FromSuccessor, type ServeFlags, serveArguments, type ToSuccessor } from './protocol.ts'
 
 /** How long a new server may take until it can take over, milliseconds: its first start unpacks files. */
@@ -12,13 +13,14 @@ export interface SuccessorOptions {
   program: readonly string[]
   dataDir: string
   flags: ServeFlags
-  /** File descriptor of the listening socket. */
-  listener: number
-  begin: Begin
+  /** File descriptors of the listening sockets, at least one. */
+  sockets: readonly number[]
+  begin: Omit<Begin, 'sockets'>
 }
 
-/** Starts a server that is to take the place of this one. It inherits the listening socket and the standard streams. */
-export function startSuccessor({ program, dataDir, flags, listener, begin }: SuccessorOptions) {
+/** Starts a server that is to take the place of this one. It inherits the listening sockets and the standard streams. */
+export function startSuccessor({ program, dataDir, flags, sockets, begin: facts }: SuccessorOptions) {
+  const begin: Begin = { ...facts, sockets: sockets.length }
   const [file, ...first] = program
   const child = spawn(
     file!,
@@ -26,7 +28,8 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
     // In a group of its own, because the signals of a terminal are for the server that was started there.
     {
       env: hostEnvironment(),
-      stdio: ['ignore', 'inherit', 'inherit', listener, 'ipc'],
+      // The first one twice: see `listenerDescriptor`.
+      stdio: ['ignore', 'inherit', 'inherit', sockets[0]!, ...sockets, 'ipc'],
       serialization: 'advanced',
       detached: true,
     },
@@ -35,7 +38,7 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
   // Created now, because messages may arrive together.
   const states = {
     prepared: Promise.withResolvers<void>(),
-    serving: Promise.withResolvers<void>(),
+    serving: Promise.withResolvers<ForwardTarget>(),
     settled: Promise.withResolvers<void>(),
   }
   let refusal: string | undefined
@@ -49,19 +52,20 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
   child.on('message', message => {
     const received = message as FromSuccessor
     if (received.kind === 'failed') refusal = received.message
+    else if (received.kind === 'serving') states.serving.resolve(received.forwarding)
     else if (received.kind !== 'answer') states[received.kind].resolve()
     for (const hear of listeners) hear(received)
   })
 
   /** Rejects, and ends the process, if it ends before it is in that state or the time is over. */
-  async function reached(state: keyof typeof states, withinMs: number): Promise<void> {
+  async function reached<State>(state: Promise<State>, withinMs: number): Promise<State> {
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(
       () => late.reject(new Failure('timeout', `The new server was not ready within ${withinMs / 1_000} s.`)),
       withinMs,
     )
     try {
-      await Promise.race([states[state].promise, late.promise, gone.promise])
+      return await Promise.race([state, late.promise, gone.promise])
     } catch (thrown) {
       child.kill('SIGKILL')
       throw thrown
@@ -73,9 +77,9 @@ export function startSuccessor({ program, dataDir, flags, listener, begin }: Suc
   return {
     pid: child.pid,
     /** Resolves when it can take over at once. Rejects with Failure `conflict` or `timeout`. */
-    prepared: (): Promise<void> => reached('prepared', prepareMs),
-    /** Resolves when it serves. Rejects likewise. */
-    serving: (): Promise<void> => reached('serving', openMs),
+    prepared: (): Promise<void> => reached(states.prepared.promise, prepareMs),
+    /** Resolves when it serves, with where it takes the requests of this one. Rejects likewise. */
+    serving: (): Promise<ForwardTarget> => reached(states.serving.promise, openMs),
     /** Resolves when this process may end, which is so too when the new one has ended. */
     settled: (): Promise<void> => Promise.race([states.settled.promise, gone.promise]),
     /** Rejects when it has ended. */

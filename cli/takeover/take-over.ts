@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { refused } from '../terminal/exit-codes.ts'
-import { socketPath, type TakeoverReport, type TakeoverRequest } from './protocol.ts'
+import { controlPath, type TakeoverReport, type TakeoverRequest } from './protocol.ts'
 
 /**
  * Asks the server of the data directory to let another one take its place. Resolves with the process id of the new
@@ -13,7 +13,7 @@ export async function takeOver(
   request: TakeoverRequest,
   progress: (text: string) => void,
 ): Promise<number> {
-  const path = socketPath(dataDir, 'control', pid)
+  const path = controlPath(dataDir, pid)
   const socket = connect(path)
   const failed = new Promise<never>((_, reject) => {
     socket.once('error', cause => {

@@ -43,6 +43,7 @@ export function openCredits(
   const lending = openLending(options)
   const { isNear, lacksWhatIsLent, permitsLeft, setOpen, setAmount, countUse, returnUnused } = lending
   let version = 0
+  let isStopped = false
 
   function send(credit: Credit): void {
     credit.row.version = ++version
@@ -200,7 +201,7 @@ export function openCredits(
       account.limits = use.limits
       for (const one of account.credits.values()) one.row.limits = use.limits
     }
-    if (isNear(account)) recall(account)
+    if (isStopped || isNear(account)) recall(account)
     else if (account.recalledAt === undefined && (use.wants > 0 || credit?.row.active))
       extend(account, front, use.wants)
     if (account.credits.size > 0) accounts.set(id, account)
@@ -274,6 +275,12 @@ export function openCredits(
     apply(frontId: string, message: CreditMessage): void {
       const front = fronts.get(frontId)
       if (front) message.ids.forEach((id, index) => applyRow(front, id, useAt(message, index)))
+    },
+
+    /** Grants nothing more, and recalls everything. */
+    stop(): void {
+      isStopped = true
+      for (const account of accounts.values()) recall(account)
     },
 
     /** What a front is to be told; undefined: nothing. Send it at once: what it recalls holds up requests. */

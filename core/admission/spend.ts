@@ -48,6 +48,8 @@ export interface Settlement {
   finishedAt: number
   /** The ids of `tokenIdsOf`, where they are known. */
   tokenIds?: readonly string[]
+  /** Whether the store has it already, because it belongs to a stored job. */
+  isStored?: true
 }
 
 /** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
@@ -91,7 +93,9 @@ export async function openSpend(options: {
   /** By job id. */
   const holds = new Map<string, Hold>()
   let month = monthOf(clock.now())
-  let told: ((end: WorkEnd) => void) | undefined
+  let told: ((change: SpendChange) => void) | undefined
+  /** What was settled since `keepSettled`. */
+  let since: HandedSpend['settled'] | undefined
 
   function accountOf(id: string): Account {
     let account = accounts.get(id)
@@ -132,6 +136,41 @@ export async function openSpend(options: {
   function add(account: Account, cost: number, at: number): void {
     const { start } = at >= month.start && at < month.end ? month : monthOf(at)
     account.spent.set(start, (account.spent.get(start) ?? 0) + cost)
+  }
+
+  /** The work has ended and costs nothing. Harmless if it holds nothing. */
+  function drop(id: string): void {
+    if (release(id)) told?.({ kind: 'ended', id, settlement: null })
+  }
+
+  function settle(id: string, settlement: Settlement): void {
+    const { organizationId, tokenId, cost, finishedAt, tokenIds, isStored } = settlement
+    const hold = release(id)
+    if (!isStored) {
+      const known = tokenIds ?? hold?.tokenIds
+      const billed = { organizationId, tokenId, cost, finishedAt, ...(known && { tokenIds: known }) }
+      since?.push({ id, settlement: billed })
+      told?.({ kind: 'ended', id, settlement: billed })
+    }
+    if (cost <= 0) return
+    add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
+    const tokens = hold?.tokens ?? tokenIds?.map(accountOf)
+    if (tokens) return tokens.forEach(token => add(token, cost, finishedAt))
+    // It was accepted while its model cost nothing.
+    store.tokens.find(organizationId, tokenId).then(
+      token => {
+        for (const id of tokenIdsOf(token?.originId ?? tokenId, token?.parentLimits ?? []))
+          add(accountOf(id), cost, finishedAt)
+      },
+      (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
+    )
+  }
+
+  function lend(id: string, amount: number, running: number): void {
+    const account = accountOf(id)
+    account.lent += amount
+    account.lentRunning += running
+    told?.({ kind: 'lent', id, amount, running })
   }
 
   const spentBy = (id: string): number => accounts.get(id)?.spent.get(currentMonth().start) ?? 0
@@ -199,47 +238,61 @@ export async function openSpend(options: {
     holdsFor: (id: string): boolean => holds.has(id),
 
     /** The job has ended and costs nothing, or was never stored. Harmless if it holds nothing. */
-    release(id: string): void {
-      if (release(id)) told?.({ id, settlement: null })
-    },
+    release: drop,
 
-    /** Returns what all work holds now, for another server, and calls `tell` from now on when work ends. */
-    handOver(tell: (end: WorkEnd) => void): HeldWork[] {
+    /** Keeps from now on what calls cost, for `handOver`: another server writes their records. */
+    keepSettled: (): void => void (since ??= []),
+    /**
+     * Returns, for another server, what is held now and what calls have cost since `keepSettled`. Calls `tell` from now on with
+     * what changes.
+     */
+    handOver(tell: (change: SpendChange) => void): HandedSpend {
       told = tell
-      return [...holds].map(([id, { organizationId, tokenIds, amount }]) => ({ id, organizationId, tokenIds, amount }))
+      return {
+        works: [...holds].map(([id, { organizationId, tokenIds, amount }]) => ({
+          id,
+          organizationId,
+          tokenIds,
+          amount,
+        })),
+        loans: [...accounts].flatMap(([id, { lent, lentRunning }]) =>
+          lent === 0 && lentRunning === 0 ? [] : { id, amount: lent, running: lentRunning },
+        ),
+        settled: [...(since ?? [])],
+      }
     },
-    /** Holds what work of another server holds, until `release` or `settle`. Stored jobs hold already. */
-    holdFor(works: readonly HeldWork[]): void {
-      for (const { id, organizationId, tokenIds, amount } of works)
-        if (!holds.has(id)) keep(id, organizationId, tokenIds, amount)
+    /** Takes in what another server holds and has settled; `change` takes in what changes. Stored jobs hold already. */
+    takeOver({ works, loans, settled }: HandedSpend) {
+      for (const { id, settlement } of settled) settle(id, settlement)
+      const taken = works.filter(({ id }) => !holds.has(id))
+      for (const { id, organizationId, tokenIds, amount } of taken) keep(id, organizationId, tokenIds, amount)
+      const left = new Map<string, Loan>()
+      const change = (one: SpendChange): void => {
+        if (one.kind === 'lent') {
+          const { amount = 0, running = 0 } = left.get(one.id) ?? {}
+          left.set(one.id, { id: one.id, amount: amount + one.amount, running: running + one.running })
+          lend(one.id, one.amount, one.running)
+        } else if (one.settlement) settle(one.id, one.settlement)
+        else drop(one.id)
+      }
+      for (const loan of loans) change({ kind: 'lent', ...loan })
+      return {
+        change,
+        /** That server has ended: it holds nothing any more. */
+        ended(): void {
+          for (const { id } of taken) drop(id)
+          for (const { id, amount, running } of left.values()) lend(id, -amount, -running)
+        },
+      }
     },
 
     /** The job has ended and is billed: in the store this is one transaction. */
-    settle(id: string, { organizationId, tokenId, cost, finishedAt, tokenIds }: Settlement): void {
-      const hold = release(id)
-      told?.({ id, settlement: { organizationId, tokenId, cost, finishedAt } })
-      if (cost <= 0) return
-      add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
-      const tokens = hold?.tokens ?? tokenIds?.map(accountOf)
-      if (tokens) return tokens.forEach(token => add(token, cost, finishedAt))
-      // It was accepted while its model cost nothing.
-      store.tokens.find(organizationId, tokenId).then(
-        token => {
-          for (const id of tokenIdsOf(token?.originId ?? tokenId, token?.parentLimits ?? []))
-            add(accountOf(id), cost, finishedAt)
-        },
-        (thrown: unknown) => log.warn('The spending of a token is not known until the next start', { job: id }, thrown),
-      )
-    },
+    settle,
 
     /** What is left of a limit of an organization or token, without what front processes hold. */
     left,
     /** Changes what front processes hold of the limit of an organization or token, and the part of running calls. */
-    lend(id: string, amount: number, running: number): void {
-      const account = accountOf(id)
-      account.lent += amount
-      account.lentRunning += running
-    },
+    lend,
 
     /** The spender of a job that was accepted before; undefined if its token was removed. */
     async spenderOf(organizationId: string, tokenId: string): Promise<Spender | undefined> {
@@ -275,11 +328,21 @@ export interface HeldWork {
   /** Millionths of the currency unit. */
   amount: number
 }
-/** The end of work; null if it is not billed. */
-export interface WorkEnd {
+/** What gateway processes hold of the limit of an organization or token, and the part of it that running calls hold. */
+export interface Loan {
   id: string
-  settlement: Settlement | null
+  amount: number
+  running: number
 }
+/** All that a server holds: plain data. */
+export interface HandedSpend {
+  works: HeldWork[]
+  loans: Loan[]
+  /** What calls have cost whose records are not in the store yet. */
+  settled: { id: string; settlement: Settlement }[]
+}
+/** Work has ended, not billed if the settlement is null, or a loan has grown or shrunk by so much. */
+export type SpendChange = { kind: 'ended'; id: string; settlement: Settlement | null } | ({ kind: 'lent' } & Loan)
 
 export type Spend = Awaited<ReturnType<typeof openSpend>>
 

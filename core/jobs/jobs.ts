@@ -136,7 +136,7 @@ export function openJobs(options: JobsOptions) {
     clock,
     dispatch: () => dispatch,
     suspended,
-    settled: spend.settle,
+    settled: (id, settlement) => spend.settle(id, { ...settlement, isStored: true }),
     ended,
     delayed: due.at,
     fallbackOf,

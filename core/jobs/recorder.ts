@@ -27,6 +27,8 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
   let closingUntil: number | undefined
+  /** While records are kept: how many of all that were accepted may be written. */
+  let upTo = Number.POSITIVE_INFINITY
   /** How many records were accepted, and how many of them are in the store, or lost. */
   let accepted = 0
   let done = 0
@@ -35,12 +37,17 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   function start(): void {
     clearTimeout(timer)
     timer = undefined
+    if (writable() <= 0) return
     flushing ??= flush().finally(() => {
       flushing = undefined
-      if (waiting.length >= maxInBatch) start()
-      else if (waiting.length > 0) schedule()
+      const next = writable()
+      if (next >= maxInBatch || (next > 0 && upTo < accepted)) start()
+      else if (next > 0) schedule()
     })
   }
+
+  /** How many of the waiting records may be written now. */
+  const writable = (): number => Math.min(waiting.length, upTo - done)
 
   function schedule(): void {
     timer ??= setTimeout(start, everyMs)
@@ -52,7 +59,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
    */
   async function flush(): Promise<void> {
     for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, maxBackOffMs)) {
-      const batch = waiting.slice(0, maxInBatch)
+      const batch = waiting.slice(0, Math.min(writable(), maxInBatch))
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)
@@ -87,7 +94,13 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
 
   function abandon(thrown: unknown): void {
     log.error('Records of finished calls were not written', { calls: waiting.length }, thrown)
+    done += waiting.length
     waiting = []
+  }
+
+  function whenWritten(written: () => void): void {
+    followers.push({ upTo: accepted, written })
+    if (accepted === done) settled(0)
   }
 
   return {
@@ -108,9 +121,18 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
         )
     },
     /** Calls back once all records that were accepted so far are in the store. */
-    whenWritten(written: () => void): void {
-      followers.push({ upTo: accepted, written })
-      if (accepted === done) settled(0)
+    whenWritten,
+    /** Writes the records that were accepted so far and keeps later ones until `resume`. Resolves when those are written. */
+    hold(): Promise<void> {
+      upTo = accepted
+      const written = new Promise<void>(whenWritten)
+      start()
+      return written
+    },
+    /** Writes what was kept, and what is accepted from now on. */
+    resume(): void {
+      upTo = Number.POSITIVE_INFINITY
+      start()
     },
     get waiting(): number {
       return waiting.length
@@ -121,6 +143,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     /** Writes the waiting records. Logs as lost what a failing store does not accept in time. */
     async close(): Promise<void> {
       closingUntil = performance.now() + closePatienceMs
+      upTo = Number.POSITIVE_INFINITY
       while (waiting.length > 0) {
         start()
         await flushing

@@ -6,10 +6,16 @@ import { askForBody, discardRest } from '../http/body/unread-body.ts'
 import { answerClientError } from '../http/connection/client-error.ts'
 import { refuse } from '../http/request/errors.ts'
 import { endToEnd, forwardedHeaders } from './forwarded.ts'
-import type { FrontStart } from './messages.ts'
 
-/** Connections to control that stay open while no request uses them. */
+/** Connections to the other process that stay open while no request uses them. */
 const maxIdle = 256
+
+/** Where another process of this server, or the server that has taken its place, takes requests. */
+export interface ForwardTarget {
+  /** The Unix socket on which it takes them, and the secret that proves them. */
+  socketPath: string
+  secret: string
+}
 
 const unreachable = () =>
   new Failure('shutting_down', 'The server is stopping and accepts no new requests. Send it again in 5 s.', {
@@ -17,13 +23,14 @@ const unreachable = () =>
   })
 
 /**
- * Opens what passes requests on to control, each as its client sent it, over connections that are used again. Bodies and
- * answers are streams: a reader that is slow slows its sender, and a disconnect of either end reaches the other.
+ * Opens what passes requests on to another process, each as its client sent it, over connections that are used again. Bodies
+ * and answers are streams: a reader that is slow slows its sender, and a disconnect of either end reaches the other. `isLast`:
+ * each answer closes the connection of its client.
  */
-export function openForwarder({ socketPath, secret }: Pick<FrontStart, 'socketPath' | 'secret'>) {
+export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = false } = {}) {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
 
-  /** Begins a request to control; undefined, and the client is answered, if the request cannot be sent as it is. */
+  /** Begins a request to the other process; undefined, and the client is answered, if the request cannot be sent as it is. */
   function send(req: IncomingMessage, more: readonly string[], refused: () => void): ClientRequest | undefined {
     const { method, url } = req
     const headers = [...forwardedHeaders(req, secret), ...more]
@@ -36,45 +43,53 @@ export function openForwarder({ socketPath, secret }: Pick<FrontStart, 'socketPa
     }
   }
 
+  /** The response, with which its connection ends if each answer is the last one. */
+  function ended(res: ServerResponse): ServerResponse {
+    if (isLast) res.shouldKeepAlive = false
+    return res
+  }
+
   return {
     /** Passes a request on, and its answer back. `body`: what was read of it. */
     forward(this: void, req: IncomingMessage, res: ServerResponse, body?: Buffer): void {
-      const control = send(req, [], () => answerClientError(new Error('malformed'), req.socket))
-      if (!control) return
-      control.on('response', answer => relay(answer, req, res, control))
-      control.on('error', () => {
-        if (res.writableEnded) return
-        if (res.headersSent) res.destroy()
-        else if (!res.destroyed) {
-          discardRest(req)
-          refuse(res, unreachable(), newId('req'), undefined)
-        }
+      const upstream = send(req, [], () => answerClientError(new Error('malformed'), req.socket))
+      if (!upstream) return
+      let isAnswered = false
+      upstream.on('response', answer => {
+        isAnswered = true
+        relay(answer, req, ended(res), upstream)
+      })
+      upstream.on('error', () => {
+        // A body that could not be sent whole does not spoil the answer; one that ends early has an error of its own.
+        if (isAnswered || res.headersSent || res.destroyed) return
+        discardRest(req)
+        refuse(ended(res), unreachable(), newId('req'), undefined)
       })
       res.once('close', () => {
-        if (!res.writableFinished) control.destroy()
+        if (!res.writableFinished) upstream.destroy()
       })
-      if (body) control.end(body)
-      else if (req.complete) req.pipe(control)
+      if (body) upstream.end(body)
+      else if (req.complete) req.pipe(upstream)
       else {
-        // Control may refuse it before its body is sent.
-        control.flushHeaders()
-        if (req.headers.expect === undefined) req.pipe(control)
-        control.once('continue', () => {
+        // It may be refused before its body is sent.
+        upstream.flushHeaders()
+        if (req.headers.expect === undefined) req.pipe(upstream)
+        upstream.once('continue', () => {
           askForBody(req)
-          req.pipe(control)
+          req.pipe(upstream)
         })
       }
       // A request whose client disconnects while it sends never ends.
-      req.once('error', () => control.destroy())
+      req.once('error', () => upstream.destroy())
     },
 
     /** Passes a request for a WebSocket on, and then everything that either end sends. */
     upgrade(this: void, req: IncomingMessage, socket: Duplex, head: Buffer): void {
       socket.on('error', () => socket.destroy())
-      const control = send(req, ['connection', 'upgrade'], () => answerClientError(new Error('malformed'), socket))
-      if (!control) return
-      socket.once('close', () => control.destroy())
-      control.on('upgrade', (answer, other, first) => {
+      const upstream = send(req, ['connection', 'upgrade'], () => answerClientError(new Error('malformed'), socket))
+      if (!upstream) return
+      socket.once('close', () => upstream.destroy())
+      upstream.on('upgrade', (answer, other, first) => {
         other.on('error', () => other.destroy())
         other.once('close', () => socket.end())
         socket.once('close', () => other.destroy())
@@ -91,21 +106,22 @@ export function openForwarder({ socketPath, secret }: Pick<FrontStart, 'socketPa
         res.once('finish', () => socket.end())
         return res
       }
-      control.on('response', answer => relay(answer, req, refusal(), control))
-      control.on('error', () => {
+      upstream.on('response', answer => relay(answer, req, refusal(), upstream))
+      upstream.on('error', () => {
         if (!socket.destroyed && socket.writable) refuse(refusal(), unreachable(), newId('req'), undefined)
       })
-      control.end()
+      upstream.end()
     },
 
     /** Closes the connections that no request uses. */
     close: () => agent.destroy(),
   }
 }
+export type Forwarder = ReturnType<typeof openForwarder>
 
-/** Writes the answer of control to the client. */
-function relay(answer: IncomingMessage, req: IncomingMessage, res: ServerResponse, control: ClientRequest): void {
-  if (res.destroyed) return void control.destroy()
+/** Writes the answer of the other process to the client. */
+function relay(answer: IncomingMessage, req: IncomingMessage, res: ServerResponse, upstream: ClientRequest): void {
+  if (res.destroyed) return void upstream.destroy()
   if (answer.headers.connection === 'close') res.shouldKeepAlive = false
   res.writeHead(answer.statusCode!, answer.statusMessage, endToEnd(answer.rawHeaders))
   // A stream has its head before its first event.
@@ -116,14 +132,14 @@ function relay(answer: IncomingMessage, req: IncomingMessage, res: ServerRespons
   res.on('drain', () => answer.resume())
   answer.once('end', () => {
     if (!req.complete) {
-      req.unpipe(control)
+      req.unpipe(upstream)
       discardRest(req)
       req.resume()
-      control.destroy()
+      upstream.destroy()
     }
     res.end()
   })
-  // Control ends a stream that way whose client reads nothing, and when it is killed.
+  // The other process ends a stream that way whose client reads nothing, and when it is killed.
   answer.once('error', () => res.destroy())
 }
 

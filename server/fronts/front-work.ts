@@ -236,10 +236,10 @@ export function openFrontWork(options: FrontWorkOptions) {
   }
 
   /**
-   * Resolves when all fronts have done this. One that does not answer in time is ended if it must `forget`; a report of it is
-   * not waited for any longer.
+   * Resolves when all fronts have done this. One that does not answer in time is ended if it must `forget` or `yield`; a report
+   * of it is not waited for any longer.
    */
-  async function askAll(kind: 'forget' | 'report'): Promise<void> {
+  async function askAll(kind: 'forget' | 'report' | 'yield'): Promise<void> {
     const number = ++numbers
     await Promise.all(
       [...sessions].map(async session => {
@@ -248,8 +248,8 @@ export function openFrontWork(options: FrontWorkOptions) {
           // Control itself may have stood still: what has arrived meanwhile is read first.
           setImmediate(() => {
             if (!session.answers.has(number)) return
-            if (kind === 'forget') session.kill()
-            else session.answers.get(number)!()
+            if (kind === 'report') session.answers.get(number)!()
+            else session.kill()
           })
         }, answerMs)
         session.send({ kind, number })
@@ -339,6 +339,19 @@ export function openFrontWork(options: FrontWorkOptions) {
     modelsChanged(): void {
       for (const session of sessions) session.send({ kind: 'models', models: registry.all() })
       recallAll()
+    },
+
+    /**
+     * Another server takes the place of this one: fronts answer nothing more themselves, and keep of slots and limits only what
+     * their running calls use. Resolves when they have told of everything before; one that does not answer is ended.
+     */
+    async yield(): Promise<void> {
+      draining = true
+      credits.stop()
+      recallAll()
+      // What is recalled is sent at the end of this turn, and so before the next message.
+      await Promise.resolve()
+      await askAll('yield')
     },
 
     /** Fronts answer nothing more themselves. Resolves when they have sent their records, or have ended. */

@@ -1,10 +1,13 @@
+import type { SendHandle } from 'node:child_process'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
 import { configureServer } from '../http/configure-server.ts'
+import { openAcceptors } from '../http/connection/acceptors.ts'
 import { asksForWebSocket } from '../surfaces/realtime/upgrade.ts'
-import { openForwarder } from './forward.ts'
+import { type Forwarder, openForwarder } from './forward.ts'
+import type { LocalWayOptions } from './local-way.ts'
 import { type FrontParts, type LocalWork, openLocalWork } from './local-work.ts'
 import type { FromFront, FrontStart, ToFront } from './messages.ts'
 
@@ -13,7 +16,7 @@ const closeTimeoutMs = 250
 
 /** The channel between a front and control: that of a child process with its parent. */
 export interface Channel {
-  send: (message: FromFront) => void
+  send: (message: FromFront, socket?: SendHandle) => void
   onMessage(listener: (message: ToFront) => void): void
   /** Called when control has ended or closed the channel. */
   onClosed(listener: () => void): void
@@ -32,17 +35,18 @@ export async function runFront(channel: Channel, parts: FrontParts): Promise<voi
     else if (message.kind === 'close') void (front?.close() ?? Promise.resolve()).then(closed.resolve)
     else front?.received(message)
   })
+  channel.send({ kind: 'loaded' })
   await closed.promise
 }
 
 function openFront(
-  { host, port, backlog, keyPair, limits, connections, ...control }: FrontStart,
+  { host, port, descriptors, backlog, keyPair, limits, connections, ...control }: FrontStart,
   channel: Channel,
   parts: FrontParts,
 ) {
   const log = logOf(channel)
-  const forwarder = openForwarder(control)
-  const { forward } = forwarder
+  let forwarder = openForwarder(control)
+  const forward: LocalWayOptions['forward'] = (req, res, body) => forwarder.forward(req, res, body)
   let local: LocalWork | undefined
   const handler: RequestListener = (req, res) => {
     // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.
@@ -52,19 +56,36 @@ function openFront(
     else forward(req, res)
   }
   const server = keyPair ? createSecureServer(keyPair, handler) : createServer(handler)
-  const { upgrade } = forwarder
+  const upgrade: Forwarder['upgrade'] = (req, socket, head) => forwarder.upgrade(req, socket, head)
   const handshakes = configureServer(server, { limits, connections, handler, asksForWebSocket, upgrade })
   server.once('error', ({ code, message }: NodeJS.ErrnoException) => channel.send({ kind: 'refused', code, message }))
-  server.listen({ host, port, backlog, reusePort: true }, () => {
+  const [first, ...further] = descriptors
+  const at = first === undefined ? { host, port, backlog, reusePort: true } : { fd: first, backlog }
+  let acceptors: ReturnType<typeof openAcceptors> | undefined
+  server.listen(at, () => {
     server.removeAllListeners('error')
     // From here on an error is a connection that could not be accepted.
     server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
-    channel.send({ kind: 'listening' })
+    acceptors = openAcceptors(server, further)
+    // Control keeps the socket for the front, or the server, that comes after this one.
+    channel.send({ kind: 'listening' }, first === undefined ? acceptors.handle() : undefined)
   })
+
+  async function leave({ deadlineMs, ...target }: Extract<ToFront, { kind: 'leave' }>): Promise<void> {
+    const until = performance.now() + deadlineMs
+    const before = forwarder
+    forwarder = openForwarder(target, { isLast: true })
+    acceptors?.stop()
+    await local?.drain(deadlineMs)
+    await acceptors?.ended(until - performance.now())
+    before.close()
+    channel.send({ kind: 'left' })
+  }
 
   return {
     received(message: ToFront): void {
-      if (message.kind === 'keyPair') (server as HttpsServer).setSecureContext(message.keyPair)
+      if (message.kind === 'leave') void leave(message)
+      else if (message.kind === 'keyPair') (server as HttpsServer).setSecureContext(message.keyPair)
       else if (message.kind === 'serve') {
         const secure = keyPair !== undefined
         local = openLocalWork({ ...message, parts, secure, forward, send: channel.send, log })
@@ -75,7 +96,9 @@ function openFront(
     },
     async close(): Promise<void> {
       const ended = new Promise<void>(resolve => server.close(() => resolve()))
-      await Promise.race([ended, delay(closeTimeoutMs, undefined, { ref: false })])
+      acceptors?.stop()
+      const all = Promise.all([ended, acceptors?.ended(closeTimeoutMs)])
+      await Promise.race([all, delay(closeTimeoutMs, undefined, { ref: false })])
       handshakes?.closeAll()
       server.closeAllConnections()
       forwarder.close()

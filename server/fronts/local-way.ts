@@ -191,6 +191,9 @@ export function openLocalWay(options: LocalWayOptions) {
       }
     },
 
+    /** Answers nothing more; its requests go on. */
+    close: (): void => void (isOpen = false),
+
     /** Answers nothing more. Resolves when its requests have ended, which are interrupted after the deadline. */
     async drain(deadlineMs: number): Promise<void> {
       isOpen = false

@@ -114,9 +114,18 @@ export function openLocalWork({
     if (limits.size() > 0) outbox.flush()
   }, creditMs)
 
+  /** Answers nothing more. Resolves when its requests have ended and control was told of them. */
+  async function drain(deadlineMs: number): Promise<void> {
+    await way.drain(deadlineMs)
+    clearInterval(timer)
+    clearInterval(crediting)
+    outbox.flush()
+  }
+
   return {
     takes: way.takes,
     answer: way.answer,
+    drain,
     received(message: ToFront): void {
       if (message.kind === 'models') registry.replace(message.models, false)
       else if (message.kind === 'caller') accounts.learn(message.secret, message.caller, message.until)
@@ -136,13 +145,12 @@ export function openLocalWork({
       else if (message.kind === 'ended') engines.ended(message.engineId)
       else if (message.kind === 'stored') outbox.stored(message.records)
       else if (message.kind === 'cancel') calls.cancel(message.ids, new Failure('cancelled', message.message))
-      else if (message.kind === 'drain')
-        void way.drain(message.deadlineMs).then(() => {
-          clearInterval(timer)
-          clearInterval(crediting)
-          outbox.flush()
-          send({ kind: 'drained' })
-        })
+      else if (message.kind === 'yield') {
+        way.close()
+        tell(Infinity)
+        outbox.flush()
+        send({ kind: 'done', number: message.number })
+      } else if (message.kind === 'drain') void drain(message.deadlineMs).then(() => send({ kind: 'drained' }))
     },
   }
 }

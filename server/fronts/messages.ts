@@ -7,12 +7,15 @@ import type { Model } from '../../core/models/model.ts'
 import type { GrantedEngine } from '../../core/models/slot-grants.ts'
 import type { FinishedJob, JobRecord } from '../../core/store/store.ts'
 import type { KeyPair } from '../http/connection/certificate.ts'
+import type { ForwardTarget } from './forward.ts'
 
-/** What a front needs to begin. */
-export interface FrontStart {
+/** What a front needs to begin; it passes requests on to control. */
+export interface FrontStart extends ForwardTarget {
   /** Where it listens, together with the other fronts. */
   host: string
   port: number
+  /** File descriptors of sockets that listen there already; empty: it opens one. */
+  descriptors: readonly number[]
   /** How many connections the kernel queues until they are accepted. */
   backlog: number
   /** Serves HTTPS with this key pair; HTTP without. */
@@ -20,9 +23,6 @@ export interface FrontStart {
   limits: Pick<Limits, 'headers_timeout' | 'request_timeout' | 'keep_alive_timeout'>
   /** How many connections it accepts at most. */
   connections: number
-  /** The Unix socket on which control takes requests, and the secret that proves them. */
-  socketPath: string
-  secret: string
 }
 
 /** What control tells a front. */
@@ -50,6 +50,16 @@ export type ToFront =
   | { kind: 'cancel'; ids: readonly string[]; message: string }
   /** It answers no further request itself, and answers `drained` once its own have ended, after this time at the latest. */
   | { kind: 'drain'; deadlineMs: number }
+  /**
+   * Another server takes its place: it answers nothing more itself, tells what it has done, and answers `done` with this number.
+   * It keeps of slots and limits only what its running calls use.
+   */
+  | { kind: 'yield'; number: number }
+  /**
+   * That server serves, on the same sockets: it accepts no more connections, passes requests on to that server, and answers
+   * `left` once all its connections are closed, after this time at the latest.
+   */
+  | ({ kind: 'leave'; deadlineMs: number } & ForwardTarget)
   /** It closes its connections and ends. */
   | { kind: 'close' }
 
@@ -80,6 +90,9 @@ export interface FrontWork {
 
 /** What a front tells control. */
 export type FromFront =
+  /** Its program is loaded. */
+  | { kind: 'loaded' }
+  /** It accepts connections. The socket comes along if it has opened one. */
   | { kind: 'listening' }
   /** It cannot listen, with the system's error. */
   | { kind: 'refused'; code: string | undefined; message: string }
@@ -89,3 +102,4 @@ export type FromFront =
   /** An engine wants a pause (milliseconds), or sends nothing on any request. */
   | { kind: 'fault'; engineId: string; fault: { pauseMs: number } | 'stuck' }
   | { kind: 'drained' }
+  | { kind: 'left' }

@@ -42,7 +42,16 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     slotsPerModel: 1,
   })
   let came = 0
-  const recorder = { record() {}, find: () => undefined, requireRoom() {}, whenWritten() {}, waiting: 0, close: none }
+  const recorder = {
+    record() {},
+    find: () => undefined,
+    requireRoom() {},
+    whenWritten() {},
+    waiting: 0,
+    hold: none,
+    resume() {},
+    close: none,
+  }
   const calls = openCalls({
     suspects,
     fleet,

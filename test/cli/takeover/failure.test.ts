@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
@@ -93,13 +93,4 @@ test('a signal before the data directory is handed over ends the new server', as
   await expect(asked).rejects.toThrow('is stopping')
   expect(await codeOf(first.child)).toBe(0)
   expect(() => process.kill(Number(/^pid (\d+)$/m.exec(first.stderr())![1]), 0)).toThrow('ESRCH')
-}, 60_000)
-
-test('a server with gateway processes does not take over, and the running one goes on', async () => {
-  const dataDir = prepare()
-  const first = await serve(dataDir)
-  const path = join(dataDir, 'infer.yaml')
-  writeFileSync(path, `${readFileSync(path, 'utf8')}gateway_processes: 2\n`)
-  await expect(ask(dataDir, first.child.pid!, real)).rejects.toThrow('sets gateway_processes to 2')
-  expect((await fetch(`${first.url}/livez`)).status).toBe(200)
 }, 60_000)

@@ -1,74 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
-import Sqlite from 'better-sqlite3'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { unitOf } from '../../../cli/service/unit.ts'
-import { freePort } from '../../../gpu/launcher/address.ts'
-import { fakeEngine } from '../../_app.ts'
 import { full } from '../../_full.ts'
 import { startLoad } from '../../_takeover-load.ts'
 import { entry, inferProcess, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
-
-/** Servers that took over, which are no children of the test. */
-const taken: number[] = []
-afterEach(async () => {
-  for (const pid of taken.splice(0))
-    if (isAlive(pid, 'SIGTERM')) await expect.poll(() => isAlive(pid), { timeout: 20_000 }).toBe(false)
-})
-
-function isAlive(pid: number, signal: NodeJS.Signals | 0 = 0): boolean {
-  try {
-    return process.kill(pid, signal)
-  } catch {
-    return false
-  }
-}
-
-async function startEngine(): Promise<string> {
-  const port = await freePort()
-  const engine = spawn(process.execPath, [fakeEngine, '--port', String(port)], { stdio: ['ignore', 'pipe', 'inherit'] })
-  onTestFinished(() => void engine.kill('SIGKILL'))
-  const url = `http://127.0.0.1:${port}`
-  await expect
-    .poll(
-      () =>
-        fetch(`${url}/health`).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      { timeout: 20_000 },
-    )
-    .toBe(true)
-  return url
-}
-
-async function takeOver(dataDir: string, ...more: string[]) {
-  const result = await inferProcess(['serve', '--takeover', '--data-dir', dataDir, ...more])
-  const pid = Number(/process (\d+)\)/.exec(result.stdout)?.[1])
-  if (pid) taken.push(pid)
-  return { ...result, pid }
-}
-
-/** Not 'close': the server that took over has the same standard output. */
-const exitOf = async (child: ChildProcess): Promise<number | null> =>
-  child.exitCode ?? ((await once(child, 'exit')) as [number | null])[0]
-
-/** How many calls were billed. */
-function billed(dataDir: string): number {
-  const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
-  try {
-    return database.prepare('SELECT count(*) FROM ledger').pluck().get() as number
-  } finally {
-    database.close()
-  }
-}
-
-const secretOf = (dataDir: string) => readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+import { billed, exitOf, secretOf, startEngine, stopAtEnd, takeOver } from './_takeover.ts'
 
 test('a server takes over under load: no request fails, streams end, and each is billed once', async () => {
   const dataDir = prepare(await startEngine())
@@ -191,7 +132,7 @@ test('service upgrade replaces the server of the unit, which names itself to sys
   })
   expect(exitCode, stderr).toBe(0)
   const { pid, previous_pid } = JSON.parse(stdout) as { pid: number; previous_pid: number }
-  taken.push(pid)
+  stopAtEnd(pid)
   expect(previous_pid).toBe(first.child.pid)
   expect(await exitOf(first.child)).toBe(0)
   expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(`@test --ready --pid=${pid}\n`)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
-import { openSpend, type Spender } from '../../../core/admission/spend.ts'
+import { openSpend, type SpendChange, type Spender } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { TokenLimits } from '../../../core/store/store.ts'
 import {
@@ -181,13 +181,61 @@ test('what work of an earlier server holds counts in the next one until it ends 
   const next = await one.open()
   one.spend.hold('job_1', limited, 60)
   one.spend.hold('job_2', limited, 30)
-  next.holdFor(
-    one.spend.handOver(({ id, settlement }) => (settlement ? next.settle(id, settlement) : next.release(id))),
-  )
+  const later: SpendChange[] = []
+  const taken = next.takeOver(one.spend.handOver(change => void later.push(change)))
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 90 })
   one.spend.settle('job_1', bill(50))
   one.spend.release('job_2')
   one.spend.release('job_2')
+  for (const change of later) taken.change(change)
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 50, held: 0 })
   expect(refusal(() => next.hold('job_3', limited, 60))).toBeUndefined()
+})
+
+test('what gateway processes of an earlier server hold is not free in the next one until they return it or end', async () => {
+  await using one = await opened()
+  const next = await one.open()
+  one.spend.lend(organizationId, 80, 30)
+  const later: SpendChange[] = []
+  const taken = next.takeOver(one.spend.handOver(change => void later.push(change)))
+  expect(next.left(organizationId, 100)).toBe(20)
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 30 })
+  one.spend.lend(organizationId, -50, 0)
+  one.spend.lend(organizationId, -10, -10)
+  one.spend.settle('job_1', bill(10))
+  for (const change of later) taken.change(change)
+  expect(next.left(organizationId, 100)).toBe(70)
+  taken.ended()
+  expect(next.left(organizationId, 100)).toBe(90)
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 10, held: 0 })
+})
+
+test('the end of an earlier server frees what its calls hold, and nothing that the next one holds itself', async () => {
+  await using one = await opened()
+  const next = await one.open()
+  one.spend.hold('job_1', limited, 60)
+  one.spend.hold('job_2', limited, 30)
+  // A stored job, which holds in the next one from its start.
+  next.hold('job_2', limited, 30)
+  const told: SpendChange[] = []
+  next.handOver(change => void told.push(change))
+  next.takeOver(one.spend.handOver(() => {})).ended()
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ held: 30 })
+  expect(told).toEqual([{ kind: 'ended', id: 'job_1', settlement: null }])
+})
+
+test('what calls cost while the store changes hands is known to the next server once', async () => {
+  await using one = await opened()
+  one.spend.hold('job_0', limited, 10)
+  one.spend.hold('job_1', limited, 10)
+  one.spend.hold('job_2', limited, 10)
+  one.spend.settle('job_0', bill(1))
+  one.spend.keepSettled()
+  one.spend.settle('job_1', bill(2))
+  // That of a stored job is in the store.
+  one.spend.settle('job_2', { ...bill(4), isStored: true })
+  const next = await one.open()
+  next.takeOver(one.spend.handOver(() => {}))
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 2, held: 0 })
+  expect(next.ofToken(token('tok_test', null)).spent).toBe(2)
 })

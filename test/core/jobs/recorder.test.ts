@@ -104,3 +104,21 @@ test('records that a closed store refuses are reported with their number', async
   await recorder.close()
   expect(errors(lines)).toEqual([expect.stringMatching(/were not written.*"calls":3/)])
 })
+
+test('while records are kept, only those from before are written', async () => {
+  const { store, batches } = hearing(() => undefined)
+  const recorder = openRecorder({ store, log: keptLog().log })
+  const [before, kept] = [finishedCall(), Array.from({ length: 600 }, () => finishedCall())]
+  recorder.record(before)
+  const held = recorder.hold()
+  for (const call of kept) recorder.record(call)
+  await held
+  expect(batches).toEqual([[before]])
+  recorder.resume()
+  await expect.poll(() => recorder.waiting).toBe(0)
+  expect(batches.flat()).toEqual([before, ...kept])
+  await recorder.hold()
+  recorder.record(finishedCall())
+  await recorder.close()
+  expect(batches.flat()).toHaveLength(602)
+})
