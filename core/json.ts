@@ -107,3 +107,24 @@ export function jsonOf(text: string): unknown {
     return undefined
   }
 }
+
+/** Whether a value has more than this many characters as JSON, without those that escape others. Looks at no more of it. */
+export function isLongerThan(value: unknown, max: number): boolean {
+  let length = 0
+  const exceeds = (one: unknown): boolean => {
+    if (typeof one === 'string') length += one.length + 2
+    else if (one === null || typeof one !== 'object') length += String(one).length
+    else if (Array.isArray(one)) {
+      length += one.length + 1
+      return length > max || one.some(exceeds)
+    } else {
+      length += 2
+      return Object.entries(one).some(([name, part]) => {
+        length += name.length + 4
+        return exceeds(part)
+      })
+    }
+    return length > max
+  }
+  return exceeds(value)
+}

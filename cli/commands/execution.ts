@@ -26,6 +26,8 @@ import { lengthText, timeText, tookText } from '../terminal/quantities-text.ts'
 import { confirmDestructive } from '../terminal/standard-input.ts'
 import { type Paint, printable } from '../terminal/styled-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { readParameters } from '../workflows/document.ts'
+import { changesOf, readParameter } from '../workflows/parameters.ts'
 import { definitionOf, findWorkflow } from '../workflows/workflow.ts'
 import { defineCompare } from './execution/compare.ts'
 
@@ -58,17 +60,18 @@ function defineList(command: Command, terminal: Terminal): void {
     )
     .option('--workflow <workflow>', 'only executions of this workflow, by id or name')
     .addOption(new Option('--status <status>', 'only executions in this state').choices([...executionStatuses]))
+    .option('--tag <tag>', 'only executions with this tag')
     .option('--since <time>', 'only executions created since: 30m, 2h, 7d or a date', readSince)
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async ({ workflow, status, since, limit, json, dataDir }) => {
+    .action(async ({ workflow, status, tag, since, limit, json, dataDir }) => {
       const client = openClient(dataDir)
       const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
-      const query = { workflow_id, status, created_after: since, limit }
+      const query = { workflow_id, status, tag, created_after: since, limit }
       const page = await dataOf(client.api.GET('/api/workflow-executions', { params: { query } }))
       if (json) return terminal.json(page)
       if (page.executions.length === 0)
         return terminal.remark(
-          (workflow ?? status ?? since)
+          (workflow ?? status ?? tag ?? since)
             ? 'No execution matches.'
             : 'There are no executions yet. Run a workflow: infer workflow run story.yaml',
         )
@@ -173,6 +176,7 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
     error,
     workflow_id,
     workflow_version,
+    tags,
     created_at,
     duration_ms,
     parent_execution_id,
@@ -189,6 +193,8 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
         ? `${workflow === undefined ? '' : `${printable(workflow)}, `}${workflow_id}, version ${workflow_version ?? '?'}`
         : undefined,
     ],
+    // An older server knows no tags.
+    ['tags', printable((tags ?? []).join(', ')) || undefined],
     ['submitted', timeText(created_at * 1000)],
     ['took', duration_ms == null ? undefined : tookText(duration_ms)],
     ['retry of', parent_execution_id ?? undefined],
@@ -265,14 +271,22 @@ function defineRetry(command: Command, terminal: Terminal): void {
   const retry = withCommon(command.command('retry'))
     .summary('retry an execution from where it failed')
     .description(
-      'Runs an execution that has ended again, as a new execution, and prints the new id. Completed nodes are reused.',
+      'Runs an execution that has ended again, as a new execution, and prints the new id. Completed nodes are reused. With other inputs of a node, that node and its successors run again.',
     )
     .argument('<id>', 'the execution, or the end of its id')
-    .option('--from <node>', 'failed, start, or a node: this node and its successors run again', 'failed')
-    .action(async (text, { from, dataDir, json }) => {
+    .option('--from <node>', 'failed, start, or a node: this node and its successors run again; default: failed')
+    .option(
+      '--change <node.input=value>',
+      'another input of a node, repeatable; it and its successors run again; node.input=@path reads a file',
+      readParameter,
+    )
+    .option('--changes <file>', 'other inputs from a file, JSON or YAML: by node and input')
+    .action(async (text, { from, change = [], changes: file, dataDir, json }) => {
+      const nodes = changesOf(file === undefined ? {} : readParameters(file), change)
+      const changes = Object.keys(nodes).length === 0 ? undefined : { nodes }
       const client = openClient(dataDir)
       const params = { path: { id: await findExecution(client, text) } }
-      const retried = client.api.POST('/api/workflow-executions/{id}/retry', { params, body: { from } })
+      const retried = client.api.POST('/api/workflow-executions/{id}/retry', { params, body: { from, changes } })
       const execution = await memberOf(retried, 'execution')
       if (json) return terminal.json(execution)
       terminal.print(execution.id)
@@ -281,6 +295,7 @@ function defineRetry(command: Command, terminal: Terminal): void {
   withExamples(retry, [
     ['infer execution retry 7QK2M9XD', 'from where it failed'],
     ['infer execution retry exec_… --from paint', 'run a node and its successors again'],
+    ['infer execution retry exec_… --change paint.prompt="a red cat"', 'the same with another input'],
   ])
 }
 

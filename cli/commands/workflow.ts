@@ -141,22 +141,24 @@ function defineList(command: Command, terminal: Terminal): void {
     .summary('list the workflows, last changed first')
     .description('Lists the stored workflows of the organization, last changed first.')
     .argument('[words]', 'text in the name')
+    .option('--tag <tag>', 'only workflows with this tag')
     .option('--limit <count>', 'maximum number, 1 to 100', readCount(1, 100), 20)
-    .action(async (words, { limit, dataDir, json }) => {
-      const query = { limit, include: 'dag', q: words || undefined } as const
+    .action(async (words, { tag, limit, dataDir, json }) => {
+      const query = { limit, include: 'dag', q: words || undefined, tag } as const
       const page = await dataOf(openClient(dataDir).api.GET('/api/workflows', { params: { query } }))
       if (json) return terminal.json(page)
       if (page.workflows.length === 0)
         return terminal.remark(
-          words ? 'No workflow matches.' : 'No workflow is stored. Create one: infer workflow create story.yaml',
+          words || tag ? 'No workflow matches.' : 'No workflow is stored. Create one: infer workflow create story.yaml',
         )
       terminal.table(
-        ['id', 'version', 'nodes', 'changed', 'name'],
-        page.workflows.map(({ id, version, dag, updated_at, name }) => [
+        ['id', 'version', 'nodes', 'changed', 'tags', 'name'],
+        page.workflows.map(({ id, version, dag, updated_at, tags, name }) => [
           id,
           String(version),
           String(Object.keys(dag?.nodes ?? {}).length),
           timeText(updated_at * 1000),
+          printable((tags ?? []).join(', ')) || '-',
           printable(name),
         ]),
       )

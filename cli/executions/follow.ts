@@ -40,6 +40,7 @@ export async function followExecution(
  */
 export interface NodeSnapshot extends JobSnapshot {
   cached: boolean
+  pinned: boolean
   error: string | null
   since: number | null
   until: number | null
@@ -58,6 +59,7 @@ export const unknownExecution: ExecutionSnapshot = { status: 'pending', nodes: n
 const unknownNode: NodeSnapshot = {
   ...unknownSnapshot,
   cached: false,
+  pinned: false,
   error: null,
   since: null,
   until: null,
@@ -88,6 +90,7 @@ const ofNode = (before: NodeSnapshot | undefined, node: ExecutionNode, now: numb
   changed(before, now, {
     ...progressOf(node),
     cached: node.cached ?? false,
+    pinned: node.pinned ?? false,
     error: node.error?.message ?? null,
     durationMs: node.duration_ms ?? null,
   })
@@ -118,6 +121,7 @@ const nodeAfter: Record<string, string> = {
   waiting: 'waiting',
   completed: 'completed',
   cached: 'completed',
+  pinned: 'completed',
   failed: 'failed',
   skipped: 'skipped',
   cancelled: 'cancelled',
@@ -143,7 +147,7 @@ export function afterEvent(before: ExecutionSnapshot, event: SseEvent, now: numb
       changed(all.get(id), now, {
         status,
         error: error?.message ?? null,
-        ...(nodeEvent === 'cached' ? { cached: true } : {}),
+        ...(nodeEvent === 'cached' || nodeEvent === 'pinned' ? { [nodeEvent]: true } : {}),
       }),
     )
   if (!nodes && status === undefined && execution?.status === undefined) return undefined

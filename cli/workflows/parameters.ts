@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from '@commander-js/extra-typings'
 import type { Dag, Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
-import { jsonOf } from '../../core/json.ts'
+import { isObject, jsonOf } from '../../core/json.ts'
 import { referencesOfNode } from '../../core/workflows/bind.ts'
 import { fillParameters, misfit } from '../../core/workflows/parameters.ts'
 import { usedParameters } from '../../core/workflows/plan.ts'
@@ -133,6 +133,33 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
   return json !== undefined && (type === undefined || misfit(json, type) === undefined) ? json : content
 }
 
+/** Returns the JSON that an option gives for a node; `@path` reads it from a file. Throws usage for other text. */
+export function jsonValueOf(flag: string, name: string, text: string): unknown {
+  const value = jsonOf(text.startsWith('@') ? fileText(name, text.slice(1)) : text)
+  if (value === undefined)
+    throw usageFailure(printable(`${flag} ${name} is not JSON. Give it as ${flag} ${name}=@file.`))
+  return value
+}
+
+/** Returns changed inputs by node: those of a file, overridden by each `node.input=value`. Throws usage. */
+export function changesOf(
+  fromFile: Readonly<Record<string, unknown>>,
+  given: readonly GivenParameter[],
+): Record<string, { inputs: Record<string, unknown> }> {
+  const changes = new Map<string, Record<string, unknown>>()
+  for (const [node, inputs] of Object.entries(fromFile)) {
+    if (!isObject(inputs)) throw usageFailure(printable(`The changes of '${node}' are no inputs. Write them by name.`))
+    changes.set(node, inputs)
+  }
+  for (const { name, text } of given) {
+    const [node = '', ...rest] = name.split('.')
+    const input = rest.join('.')
+    if (node === '' || input === '') throw usageFailure(printable(`Write --change ${name} as node.input=value.`))
+    changes.set(node, { ...changes.get(node), [input]: valueOf({ name, text }, undefined) })
+  }
+  return Object.fromEntries([...changes].map(([node, inputs]) => [node, { inputs }]))
+}
+
 /** Returns all parameter values: those of `--params`, overridden by each `--param`. */
 export const parameterValues = (
   fromFile: Readonly<Record<string, unknown>>,
@@ -156,6 +183,6 @@ function fileText(name: string, path: string): string {
     // Editors add the last newline; it is not part of the text.
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    throw unreadable(`The file ${path} of the parameter '${name}'`, cause)
+    throw unreadable(`The file ${path} of '${name}'`, cause)
   }
 }

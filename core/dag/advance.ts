@@ -62,7 +62,7 @@ export type ExecutionWrite =
   /** What is announced after the commit. */
   | { write: 'announce'; ended: boolean; timeoutAt?: number | undefined }
 
-export type ExecutionEventName = 'created' | 'started' | EndStatus | 'node.skipped' | 'node.cached'
+export type ExecutionEventName = 'created' | 'started' | EndStatus | 'node.skipped' | 'node.cached' | 'node.pinned'
 
 /** Why an execution has failed: the first failure, and all nodes that have failed or were skipped. */
 export interface FailedNodes {
@@ -129,10 +129,11 @@ function created(
   state: ExecutionState,
   { at, queued = false }: Extract<ExecutionInput, { type: 'created' }>,
 ): ExecutionWrite[] {
-  if (state.open > 0) return [event('created'), ...(queued ? [] : firstJobs(plan, state)), announce()]
-  // All results are reused.
+  const pinned = plan.nodes.flatMap((planned, node) => (planned.pinned ? [event('node.pinned', node)] : []))
+  if (state.open > 0) return [event('created'), ...pinned, ...(queued ? [] : firstJobs(plan, state)), announce()]
+  // All results are reused or pinned.
   const start = started(plan, state, at)
-  return [event('created'), ...start, end('completed'), event('completed'), announce(start, true)]
+  return [event('created'), ...pinned, ...start, end('completed'), event('completed'), announce(start, true)]
 }
 
 /** The jobs of the nodes that need no other one. */

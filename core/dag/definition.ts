@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { isLongerThan } from '../json.ts'
 import { conversationTask } from '../schemas/task.ts'
 import { Condition } from './condition.ts'
 
 /** Limits for definitions in requests; executions have no such limits. Source: the API contract, 1.7.3. */
-const maxNodes = 500
+export const maxNodes = 500
 const maxEdges = 1_000
 /** The maximum number of JSON members of a workflow of that size. */
 export const maxMembers = 30_000
@@ -48,6 +49,13 @@ const Retries = z.strictObject({
     .optional()
     .describe('Time between two attempts in milliseconds. Default: 1000, doubled for each further one.'),
 })
+
+/** How many characters a pinned result may have as JSON. */
+const maxPinLength = 256 << 10
+
+/** A result that a node has without running. A function, because each use has its own description. */
+export const Pin = () =>
+  z.unknown().refine(pin => !isLongerThan(pin, maxPinLength), 'a pinned result has at most 256 kB of JSON.')
 
 /** One task of a workflow. Unknown fields are kept with a warning, so that editors may store their own. */
 export const WorkflowNode = z
@@ -134,8 +142,7 @@ export const WorkflowNode = z
       .describe(
         'With `for_each`. `fail`: the first item that fails for good fails the node, and the other items are cancelled. `continue`: its result in the list is null. Default: `fail`.',
       ),
-    pin: z
-      .unknown()
+    pin: Pin()
       .optional()
       .describe(
         'A result that the node keeps instead of running, as `result` of the node in an execution shows it, at most 256 kB of JSON. Used only by executions with `use_pins: true`. Null: none.',
@@ -147,6 +154,9 @@ export const WorkflowNode = z
   })
   .meta({ id: 'WorkflowNode', description: 'One step of a workflow: a task, its model and its inputs.' })
 export type WorkflowNode = z.output<typeof WorkflowNode>
+
+/** Whether a node has a pin. In the definition of an execution only pins that count are left. */
+export const isPinned = ({ pin }: Pick<WorkflowNode, 'pin'>): boolean => pin !== undefined && pin !== null
 
 /** Nodes by id, and the edges between them. `diagnose` checks whether the graph makes sense. */
 export const Dag = z

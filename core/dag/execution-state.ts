@@ -52,6 +52,8 @@ export interface PlannedNode {
   direct: boolean
   /** With `any`, it runs if one of its predecessors has ended well, even if others were skipped. Default: `all`. */
   join?: 'all' | 'any'
+  /** It has a given result instead of running: it is completed from the start. */
+  pinned?: true
   /** The predecessors without which it runs too if they were skipped, because it has defaults for their results. */
   optional?: readonly number[]
 }
@@ -74,7 +76,7 @@ const endedStatuses: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', '
 /** Whether a node has ended, in any way. */
 export const isOver = (status: NodeStatus): boolean => endedStatuses.has(status)
 
-/** The initial state of an execution. `reused`: nodes that reuse the results of another execution. */
+/** The initial state of an execution. `reused`: nodes that reuse the results of another execution, or are pinned. */
 export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new Set()): ExecutionState {
   return restoredState(plan, {
     status: 'pending',

@@ -69,10 +69,13 @@ export interface WorkflowStore {
     id: string,
     page: { limit: number; before?: number },
   ): Promise<{ versions: WorkflowVersion[]; next: number | null }>
-  /** Last changed first, with an empty `dag`. `search`: a part of the name, in any case. */
+  /**
+   * Last changed first, with an empty `dag`. `search`: a part of the name, in any case. A page may have fewer than
+   * `limit` entries although there is a next one.
+   */
   list(
     organizationId: string,
-    page: { limit: number; after?: string; search?: string },
+    page: { limit: number; after?: string; search?: string; tag?: string },
   ): Promise<{ workflows: WorkflowRecord[]; next: string | null }>
   /** Keeps its executions. `conflict` while one of them is unfinished. Undefined: no such workflow. */
   remove(organizationId: string, id: string): Promise<true | undefined>
@@ -122,6 +125,8 @@ export interface NewExecutionNode {
   /** As those of PlannedNode; absent where they have no effect. */
   join?: 'any'
   optional?: number[]
+  /** Its result is the pin of its definition: the node is completed from the start. */
+  pinned?: true
   /** It has no condition, and no earlier result is looked up before it is queued. */
   direct: boolean
   maxAttempts: number
@@ -178,10 +183,12 @@ export interface ExecutionNode {
   awaits: Awaitable | null
   /** Null for a node that was not skipped. */
   skipReason: SkipReason | null
-  /** Its own job, or the job whose result it reuses; null before it was ready. */
+  /** Its own job, or the job whose result it reuses; null before it was ready, and if it is pinned or was skipped. */
   jobId: string | null
   attempts: number
   cached: boolean
+  /** Its result is the pin of its definition. */
+  pinned: boolean
   error: JobError | null
   startedAt: number | null
   finishedAt: number | null
@@ -196,6 +203,7 @@ export const executionEventTypes = [
   'workflow_execution.timed_out',
   'workflow_execution.node.skipped',
   'workflow_execution.node.cached',
+  'workflow_execution.node.pinned',
 ] as const
 export type ExecutionEventType = (typeof executionEventTypes)[number]
 
@@ -269,6 +277,7 @@ export interface ExecutionStore {
       status?: ExecutionStatus
       createdAfter?: number
       metadata?: Record<string, string>
+      tag?: string
     },
   ): Promise<{ executions: ExecutionRecord[]; next: string | null }>
   /**

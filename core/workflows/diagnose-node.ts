@@ -1,7 +1,8 @@
 import type { ConditionReader } from '../dag/condition.ts'
-import { type Dag, type Parameters, WorkflowNode } from '../dag/definition.ts'
+import { type Dag, isPinned, type Parameters, WorkflowNode } from '../dag/definition.ts'
+import { placeOf } from '../schemas/issues.ts'
 import type { RegionLabel } from '../schemas/region.ts'
-import { type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
+import { jsonType, type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesOfNode } from './bind.ts'
 import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
@@ -9,7 +10,7 @@ import { diagnoseList, kindsAt, kindsOfItem, missingInResult, schemasInResult } 
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
 import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
-import { outputPath } from './prune.ts'
+import { outputPath, reach } from './prune.ts'
 import { everyItem, type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
@@ -49,6 +50,8 @@ export interface NodeContext {
   uncertain: UncertainNodes | undefined
   /** Compiles patterns, and throws for one that is none; undefined if no condition has one. */
   pattern?: ConditionReader['pattern']
+  /** Whether pinned nodes do not run. */
+  usesPins: boolean
   /** The nodes before each node. */
   predecessors: ReadonlyMap<string, readonly string[]>
   /** Both report a finding of the node; `facts` say where it is and what was probably meant. */
@@ -58,13 +61,18 @@ export interface NodeContext {
 
 /** Validates one node. Yields after every few references or fields. */
 export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): Generator<void, void> {
-  const { offer, warn, issue } = context
+  const { offer, usesPins, warn, issue } = context
   const task = offer.task(node.task)
   if (!task)
     issue('unknown_task', `Node '${id}': there is no task '${node.task}'.`, {
       path: 'task',
       ...suggested(node.task, offer.taskNames()),
     })
+  if (isPinned(node)) {
+    if (task) diagnosePin(id, node, task, context)
+    if (usesPins) return
+    yield
+  }
   if (task?.type.runner === 'step') diagnoseStep(id, node, task.name, context)
   else diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
@@ -107,6 +115,22 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       },
     )
   }
+}
+
+/** Warns of a pinned result that the task would not give. The pin is used all the same. */
+function diagnosePin(
+  id: string,
+  { pin }: WorkflowNode,
+  { name, type }: { name: string; type: Pick<TaskType, 'result'> },
+  { warn }: Pick<NodeContext, 'warn'>,
+): void {
+  const { error } = type.result.safeParse(pin)
+  const [first] = error?.issues ?? []
+  if (!first) return
+  const place = placeOf(['pin', ...first.path])
+  warn('unusual_pin', `Node '${id}': the pinned result is unlike those of ${name} at ${place}: ${first.message}.`, {
+    path: place,
+  })
 }
 
 function diagnoseStep(id: string, { model_id }: WorkflowNode, task: string, { warn }: NodeContext): void {
@@ -209,8 +233,15 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
     warn('unknown_reference', located(wrong), { ...at, ...meant })
     return 'anything'
   }
+  if (what !== 'result' && what !== 'outputs') return 'anything'
+  if (context.usesPins && isPinned(target!)) {
+    const value = reach(target!.pin, rest)
+    if (value !== undefined) return new Set([jsonType(value)])
+    issue('unknown_output_path', located(`the pinned result of node '${String(first)}' has no such member`), at)
+    return 'anything'
+  }
   const type = offer.task(target!.task)
-  if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
+  if (!type) return 'anything'
   const found = schemasInResult(target!, type.type, rest)
   if (found === 'list') return new Set(['array'])
   if (found === 'missing')

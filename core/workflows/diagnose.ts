@@ -1,5 +1,5 @@
 import { hasPattern } from '../dag/condition.ts'
-import type { Dag, Parameters } from '../dag/definition.ts'
+import { type Dag, isPinned, type Parameters } from '../dag/definition.ts'
 import { loadPatterns } from '../pattern.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesOfNode } from './bind.ts'
@@ -21,12 +21,12 @@ export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Of
   return runSteps(diagnosis(dag, parameters, offer)).diagnostics
 }
 
-/** The same in time slices, for the event loop: a large definition takes many milliseconds. */
-export const diagnoseInTimeSlices = async (
+/** The same in time slices, of the definition of an execution: its pinned nodes do not run. */
+export const diagnoseExecution = async (
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer)).diagnostics
+): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer, { usesPins: true })).diagnostics
 
 /** The findings, and the nodes in ranks that can run in parallel; `order` is undefined if the graph has a cycle. */
 export interface Survey {
@@ -34,17 +34,26 @@ export interface Survey {
   order: readonly string[][] | undefined
 }
 
-/** The validation in time slices, with the order of the nodes. */
-export async function surveyInTimeSlices(dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> {
+/**
+ * The validation in time slices, with the order of the nodes: a large definition takes many milliseconds. `usesPins`:
+ * pinned nodes do not run, so that nothing else of them counts.
+ */
+export async function surveyInTimeSlices(
+  dag: Dag,
+  parameters: Parameters | undefined,
+  offer: Offer,
+  { usesPins = false } = {},
+): Promise<Survey> {
   const hasPatterns = Object.values(dag.nodes).some(({ when }) => when && hasPattern(when))
-  return inTimeSlices(diagnosis(dag, parameters, offer, hasPatterns ? await loadPatterns() : undefined))
+  const pattern = hasPatterns ? await loadPatterns() : undefined
+  return inTimeSlices(diagnosis(dag, parameters, offer, { pattern, usesPins }))
 }
 
 function* diagnosis(
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-  pattern?: NodeContext['pattern'],
+  { pattern, usesPins = false }: Partial<Pick<NodeContext, 'pattern' | 'usesPins'>> = {},
 ): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: DiagnosticFinding<Warning>) =>
@@ -52,10 +61,10 @@ function* diagnosis(
   const issue = ({ code, ...more }: DiagnosticFinding<TypeIssue>) =>
     void found.type_issues.push({ code, severity: severityOf(code), ...withSuggestion(more) })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
-  const { order, whole } = yield* diagnoseGraph(dag, warn)
+  const { order, whole } = yield* diagnoseGraph(dag, usesPins, warn)
   const used = new Set<string>()
   const uncertain = uncertainNodes(dag.nodes, order, whole)
-  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors, pattern }
+  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors, pattern, usesPins }
   for (const [id, node] of Object.entries(dag.nodes)) {
     yield* diagnoseNode(id, node, {
       ...context,
@@ -82,6 +91,7 @@ const withSuggestion = <F extends { message: string; suggestion?: string }>(foun
 
 function* diagnoseGraph(
   dag: Dag,
+  usesPins: boolean,
   warn: (warning: DiagnosticFinding<Warning>) => void,
 ): Generator<void, Pick<Survey, 'order'> & { whole: Graph }> {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
@@ -101,13 +111,14 @@ function* diagnoseGraph(
   const { circular, whole } = impliedEdges(drawn, references)
   yield
   for (const { node, path, reference, target } of circular)
-    warn({
-      code: 'reference_not_upstream',
-      message: `\${${reference.source}}: node '${target}' runs after '${node}', so its result cannot be used there.`,
-      node_id: node,
-      path,
-      reference: `\${${reference.source}}`,
-    })
+    if (!usesPins || !isPinned(dag.nodes[node]!))
+      warn({
+        code: 'reference_not_upstream',
+        message: `\${${reference.source}}: node '${target}' runs after '${node}', so its result cannot be used there.`,
+        node_id: node,
+        path,
+        reference: `\${${reference.source}}`,
+      })
   const order = ranksOf(whole)
   const cycle = order ? undefined : shortestCycle(drawn)
   if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })

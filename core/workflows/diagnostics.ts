@@ -32,6 +32,7 @@ export const warningCodes = [
   'constant_condition',
   'unused_default',
   'unused_join',
+  'unusual_pin',
 ] as const
 
 export interface Diagnostic<Code extends string = string> {
@@ -71,6 +72,7 @@ const harmless: ReadonlySet<string> = new Set<Warning['code']>([
   'constant_condition',
   'unused_default',
   'unused_join',
+  'unusual_pin',
 ])
 
 export const severityOf = (code: string): Diagnostic['severity'] => (harmless.has(code) ? 'warning' : 'error')

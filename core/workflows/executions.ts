@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { conflict, Failure, invalid } from '../failure.ts'
+import { conflict, Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
@@ -10,13 +10,15 @@ import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesOfNode } from './bind.ts'
 import type { DefinitionSnapshots } from './definition-snapshots.ts'
-import { diagnoseInTimeSlices } from './diagnose.ts'
+import { diagnoseExecution } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
-import { planNodes, reusable, usedParameters } from './plan.ts'
+import { planNodes, usedParameters } from './plan.ts'
+import { planRetry, type RetryOptions } from './retry.ts'
+import { runningNodes, type Selection, selectedPart } from './selection.ts'
 import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
 import { openUpcomingModels } from './upcoming-models.ts'
@@ -26,6 +28,8 @@ export interface ExecutionOptions {
   workflow: { id: string; version: number } | null
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
+  /** The nodes to run, and pinned results. Default: all nodes, without the pins of the definition. */
+  selection?: Selection
   priority: number
   /** Seconds; the definition's when absent. */
   timeout: number | undefined
@@ -117,16 +121,27 @@ export function openExecutions(dependencies: {
       kept?: Readonly<Record<string, unknown>>
     },
   ) {
-    const { definition: given, requester, offer, workflow, timeout, inputParams, ...execution } = options
-    requireRunnable(blockingOf(await diagnoseInTimeSlices(given.dag, given.parameters ?? undefined, offer)))
-    const references = Object.values(given.dag.nodes).flatMap(node =>
+    const {
+      definition: whole,
+      selection = {},
+      requester,
+      offer,
+      workflow,
+      timeout,
+      inputParams,
+      ...execution
+    } = options
+    const { unused, ...part } = selectedPart(whole, selection)
+    const given = { ...whole, ...part }
+    requireRunnable(blockingOf(await diagnoseExecution(given.dag, given.parameters ?? undefined, offer)))
+    const references = runningNodes(given.dag).flatMap(node =>
       referencesOfNode(node).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
     const nodes = planNodes(given.dag, more.reuse)
     const limits: JobLimits[] = []
     let { region } = given
     for (const node of nodes)
-      if (node.reuses === null) {
+      if (node.reuses === null && !node.pinned) {
         const { task, modelId } = node
         const admitted = admission.admit(requester, { kind: 'node', task: task as Task, modelId, region })
         node.modelId = admitted.model.id
@@ -139,7 +154,9 @@ export function openExecutions(dependencies: {
     const definition = region === given.region ? given : { ...given, region }
     const { organizationId, tokenId } = requester
     const { origin } = execution
-    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), more.kept)
+    // Values for the nodes that are left out are no mistake.
+    const kept = { ...more.kept, ...Object.fromEntries([...unused].map(name => [name, null])) }
+    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), kept)
     const snapshot = {
       id: newId('exec'),
       organizationId,
@@ -174,23 +191,18 @@ export function openExecutions(dependencies: {
     execute: (options: ExecutionOptions) => create(options, { parentExecutionId: null }),
 
     /**
-     * Executes an ended execution again: the nodes that have not completed, all nodes, or those from a given node on.
-     * Reuses the results of the other nodes. Throws like `execute`, `conflict` while it is unfinished, `not_found` for
-     * an unknown node.
+     * Executes an ended execution again: the nodes that have not completed, all nodes, or those from a given node on; with
+     * changed nodes, those and what comes after them. Reuses the results of the other nodes. Throws like `execute` and
+     * `planRetry`, and `conflict` while it is unfinished.
      */
-    async retry(before: ExecutionRecord, from: 'failed' | 'start' | { node: string }, options: ExecutionOptions) {
-      const { id, organizationId, definition } = before
+    async retry(before: ExecutionRecord, retry: RetryOptions, options: ExecutionOptions) {
+      const { id, organizationId, definition, inputParams: kept } = before
       if (before.finishedAt === null)
         throw conflict(`The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
-      if (typeof from === 'object' && !Object.hasOwn(definition.dag.nodes, from.node))
-        throw invalid('from', `The execution ${id} has no node '${from.node}'.`, 'not_found')
       const nodes = await store.executions.nodes(organizationId, id)
-      const completed = new Map(
-        nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
-      )
-      const skipped = new Set(nodes.flatMap(({ nodeId, status }) => (status === 'skipped' ? [nodeId] : [])))
-      const reuse = reusable(definition.dag, completed, skipped, from)
-      return create(options, { parentExecutionId: id, reuse, kept: before.inputParams })
+      const { dag, reuse } = planRetry({ id, dag: definition.dag, nodes }, retry)
+      const again = { ...options, definition: { ...options.definition, dag }, selection: { usePins: true } }
+      return create(again, { parentExecutionId: id, reuse, kept })
     },
 
     /** The bound inputs of a node, also while it runs or after a failure; null if they cannot be determined. */

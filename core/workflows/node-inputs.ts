@@ -1,6 +1,6 @@
 import { canonicalHash } from '../canonical.ts'
 import { ConditionFault, hasPattern, holds } from '../dag/condition.ts'
-import type { WorkflowNode } from '../dag/definition.ts'
+import { isPinned, type WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { loadPatterns } from '../pattern.ts'
 import { maxSeparatorLength } from '../schemas/steps.ts'
@@ -86,8 +86,14 @@ async function bindingsOf(
   const needed = references.flatMap(({ reference }) =>
     'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
   )
-  const ended = needed.length === 0 ? {} : await snapshots.results(snapshot, [...new Set(needed)])
   const nodes: Record<string, unknown> = {}
+  const run = new Set<string>()
+  for (const name of needed) {
+    const { pin } = definition.dag.nodes[name]!
+    if (isPinned({ pin })) nodes[name] = { status: 'completed', error: null, result: pin, outputs: pin }
+    else run.add(name)
+  }
+  const ended = run.size === 0 ? {} : await snapshots.results(snapshot, [...run])
   const withoutResult = new Set<string>()
   for (const [name, result] of Object.entries(ended)) {
     const { task, on_error } = definition.dag.nodes[name]!

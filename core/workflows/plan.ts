@@ -1,4 +1,4 @@
-import type { Dag, WorkflowNode } from '../dag/definition.ts'
+import { type Dag, isPinned, type WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import { noModelId } from '../schemas/task.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
@@ -29,15 +29,18 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   return nodes.map(nodeId => {
     const { task, model_id, on_error, retries, timeout, join } = dag.nodes[nodeId]!
+    const pinned = isPinned(dag.nodes[nodeId]!)
     const optional = optionalNodes(dag.nodes[nodeId]!)
     return {
       nodeId,
       task: taskNamed(task)!.id,
-      modelId: needsModel(task) ? model_id! : noModelId,
+      // A pinned node of a draft may have no model yet.
+      modelId: needsModel(task) ? (model_id ?? noModelId) : noModelId,
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,
       ...(join === 'any' ? { join } : {}),
+      ...(pinned ? { pinned } : {}),
       ...(optional.size > 0
         ? {
             optional: predecessors.get(nodeId)!.flatMap(before => (optional.has(before) ? [numbers.get(before)!] : [])),
@@ -65,25 +68,32 @@ function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
 }
 
 /**
- * The nodes of an ended execution whose results stay when it is retried, of those that are completed. From `failed`: all
- * that do not come after one that has ended badly; from `start`: none; from a node: all that do not come after it.
- * `skipped` nodes are looked at again, and nothing has come after them but what runs without them.
+ * The nodes of an ended execution whose results stay when it is retried, of those that are completed; a pinned one has no
+ * job (null). From `failed`: all that do not come after one that has ended badly; from `start`: none; from a node: all that
+ * do not come after it. `changed` nodes run too, and what comes after them. `skipped` nodes are looked at again, and nothing
+ * has come after them but what runs without them.
  */
 export function reusable(
   dag: Dag,
-  completed: ReadonlyMap<string, string>,
+  completed: ReadonlyMap<string, string | null>,
   skipped: ReadonlySet<string>,
-  from: 'failed' | 'start' | { node: string },
+  from: RetryFrom,
+  changed: readonly string[] = [],
 ): Map<string, string> {
   if (from === 'start') return new Map()
   const { successors } = dependencies(dag)
   const rerun = new Set<string>()
-  const open =
+  const first =
     from === 'failed' ? Object.keys(dag.nodes).filter(node => !completed.has(node) && !skipped.has(node)) : [from.node]
+  const open = [...first, ...changed]
   for (let node = open.pop(); node !== undefined; node = open.pop())
     if (!rerun.has(node)) {
       rerun.add(node)
-      open.push(...successors.get(node)!)
+      // A pinned node has its result whatever comes before it.
+      open.push(...successors.get(node)!.filter(after => !isPinned(dag.nodes[after]!)))
     }
-  return new Map([...completed].filter(([node]) => !rerun.has(node)))
+  return new Map([...completed].flatMap(([node, job]) => (job === null || rerun.has(node) ? [] : [[node, job]])))
 }
+
+/** Where a retry begins: at the nodes that have ended badly, at the start, or at a node. */
+export type RetryFrom = 'failed' | 'start' | { node: string }

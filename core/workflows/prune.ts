@@ -37,7 +37,8 @@ export function prune(result: unknown, outputs: readonly string[]): KeptResult {
   return { result: kept ?? null, values }
 }
 
-function reach(value: unknown, path: readonly ReferenceStep[]): unknown {
+/** The value at a path; undefined if there is none. Reads own members only. */
+export function reach(value: unknown, path: readonly ReferenceStep[]): unknown {
   let now = value
   for (const [at, step] of path.entries()) {
     if (step === everyItem)

@@ -75,6 +75,12 @@ async function shownKept(
   return { output: kept as unknown as ShownKept['output'], result: part }
 }
 
+/** Returns the kept parts of a pinned result, which is as readers get it. */
+function keptPin(pin: unknown, outputs: readonly string[]): ShownKept {
+  const output = prune(pin, outputs)
+  return { output, result: output.result }
+}
+
 export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an execution.', {
   node_id: string('Id of the node in the workflow.'),
   task: Task,
@@ -90,6 +96,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   ),
   attempts: integer('Attempts so far.'),
   cached: boolean('Whether the result was taken from equal work before.'),
+  pinned: boolean('Whether the node did not run, because its result was pinned.'),
   job_id: nullableString('Id of the job of the node; null if it has none.'),
   started_at: nullableInteger('Unix seconds; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
@@ -187,12 +194,14 @@ export async function keptOf(
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {
   const completed = nodes.filter(node => node.status === 'completed')
-  const names = completed.map(({ nodeId }) => nodeId)
+  const names = completed.flatMap(({ nodeId, pinned }) => (pinned ? [] : [nodeId]))
   const results = await owners.executions.results(organizationId, id, names)
   const kept = new Map<string, ShownKept>()
-  for (const { nodeId, task } of completed) {
-    const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
-    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, viewer, owners, embedded))
+  for (const { nodeId, task, pinned } of completed) {
+    const { outputs = [], pin } = definition.dag.nodes[nodeId] ?? {}
+    const result = results[nodeId]?.result ?? null
+    if (pinned) kept.set(nodeId, keptPin(pin, outputs))
+    else kept.set(nodeId, await shownKept({ task, outputs }, result, viewer, owners, embedded))
   }
   return kept
 }

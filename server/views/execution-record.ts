@@ -85,6 +85,7 @@ const ExecutionFacts = z.object({
   usage: UsageObject,
   cost: number('Cost so far in the currency unit of the configured prices.'),
   priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),
+  tags: array('Words by which it can be listed.', z.string()),
   metadata: anything('Your own key-value pairs.'),
   trigger: z.literal('api').describe('What started it: always a call of the API.'),
   token_id: string('Id of the token that started it.'),
@@ -128,6 +129,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
     duration_ms: startedAt === null || finishedAt === null ? null : finishedAt - startedAt,
     usage: usageObject(execution.usage),
     cost: execution.cost / 1e6,
+    tags: execution.definition.tags,
     metadata: metadata === null ? {} : JSON.parse(metadata),
     webhook_url: execution.webhook?.url ?? null,
   })

@@ -178,7 +178,7 @@ export const JobSummary = JobFacts.meta({ id: 'JobSummary', description: 'A job 
 
 export const JobObject = JobFacts.extend({
   inputs: anything(
-    'The inputs. Of a workflow node: with all references replaced, once it has completed; null if large.',
+    'The inputs. Of a workflow node: with all references replaced; null if a value to which they refer is no longer known.',
   ),
   result: anything('The answer of the task, as at its own endpoint; null before the end.'),
 }).meta({ id: 'Job', description: 'A job: a request that runs in the background, or the record of a synchronous one.' })
@@ -258,12 +258,14 @@ export const inputsText = ({ task, inputs }: JobRecord): string =>
     : inputs
 
 /**
- * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
+ * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result. The
+ * inputs of a node are stored when it has completed, and follow from its definition before.
  */
-export async function jobAnswer(job: JobRecord, viewer: UrlReader, owners: Owners<'files' | 'jobs'>) {
+export async function jobAnswer(job: JobRecord, viewer: UrlReader, owners: Owners<'executions' | 'files' | 'jobs'>) {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
-  const inputs = job.kind === 'async' ? inputsText(job) : 'null'
+  const own = job.kind === 'async' ? inputsText : () => 'null'
+  const inputs = job.parent ? JSON.stringify(await owners.executions.inputsOf(job)) : own(job)
   const result = await shown(job, viewer, owners, embedded)
   return new JsonText(`${head},"inputs":${inputs},"result":${result}}`, undefined, embedded)
 }

@@ -81,8 +81,8 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   dag: fields.dag,
 })
 
-/** Each of the tags once. */
-const distinct = (tags: readonly string[] | null | undefined): string[] => [...new Set(tags)]
+/** Returns each of the tags once. */
+export const distinct = (tags: readonly string[] | null | undefined): string[] => [...new Set(tags)]
 
 /** Returns the fields of a change that were sent. */
 export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> =>

@@ -1,16 +1,25 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, ParameterRecord } from '../../core/dag/definition.ts'
-import { nullish, optional, optionalOneOf, strictObject } from '../../core/schemas/fields.ts'
+import { Dag, maxNodes, ParameterRecord, Pin } from '../../core/dag/definition.ts'
+import {
+  nullish,
+  optional,
+  optionalBoolean,
+  optionalObject,
+  optionalOneOf,
+  optionalStringUpTo,
+  strictObject,
+} from '../../core/schemas/fields.ts'
 import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
-import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
+import type { RetryFrom } from '../../core/workflows/plan.ts'
+import { Tags, WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { askForRegion } from '../http/request/region.ts'
-import { offerFor } from '../views/workflow-record.ts'
+import { distinct, offerFor } from '../views/workflow-record.ts'
 import { executionWebhookTypes, Metadata, Priority, priorityOf, webhookFields, webhookInBody } from './job-terms.ts'
 
 /** Returns the options of an execution of this definition. */
@@ -29,8 +38,9 @@ export const executionOptionsOf = (
   return {
     requester: exchange.caller,
     workflow,
-    definition,
+    definition: terms.tags ? { ...definition, tags: distinct(terms.tags) } : definition,
     inputParams: terms.input_params,
+    selection: { only: terms.only, to: terms.to, pins: terms.pins, usePins: terms.use_pins },
     priority: priorityOf(terms.priority),
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
@@ -47,8 +57,19 @@ const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Valu
 
 const Terms = z.strictObject({
   input_params: InputParams,
+  only: optional(
+    z.array(z.string().max(64)).min(1).max(maxNodes),
+    'Run exactly these nodes. Other nodes to whose results they refer must be pinned. Excludes `to`.',
+  ),
+  to: optionalStringUpTo(64, 'Run this node and those before it, except those that only pinned nodes need.'),
+  pins: optional(
+    z.record(z.string().max(64), Pin()),
+    'Results by node, as `result` of the node in an execution shows them. A pinned node does not run and costs nothing. Null: the node runs although the workflow has a pin for it.',
+  ),
+  use_pins: optionalBoolean('Whether the pins of the workflow count. Default: false, its nodes run.'),
   priority: Priority.describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
   timeout: optional(z.int().min(1).max(86_400), 'Most seconds of the execution. Default: that of the workflow.'),
+  tags: nullish(Tags(), 'Words by which executions can be listed, 16 at most. Default: those of the workflow.'),
   metadata: optional(Metadata, 'Your own key-value pairs, by which executions can be listed.'),
   region: optionalOneOf(
     'Region in which the execution runs, besides that of the workflow: all models must be there.',
@@ -76,15 +97,30 @@ export const RunRequest = Terms.extend({
 
 /** A request to execute an execution again. */
 export const RetryRequest = strictObject('RetryExecution', 'What to run again.', {
-  from: z
-    .string()
-    .max(64)
-    .default('failed')
-    .describe(
-      'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it).',
-    ),
+  from: optionalStringUpTo(
+    64,
+    'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it). Default: `failed`, and the nodes of `changes`.',
+  ),
+  changes: optionalObject('What the new execution does differently. Nodes that keep their results cannot be changed.', {
+    nodes: z
+      .record(
+        z.string().max(64),
+        z.strictObject({
+          inputs: optional(
+            z.record(z.string(), z.unknown()),
+            'Inputs to replace, by name; null removes one. The others stay.',
+          ),
+          model_id: optionalStringUpTo(128, 'Id of another model.'),
+        }),
+      )
+      .describe('The changes by node.'),
+  }),
   input_params: optional(
     z.record(z.string(), z.unknown()),
     'Values of the input parameters. Default: those of the execution that is retried.',
   ),
 })
+
+/** Where a retry begins; undefined if the request leaves it out. */
+export const retryFromOf = (from: string | undefined): RetryFrom | undefined =>
+  from === undefined || from === 'failed' || from === 'start' ? from : { node: from }

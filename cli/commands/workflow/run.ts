@@ -1,7 +1,10 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../../core/config.ts'
-import type { Dag, Parameters } from '../../../core/dag/definition.ts'
+import { type Dag, isPinned, type Parameters, type WorkflowNode } from '../../../core/dag/definition.ts'
+import { Failure } from '../../../core/failure.ts'
+import { definedMembers } from '../../../core/members.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
+import { type SelectedPart, type Selection, selectedPart } from '../../../core/workflows/selection.ts'
 import { type Api, type Client, memberOf } from '../../client/client.ts'
 import { openRunDisplay } from '../../executions/display.ts'
 import type { Execution } from '../../executions/execution.ts'
@@ -24,6 +27,7 @@ import {
   checkNames,
   checkValues,
   type GivenParameter,
+  jsonValueOf,
   parameterValues,
   readParameter,
   uploadFiles,
@@ -38,6 +42,11 @@ interface Options extends CommonOptions {
   timeout?: number
   out?: string
   node?: string
+  only?: string[]
+  to?: string
+  pin?: GivenParameter[]
+  usePins?: true
+  tag?: string[]
   wait: boolean
 }
 
@@ -48,8 +57,13 @@ function readTimeout(text: string): number {
   return seconds
 }
 
+const readText = (text: string, before: string[] = []): string[] => [...before, text]
+
 /** Settings of an execution beside its definition. */
-type Settings = Pick<Api['ExecuteWorkflow'], 'input_params' | 'priority' | 'timeout'>
+type Settings = Pick<
+  Api['ExecuteWorkflow'],
+  'input_params' | 'priority' | 'timeout' | 'only' | 'to' | 'pins' | 'use_pins' | 'tags'
+>
 
 /** The workflow to run, and the request that starts it. */
 interface WorkflowRun {
@@ -73,12 +87,22 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
     .option('--out <folder>', 'folder for files; default: the current folder')
     .option('--node <node>', 'print and save the outputs of this node only')
+    .option('--only <node>', 'run exactly this node, repeatable; pin the results that it needs', readText)
+    .option('--to <node>', 'run this node and those before it')
+    .option(
+      '--pin <node=result>',
+      'a result instead of a run, as JSON, repeatable; node=@path reads a file',
+      readParameter,
+    )
+    .option('--use-pins', 'use the pins of the workflow')
+    .option('--tag <tag>', "a word to list the execution by, repeatable; default: the workflow's tags", readText)
     .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
     .action((workflow, options) => runWorkflow(terminal, workflow, options))
   withExamples(run, [
     ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
     ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with an image'],
     ['infer workflow run story.yaml --node write', 'only the text of this node'],
+    ['infer workflow run story.yaml --only paint --pin write=@write.json', 'one node, with a given result'],
     ['infer workflow run wf_… --params values.json --json', 'the record of the API'],
   ])
 }
@@ -90,10 +114,17 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   const fromFile = params === undefined ? {} : readParameters(params)
   const file = isFile(workflow) ? { path: workflow, ...readWorkflowFile(workflow) } : undefined
   const document = file?.document
+  const selection = selectionOf(options)
+  const selects = Object.keys(selection).length > 0
+  const partOf = (dag: Dag, declared: Parameters | null) => selectedOf({ dag, parameters: declared }, selection)
   const valuesFor = (dag: Dag, declared: Parameters | null) => {
+    const part = partOf(dag, declared)
+    const running = { nodes: Object.fromEntries(Object.entries(part.dag.nodes).filter(isRunning)), edges: [] }
     const values = parameterValues(usedOf(fromFile, dag, declared), param, declared)
-    checkValues(values, dag, declared)
-    return values
+    // Parameters of nodes that do not run are not sent.
+    const used = selects ? usedOf(values, running, part.parameters) : values
+    checkValues(used, running, part.parameters)
+    return used
   }
   const checkNamesOf = (dag: Dag, declared: Parameters | null) => {
     const given = { options: param.map(({ name }) => name), file: Object.keys(fromFile) }
@@ -111,12 +142,14 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   await withServer(terminal, dataDir, connect =>
     withInterrupts(terminal, async interrupts => {
       const { cancel, leave } = interrupts
+      // What is wrong with nodes that do not run is no obstacle: the server checks the others.
+      const check = { quiet: json, errors: !selects, signal: cancel }
       const workflowRun = file
-        ? await checkedFile(terminal, connect(), file, json, cancel)
-        : await checkedWorkflow(terminal, connect(), workflow, json, cancel)
+        ? await checkedFile(terminal, connect(), file, check)
+        : await checkedWorkflow(terminal, connect(), workflow, check)
       const { name, dag, parameters, start } = workflowRun
       if (!document) checkNamesOf(dag, parameters)
-      const graph = dependencies(dag)
+      const graph = dependencies(partOf(dag, parameters).dag)
       if (node !== undefined && !graph.nodes.includes(node))
         throw usageFailure(
           `The workflow has no node '${printable(node)}'. It has: ${graph.nodes.map(printable).join(', ')}.`,
@@ -127,7 +160,15 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       try {
         // A timeout of the command line takes precedence over that of the file.
         const timeout = options.timeout === undefined ? {} : { timeout: options.timeout }
-        const settings = { input_params: values, priority: options.priority, ...timeout }
+        const { pins, usePins: use_pins } = selection
+        const selected = { only: options.only, to: options.to, pins, use_pins }
+        const settings = {
+          input_params: values,
+          priority: options.priority,
+          ...timeout,
+          ...selected,
+          tags: options.tag,
+        }
         execution = await submit(connect, (client, init) => start(client, settings, init), {
           signal: leave,
           onTrouble: text => display.say(text),
@@ -148,24 +189,47 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   )
 }
 
+/** The nodes to run, as the options say. Throws usage. */
+function selectionOf({ only, to, pin, usePins }: Options): Selection {
+  const pins = pin && Object.fromEntries(pin.map(({ name, text }) => [name, jsonValueOf('--pin', name, text)]))
+  return definedMembers({ only, to, pins, usePins })
+}
+
+/** The part of a workflow that runs. Throws usage for a selection that it cannot have. */
+function selectedOf(definition: { dag: Dag; parameters: Parameters | null }, selection: Selection): SelectedPart {
+  try {
+    return selectedPart(definition, selection)
+  } catch (thrown) {
+    throw thrown instanceof Failure ? usageFailure(printable(thrown.message)) : thrown
+  }
+}
+
+const isRunning = ([, node]: [string, WorkflowNode]): boolean => !isPinned(node)
+
+/** How a workflow is checked before it runs. */
+interface Check {
+  /** Whether to print no warnings. */
+  quiet: boolean
+  /** Whether to refuse a workflow with errors. */
+  errors: boolean
+  signal: AbortSignal
+}
+
 async function checkedFile(
   terminal: Terminal,
   client: Client,
   { path: file, document, positionOf }: { path: string } & ReturnType<typeof readWorkflowFile>,
-  quiet: boolean,
-  signal: AbortSignal,
+  { quiet, errors, signal }: Check,
 ): Promise<WorkflowRun> {
-  const { name, dag, parameters = null, on_failure, timeout, region } = document
-  refuseErrors(terminal, await diagnosticsOf(client, document, signal), {
-    quiet,
-    placeOf: positionsIn(file, document, positionOf),
-  })
+  const { name, tags, dag, parameters = null, on_failure, timeout, region } = document
+  const placeOf = positionsIn(file, document, positionOf)
+  if (errors) refuseErrors(terminal, await diagnosticsOf(client, document, signal), { quiet, placeOf })
   return {
     name,
     dag,
     parameters,
     start: ({ submissions }, settings, init) => {
-      const body = { name, dag, parameters, on_failure, timeout, region, ...settings }
+      const body = { name, dag, parameters, on_failure, timeout, region, ...settings, tags: settings.tags ?? tags }
       return memberOf(submissions.POST('/api/workflows/run', { body, ...init }), 'execution')
     },
   }
@@ -175,11 +239,10 @@ async function checkedWorkflow(
   terminal: Terminal,
   client: Client,
   text: string,
-  quiet: boolean,
-  signal: AbortSignal,
+  { quiet, errors, signal }: Check,
 ): Promise<WorkflowRun> {
   const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
-  refuseErrors(terminal, diagnostics, { quiet })
+  if (errors) refuseErrors(terminal, diagnostics, { quiet })
   const { id, name, dag, parameters, version } = workflow
   return {
     name,

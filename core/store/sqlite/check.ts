@@ -188,7 +188,7 @@ const executionContradictions: Contradictions = {
   '# nodes of executions are ready and have no job.': `SELECT count(*) FROM execution_nodes AS n WHERE n.status = 'ready' AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE jobs.execution = n.execution AND jobs.node = n.node)`,
   '# nodes of executions have completed but their results are missing.': `SELECT count(*) FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
-    WHERE n.status = 'completed' AND NOT EXISTS (
+    WHERE n.status = 'completed' AND n.job_id IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM jobs JOIN job_results USING (number)
       WHERE jobs.organization_id = e.organization_id AND jobs.id = n.job_id)`,
   '# executions have ended with unfinished nodes, or are unfinished although all nodes have ended.': `SELECT count(*) FROM executions AS e WHERE (e.finished_at IS NULL) <> EXISTS (

@@ -86,6 +86,11 @@ export const definitionOf = ({ definition, dag }: { definition: string; dag: str
   dag: fromJson<WorkflowDefinition['dag']>(dag) ?? { nodes: {}, edges: [] },
 })
 
+/** Whether the definition in a row has a tag. Most that have not are found without parsing them. */
+export const hasTag = (definition: string, tag: string): boolean =>
+  definition.includes(JSON.stringify(tag)) &&
+  (fromJson<Partial<WorkflowDefinition>>(definition).tags ?? []).includes(tag)
+
 /** The row with the fields of a change that are given. */
 export const withChanges = <Row extends object>(row: Row, change: object): Row => ({
   ...row,

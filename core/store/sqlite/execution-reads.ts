@@ -1,7 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts'
-import { definitionOf, fromJson, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
+import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-reads.ts'
@@ -21,7 +21,7 @@ interface ExecutionRow
   queued: number
 }
 
-interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'error'>, JobOfNode {
+interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'pinned' | 'error'>, JobOfNode {
   at: number
   cached: number
   attempt: number | null
@@ -93,7 +93,7 @@ export function executionReads(connection: Connection) {
     'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
     'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
     'executions.nodes': (organizationId, id) => nodes.all(numberOf.get(organizationId, id)).map(nodeOf),
-    'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata }) {
+    'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata, tag }) {
       const rows = workflowId
         ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
         : newest.iterate(organizationId, after, maxScanned)
@@ -107,6 +107,7 @@ export function executionReads(connection: Connection) {
         last = row.id
         if (status && row.status !== status) continue
         if (expected && !hasMetadata(row.metadata, expected)) continue
+        if (tag !== undefined && !hasTag(row.definition, tag)) continue
         if (found.push(row) > limit) break
       }
       const { page, next } = pageOf(found, limit)
@@ -144,6 +145,11 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
 
 function nodeOf({ at, jobStatus, attempt, ...row }: NodeRow): ExecutionNode {
   const status = statusWith(row.status, { jobStatus, awaits: row.awaits })
-  const node = { ...row, status, error: errorOf({ ...row, jobStatus }), cached: row.cached === 1 }
-  return node.cached ? { ...node, attempts: 0, startedAt: at, finishedAt: at } : { ...node, attempts: attempt ?? 0 }
+  const cached = row.cached === 1
+  // All others that are completed have a job.
+  const pinned = status === 'completed' && row.jobId === null
+  const node = { ...row, status, error: errorOf({ ...row, jobStatus }), cached, pinned }
+  return cached || pinned
+    ? { ...node, attempts: 0, startedAt: at, finishedAt: at }
+    : { ...node, attempts: attempt ?? 0 }
 }

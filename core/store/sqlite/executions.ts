@@ -3,7 +3,7 @@ import { conflict, Failure } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type JobClaim, type RowKey, waitingOf } from '../store.ts'
-import type { ExecutionRecord, NewExecution } from '../workflows.ts'
+import type { ExecutionRecord, NewExecution, NewExecutionNode } from '../workflows.ts'
 import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
@@ -19,6 +19,9 @@ const columns = 'number, organization_id AS organizationId, id, status'
 const maxForgotten = 500
 
 const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
+
+/** Whether a node is completed from the start. */
+const hasResult = ({ reuses, pinned }: NewExecutionNode): boolean => reuses !== null || pinned === true
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(
@@ -127,13 +130,14 @@ export function executionCommands(
         updatedAt: at,
         nodes: nodes.length,
         queued,
-        completed: nodes.filter(({ reuses }) => reuses !== null).length,
+        completed: nodes.filter(hasResult).length,
       })
       if (execution.webhook) outbox.ownAdded()
       const number = Number(lastInsertRowid)
       insertPlan({ ...execution, execution: number, definition: { ...definition, dag: undefined }, plan, dag })
-      for (const [node, { reuses, ...facts }] of nodes.entries()) {
-        const status = reuses === null ? 'pending' : 'completed'
+      for (const [node, planned] of nodes.entries()) {
+        const { reuses, ...facts } = planned
+        const status = hasResult(planned) ? 'completed' : 'pending'
         insertNode({ ...facts, execution: number, node, status, jobId: reuses, cached: reuses !== null, at })
       }
       flow.advance(number, { type: 'created', queued, at })

@@ -1,7 +1,7 @@
 import { conflict, Failure, invalid } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import type { NewWorkflow, WorkflowDefinition, WorkflowRecord, WorkflowVersion } from '../workflows.ts'
-import { definitionOf, pageOf, recordIf, selected } from './columns.ts'
+import { definitionOf, hasTag, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -93,6 +93,9 @@ export function workflowCommands(connection: Connection, { queue }: Pick<WriteCo
   }
 }
 
+/** How many rows a page scans for a rare tag. */
+const maxScanned = 1_000
+
 /** Reads of workflows; short statements on a read-only connection. */
 export function workflowReads(connection: Connection) {
   const columns = `${selected('organizationId, id, createdAt, updatedAt', 'w')}, v.version`
@@ -126,13 +129,24 @@ export function workflowReads(connection: Connection) {
       return { versions: page, next: next?.version ?? null }
     },
     /** `after` is `<updated_at>.<id>` of the last workflow of the page before. */
-    'workflows.list'(organizationId, { limit, after, search = '' }) {
+    'workflows.list'(organizationId, { limit, after, search = '', tag }) {
       const [time, id] = after === undefined ? [String(Number.MAX_SAFE_INTEGER), '~'] : after.split('.')
       const at = Number(time)
       if (!Number.isSafeInteger(at) || !id) throw invalid('after', "'after' is not a cursor of this list.")
-      const rows = pages.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
-      const { page, next } = pageOf(rows, limit)
-      return { workflows: page.map(record), next: next ? `${next.updatedAt}.${next.id}` : null }
+      const most = tag === undefined ? limit + 1 : maxScanned
+      const found: WorkflowRow[] = []
+      let scanned = 0
+      let last: WorkflowRow | undefined
+      // One more than the limit shows whether there is a next page.
+      for (const row of pages.iterate(organizationId, at, at, id, search.toLowerCase(), most)) {
+        scanned++
+        last = row
+        if (tag !== undefined && !hasTag(row.definition, tag)) continue
+        if (found.push(row) > limit) break
+      }
+      const { page, next } = pageOf(found, limit)
+      const end = next ?? (scanned === maxScanned ? last : undefined)
+      return { workflows: page.map(record), next: end ? `${end.updatedAt}.${end.id}` : null }
     },
   } satisfies Statements
 }

@@ -49,6 +49,7 @@ import {
   executionOptionsOf,
   RetryRequest,
   RunRequest,
+  retryFromOf,
 } from '../../work/execution-request.ts'
 import { isRunning, waitForExecution } from '../../work/wait.ts'
 
@@ -60,6 +61,7 @@ const Filter = z.strictObject({
     z.record(z.string(), z.string()),
     '`?metadata[ref]=42`: only executions with exactly this value under this name.',
   ),
+  tag: optionalStringUpTo(64, 'Only executions with this tag.'),
   limit: pageLimit,
   after: optionalStringUpTo(64, cursorDescription),
 })
@@ -212,7 +214,7 @@ const readRoutes = (owners: ExecutionOwners) => [
     params: One.extend({ node: string('Id of the node.') }),
     response: OneNode,
     handle: async ({ params }, exchange) => {
-      const { id, organizationId } = await findExecution(params.id, exchange, owners)
+      const { id, organizationId, definition } = await findExecution(params.id, exchange, owners)
       const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
       const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
@@ -221,7 +223,9 @@ const readRoutes = (owners: ExecutionOwners) => [
       const shown = {
         ...shownNode(node, exchange, progresses.get(node.nodeId)),
         resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
-        result: job ? await shownResult(node.task, job.result, exchange, owners, embedded) : null,
+        result: job
+          ? await shownResult(node.task, job.result, exchange, owners, embedded)
+          : (definition.dag.nodes[node.nodeId]?.pin ?? null),
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
@@ -247,9 +251,10 @@ const changeRoutes = (owners: ExecutionOwners) => [
     bucket: 'jobs',
     summary: 'Retry execution',
     description:
-      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused.',
-    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
+      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused. With `changes` nodes get other inputs, and they and the nodes after them run again.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found', 'conflict'],
     params: One,
+    members: maxMembers,
     body: RetryRequest,
     whenTooLarge: uploadFirst,
     example: { from: 'failed' },
@@ -266,8 +271,8 @@ const changeRoutes = (owners: ExecutionOwners) => [
         metadata: before.metadata,
         webhook: before.webhook ?? null,
       }
-      const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
-      return answer(exchange, owners.executions.retry(before, from, options), owners)
+      const retry = { from: retryFromOf(body.from), changes: body.changes?.nodes }
+      return answer(exchange, owners.executions.retry(before, retry, options), owners)
     },
   }),
   route('DELETE /api/workflow-executions/:id', 'user:write', {

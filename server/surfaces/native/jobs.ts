@@ -197,7 +197,7 @@ async function waitFor(job: JobRecord, waitMs: number, exchange: ClientExchange,
   exchange.signal.throwIfAborted()
 }
 
-export const jobRoutes = (owners: SubmitterOwners) => [
+export const jobRoutes = (owners: SubmitterOwners & Owners<'executions'>) => [
   createRoute(owners),
   listRoute(owners),
   previewRoute(owners),

@@ -157,6 +157,7 @@ const collectionRoutes = (owners: WorkflowOwners) => [
     description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
       q: optionalStringUpTo(256, 'Words that the name must contain.'),
+      tag: optionalStringUpTo(64, 'Only workflows with this tag.'),
       include: optionalOneOf('`dag`: return the nodes and edges too.', ['dag']),
       limit: pageLimit,
       after: optionalStringUpTo(128, cursorDescription),
@@ -169,6 +170,7 @@ const collectionRoutes = (owners: WorkflowOwners) => [
           limit: query.limit,
           after: query.after,
           search: query.q,
+          tag: query.tag,
         }),
       )
       const shown =

@@ -446,3 +446,13 @@ test.each<[graph: string, steps: string, next: string]>([
   }
   expect(nextModels(plan, state).join(' ')).toBe(next)
 })
+
+test('a pinned node has its event at the start, and the node after it begins', () => {
+  const { plan } = planOf('a>b')
+  const nodes = plan.nodes.map((node, at) => (at === 0 ? { ...node, pinned: true as const } : node))
+  const writes = advance({ ...plan, nodes }, newState(plan, new Set([0])), { type: 'created', at: 0 })
+  const told = writes.flatMap(one =>
+    one.write === 'event' ? [`${one.event} ${one.node}`] : one.write === 'create_job' ? [`+${one.node}`] : [],
+  )
+  expect(told).toEqual(['created null', 'node.pinned 0', '+1'])
+})

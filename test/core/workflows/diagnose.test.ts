@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Dag, Parameter } from '../../../core/dag/definition.ts'
-import { diagnose, diagnoseInTimeSlices } from '../../../core/workflows/diagnose.ts'
+import { diagnose, surveyInTimeSlices } from '../../../core/workflows/diagnose.ts'
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 
@@ -113,7 +113,8 @@ test('a condition with a join and a default is valid', () => {
 test('a pattern that is none is found, and one that is is not', async () => {
   const check = async (matches: string) => {
     const dag = Dag.parse({ nodes: { a: write('x', { when: { value: '${input.topic}', matches } }) } })
-    return (await diagnoseInTimeSlices(dag, undefined, offer)).warnings.map(({ code, path }) => `${code} ${path}`)
+    const { diagnostics } = await surveyInTimeSlices(dag, undefined, offer)
+    return diagnostics.warnings.map(({ code, path }) => `${code} ${path}`)
   }
   expect(await check('^cat')).toEqual([])
   expect(await check('(?=cat)')).toEqual(['invalid_condition when.matches'])
@@ -515,6 +516,6 @@ test('200 nodes with 1,000 edges are validated, at once or in time slices', asyn
   const drawn = [...new Set(edges)]
   const atOnce = found(nodes, drawn)
   expect(atOnce.type_issues).toEqual([])
-  const inSlices = diagnoseInTimeSlices(Dag.parse({ nodes, edges: drawn.map(edge) }), undefined, offer)
-  expect(await inSlices).toEqual(atOnce)
+  const inSlices = surveyInTimeSlices(Dag.parse({ nodes, edges: drawn.map(edge) }), undefined, offer)
+  expect((await inSlices).diagnostics).toEqual(atOnce)
 })

@@ -107,6 +107,20 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       })
     })
 
+    test('lists have those with a tag, page by page', async () => {
+      for (const [at, tags] of [['blue'], ['light "blue"'], ['blue', 'red'], []].entries())
+        await store.workflows.create(newWorkflow({ tags, name: `Tagged ${at}`, createdAt: 1_900_000_000_000 + at }))
+      const named = async (page: object) => {
+        const { workflows, next } = await store.workflows.list(organizationId, { limit: 1, search: 'tagged', ...page })
+        return { names: workflows.map(({ name }) => name), next }
+      }
+      const first = await named({ tag: 'blue' })
+      expect(first.names).toEqual(['Tagged 2'])
+      expect(await named({ tag: 'blue', after: first.next! })).toEqual({ names: ['Tagged 0'], next: null })
+      expect((await named({ tag: 'light "blue"' })).names).toEqual(['Tagged 1'])
+      expect((await named({ tag: 'blu' })).names).toEqual([])
+    })
+
     test('one that is being executed cannot be deleted; its executions outlive it', async () => {
       const { id } = await store.workflows.create(newWorkflow())
       const run = await begin({ nodes: { a: [] } }, { workflowId: id, workflowVersion: 1 })

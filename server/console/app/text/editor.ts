@@ -163,6 +163,7 @@ export const editorText = {
     ...named('running', 'completed', 'failed', 'skipped', 'cancelled', 'timed_out'),
   },
   fromCache: 'from the cache',
+  pinned: 'pinned',
   progress: (percent: number) => `${percent} %`,
   resultImage: (id: string) => `Image of ${id}`,
   resultVideo: (id: string) => `Video of ${id}`,

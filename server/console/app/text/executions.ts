@@ -34,12 +34,14 @@ export const executionsText = {
   bar: (id: string, from: string, duration: string) => `${id}: began after ${from}, ran ${duration}`,
   notStarted: 'Has not begun',
   cached: 'Result taken from equal work before',
+  pinned: 'The node did not run: its result was pinned',
   skipReasons: {
     condition: 'Its condition was false, so it was skipped',
     skipped_node: 'A node before it was skipped, so it was skipped too',
     failure: 'Another node has failed, so it was skipped',
   },
   cachedShort: 'Reused',
+  pinnedShort: 'Pinned',
   node: {
     ...named('task', 'model', 'attempts', 'duration', 'inputs', 'result'),
     title: (id: string) => `Node ${id}`,

@@ -189,3 +189,29 @@ test('the events of an organization contain executions and their nodes, and resu
   await again.until(() => again.records.some(ended))
   expect(again.records.slice(1).map(({ data }) => data.type)).toEqual(['job.failed', 'workflow_execution.failed'])
 })
+
+test("the job of a node shows the node's inputs, also before its end and after a failure", async () => {
+  const done = await run({
+    dag: {
+      nodes: {
+        a: chat('one ${input.word}'),
+        paint: { model_id: 'fake', task: 'std/embeddings', inputs: { input: 'two ${input.word}' } },
+        bad: chat('mode:status,code=400,text=no ${input.word}'),
+      },
+    },
+    input_params: { word: 'cat' },
+    on_failure: 'continue',
+  })
+  const nodes = done.nodes as (Execution['nodes'][number] & { job_id: string })[]
+  for (const { job_id, resolved_inputs } of nodes) {
+    const { inputs } = await get<{ inputs: unknown }>(`/api/jobs/${job_id}`)
+    expect(inputs).toEqual(resolved_inputs)
+    expect(JSON.stringify(inputs)).toContain('cat')
+  }
+  const answered = await app.fetch('/api/workflows/run', { body: { dag: { nodes: { a: chat('mode:silent now') } } } })
+  const { execution } = (await answered.json()) as { execution: Execution }
+  const running = await read(execution.id)
+  const [{ job_id: id }] = running.nodes as unknown as [{ job_id: string }]
+  expect(await get(`/api/jobs/${id}`)).toMatchObject({ inputs: { messages: [{ content: 'mode:silent now' }] } })
+  await app.fetch(`/api/workflow-executions/${execution.id}/cancel`, { body: {} })
+})

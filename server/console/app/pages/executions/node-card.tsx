@@ -48,7 +48,7 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
 })
 
 function Near({ node }: { node: ExecutionNode }) {
-  const { node_id: id, task, model_id, status, progress, cached, error, result } = node
+  const { node_id: id, task, model_id, status, progress, cached, pinned, error, result } = node
   const [medium] = mediaIn(result)
   const words = error?.message ?? (medium ? '' : resultTextIn(result))
   return (
@@ -59,6 +59,7 @@ function Near({ node }: { node: ExecutionNode }) {
           <p>
             <JobStatus status={status} progress={progress} />
             {cached && <span className="text-muted"> {text.cachedShort}</span>}
+            {pinned && <span className="text-muted"> {text.pinnedShort}</span>}
           </p>
           {words === '' ? (
             <p className="text-muted truncate">{[taskName(task), model_id].filter(Boolean).join(' · ')}</p>

@@ -45,6 +45,7 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
       {error && <Notice kind="bad">{error.message}</Notice>}
       {node.skip_reason && <Notice kind="info">{text.skipReasons[node.skip_reason]}</Notice>}
       {node.cached && <Notice kind="info">{text.cached}</Notice>}
+      {node.pinned && <Notice kind="info">{text.pinned}</Notice>}
       <Facts
         className="my-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1"
         rows={[

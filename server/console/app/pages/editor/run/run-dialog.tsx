@@ -80,14 +80,19 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Starts an execution in which the pins of the workflow count, because they are made for the editor. */
 async function start(runnable: Runnable, input_params: Record<string, unknown>): Promise<string> {
   if ('id' in runnable) {
     const { id, version } = runnable
-    const begun = api.POST('/api/workflows/{id}/execute', { params: { path: { id } }, body: { input_params, version } })
+    const body = { input_params, version, use_pins: true }
+    const begun = api.POST('/api/workflows/{id}/execute', { params: { path: { id } }, body })
     return (await dataOf(begun)).execution.id
   }
   const { dag, ...fields } = runnable.value
-  const given = ['parameters', 'name', 'on_failure', 'timeout', 'region'].map(name => [name, fields[name] ?? undefined])
-  const body = { ...Object.fromEntries(given), dag, input_params } as Schema<'RunWorkflow'>
+  const given = ['parameters', 'name', 'tags', 'on_failure', 'timeout', 'region'].map(name => [
+    name,
+    fields[name] ?? undefined,
+  ])
+  const body = { ...Object.fromEntries(given), dag, input_params, use_pins: true } as Schema<'RunWorkflow'>
   return (await dataOf(api.POST('/api/workflows/run', { body }))).execution.id
 }

@@ -45,6 +45,7 @@ export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnT
               </button>
               <RunBadge status={node.status} progress={node.progress} />
               {node.cached && <span className="text-muted text-xs">{editorText.fromCache}</span>}
+              {node.pinned && <span className="text-muted text-xs">{editorText.pinned}</span>}
               {node.duration_ms !== null && (
                 <span className="text-muted text-xs">{durationText(node.duration_ms)}</span>
               )}

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { Dag } from '../../../core/dag/definition.ts'
+import type { ExecutionNode } from '../../../core/store/workflows.ts'
+import type { RetryFrom } from '../../../core/workflows/plan.ts'
+import { type NodeChange, planRetry } from '../../../core/workflows/retry.ts'
+
+const node = (inputs: object, more: object = {}) => ({ model_id: 'm', task: 'std/chat-completion', inputs, ...more })
+const dag = Dag.parse({
+  nodes: {
+    a: node({ prompt: 'one', seed: 1 }),
+    b: node({ prompt: '${nodes.a.result.id}' }),
+    pinned: node({ prompt: '${nodes.b.result.id}' }, { pin: { id: 'given' } }),
+    c: node({ prompt: '${nodes.pinned.result.id}' }),
+    d: node({ prompt: '${nodes.c.result.id}' }),
+  },
+})
+/** `d` has failed. */
+const nodes = Object.keys(dag.nodes).map(nodeId => ({
+  nodeId,
+  status: nodeId === 'd' ? 'failed' : 'completed',
+  jobId: nodeId === 'pinned' ? null : `job of ${nodeId}`,
+})) as unknown as ExecutionNode[]
+
+const plan = (from: RetryFrom | undefined, changes: Record<string, NodeChange> = {}) =>
+  planRetry({ id: 'exec', dag, nodes }, { from, changes })
+const kept = (...given: Parameters<typeof plan>) => [...plan(...given).reuse.keys()].join(' ')
+
+test.each<[string, RetryFrom | undefined, Record<string, NodeChange>, string]>([
+  ['what has failed runs again', undefined, {}, 'a b c'],
+  ['from the start nothing is kept', 'start', {}, ''],
+  ['from a node: those after it, up to a pinned one', { node: 'a' }, {}, 'c'],
+  ['from a pinned node: it runs, and those after it', { node: 'pinned' }, {}, 'a b'],
+  ['a changed node runs, and those after it', undefined, { c: { inputs: { prompt: 'x' } } }, 'a b'],
+  ['a changed pinned node runs', undefined, { pinned: { inputs: { prompt: 'x' } } }, 'a b'],
+  ['a change after the node from which it runs', { node: 'b' }, { b: { model_id: 'other' } }, 'a c'],
+])('%s', (_, from, changes, expected) => {
+  expect(kept(from, changes)).toBe(expected)
+})
+
+test('inputs are replaced by name, null removes one, and the definition before stays', () => {
+  const before = structuredClone(dag)
+  const { dag: next } = plan(undefined, { a: { inputs: { seed: null, size: 3 }, model_id: 'other' } })
+  expect(next.nodes.a).toMatchObject({ inputs: { prompt: 'one', size: 3 }, model_id: 'other' })
+  expect(next.nodes.a!.inputs).not.toHaveProperty('seed')
+  expect([next.nodes.b, dag]).toEqual([before.nodes.b, before])
+})
+
+test.each<[string, RetryFrom | undefined, Record<string, NodeChange>, string]>([
+  ['changes.nodes.a', { node: 'c' }, { a: { inputs: { prompt: 'x' } } }, "The node 'a' keeps its result"],
+  ['changes.nodes.a', 'failed', { a: {} }, "The node 'a' keeps its result"],
+  ['changes.nodes.pinned', 'start', { pinned: {} }, "The node 'pinned' keeps its result"],
+  ['changes.nodes.x', undefined, { x: {} }, "no node 'x'"],
+  ['from', { node: 'bb' }, {}, "no node 'bb'"],
+])('%s is refused', (param, from, changes, message) => {
+  expect(() => plan(from, changes)).toThrow(
+    expect.objectContaining({ param, message: expect.stringContaining(message) as string }),
+  )
+})
