@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** What the benches of the gateway share: an instant engine, a minimal proxy, servers of infer, and load for them. */
+export const gatewayProcesses = Number(process.env.INFER_BENCH_FRONTS) || 1
 export const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 const children: ChildProcess[] = []
 const here = (name: string) => join(import.meta.dirname, name)
@@ -49,17 +50,24 @@ interface ProcessStat {
   cpu: number
 }
 
+function statOf(pid: number): ProcessStat {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+  return { pid, parent: Number(fields[1]), cpu: (Number(fields[11]) + Number(fields[12])) * 10 }
+}
+
 /** All processes; one that ends meanwhile is left out. */
 const allProcesses = (): ProcessStat[] =>
   readdirSync('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
     try {
-      const fields = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-      return { pid: Number(name), parent: Number(fields[1]), cpu: (Number(fields[11]) + Number(fields[12])) * 10 }
+      return statOf(Number(name))
     } catch {
       return []
     }
   })
+
+/** Processor time so far of one process, with all its threads, milliseconds. */
+export const ownCpuOf = (pid: number): number => statOf(pid).cpu
 
 /**
  * Processor time so far of a process and those below it, with all their threads, milliseconds: a server may be several
@@ -90,7 +98,7 @@ export async function openBench() {
   const config = join(folder, 'infer.yaml')
   writeFileSync(
     config,
-    `models:\n  - id: bench\n    engine: remote\n    url: http://127.0.0.1:${enginePort}/v1\n    concurrency: 1024\n    price: { input_per_million_tokens: 1, output_per_million_tokens: 2 }\n`,
+    `gateway_processes: ${gatewayProcesses}\nmodels:\n  - id: bench\n    engine: remote\n    url: http://127.0.0.1:${enginePort}/v1\n    concurrency: 1024\n    price: { input_per_million_tokens: 1, output_per_million_tokens: 2 }\n`,
   )
   return { engine, enginePort, proxy, config }
 }

@@ -41,7 +41,8 @@ export function openBench() {
     /** Starts `infer serve` with a configuration: build/infer when it is there, else dist/main.cjs. */
     async serve(config: object): Promise<{ pid: number; port: number; rootToken: string }> {
       const path = join(folder, 'infer.yaml')
-      writeFileSync(path, stringify(config))
+      const gateway_processes = Number(process.env.INFER_BENCH_FRONTS) || 1
+      writeFileSync(path, stringify({ gateway_processes, ...config }))
       const [file, before] = existsSync('build/infer')
         ? ['build/infer', []]
         : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
