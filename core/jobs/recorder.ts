@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import { type CallsText, callsIn, isText } from '../store/ledger-rows.ts'
 import type { FinishedJob, Store } from '../store/store.ts'
 
 export interface RecorderOptions {
@@ -18,12 +19,17 @@ const maxInBatch = 512
 const everyMs = 50
 const maxBackOffMs = 5000
 
+/** A finished call, or the text of many. */
+type Entry = FinishedJob | CallsText
+const callsOf = (entry: Entry): number => (isText(entry) ? entry.calls : 1)
+const sumOf = (entries: readonly Entry[]): number => entries.reduce((sum, entry) => sum + callsOf(entry), 0)
+
 /**
  * Writes the records of synchronous calls after their end. `record` is one push; records are sent to the store in
  * batches. A batch that fails is sent again, which is safe because the store skips records that it has.
  */
 export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderOptions) {
-  let waiting: FinishedJob[] = []
+  let waiting: Entry[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
   let closingUntil: number | undefined
@@ -47,7 +53,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   }
 
   /** How many of the waiting records may be written now. */
-  const writable = (): number => Math.min(waiting.length, upTo - done)
+  const writable = (): number => Math.min(accepted, upTo) - done
 
   function schedule(): void {
     timer ??= setTimeout(start, everyMs)
@@ -59,18 +65,25 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
    */
   async function flush(): Promise<void> {
     for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, maxBackOffMs)) {
-      const batch = waiting.slice(0, Math.min(writable(), maxInBatch))
+      const batch = nextBatch()
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)
-        settled(batch.length)
+        settled(sumOf(batch))
         return
       } catch (thrown) {
         if (closingUntil !== undefined && performance.now() > closingUntil) return abandon(thrown)
-        log.warn('Records of finished calls wait for the store', { waiting: waiting.length }, thrown)
+        log.warn('Records of finished calls wait for the store', { waiting: accepted - done }, thrown)
         await delay(backOffMs, undefined, { ref: false })
       }
     }
+  }
+
+  function nextBatch(): Entry[] {
+    let calls = 0
+    const most = Math.min(writable(), maxInBatch)
+    const end = waiting.findIndex((entry, at) => (calls += callsOf(entry)) > most && at > 0)
+    return waiting.slice(0, end < 0 ? undefined : end)
   }
 
   function settled(records: number): void {
@@ -81,21 +94,30 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     for (const { written } of now) written()
   }
 
-  async function write(batch: FinishedJob[]): Promise<void> {
+  async function write(batch: readonly Entry[]): Promise<void> {
     try {
       await store.jobs.record(batch)
     } catch (thrown) {
       if (Failure.from(thrown).retryable) throw thrown
       // A record that the store cannot hold must not block the billing of the others.
-      if (batch.length === 1) return log.error('A finished call could not be recorded', { job: batch[0]!.id }, thrown)
-      for (const one of batch) await write([one])
+      const [first] = batch
+      if (batch.length > 1) for (const one of batch) await write([one])
+      else if (isText(first!)) for (const one of callsIn(first.text)) await write([one])
+      else log.error('A finished call could not be recorded', { job: first!.id }, thrown)
     }
   }
 
   function abandon(thrown: unknown): void {
-    log.error('Records of finished calls were not written', { calls: waiting.length }, thrown)
-    done += waiting.length
+    log.error('Records of finished calls were not written', { calls: accepted - done }, thrown)
     waiting = []
+    done = accepted
+  }
+
+  function accept(entry: Entry): void {
+    waiting.push(entry)
+    accepted += callsOf(entry)
+    if (accepted - done >= maxInBatch) start()
+    else if (!flushing) schedule()
   }
 
   function whenWritten(written: () => void): void {
@@ -105,15 +127,12 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
 
   return {
     /** Accepts the record of a call that has ended, with whole numbers only. Never throws, never waits. */
-    record(finished: FinishedJob): void {
-      waiting.push(finished)
-      accepted++
-      if (waiting.length >= maxInBatch) start()
-      else if (!flushing) schedule()
-    },
+    record: (finished: FinishedJob): void => accept(finished),
+    /** Accepts the records of calls that have ended in another process, which only the store reads. */
+    recordText: (text: CallsText): void => accept(text),
     /** Throws Failure `no_capacity` if too many records wait: a call that cannot be billed is not run. */
     requireRoom(): void {
-      if (waiting.length >= most)
+      if (accepted - done >= most)
         throw new Failure(
           'no_capacity',
           'The server cannot write its usage records fast enough. Retry in two seconds.',
@@ -135,11 +154,17 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       start()
     },
     get waiting(): number {
-      return waiting.length
+      return accepted - done
     },
     /** The record of a call that has ended and is not in the store yet. */
-    find: (organizationId: string, id: string): FinishedJob | undefined =>
-      waiting.find(one => one.id === id && one.organizationId === organizationId),
+    find(organizationId: string, id: string): FinishedJob | undefined {
+      for (const entry of waiting) {
+        const calls = !isText(entry) ? [entry] : entry.text.includes(id) ? callsIn(entry.text) : []
+        const found = calls.find(one => one.id === id && one.organizationId === organizationId)
+        if (found) return found
+      }
+      return undefined
+    },
     /** Writes the waiting records. Logs as lost what a failing store does not accept in time. */
     async close(): Promise<void> {
       closingUntil = performance.now() + closePatienceMs

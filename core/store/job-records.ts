@@ -7,6 +7,7 @@ import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { LargeResult } from './large-result.ts'
+import type { CallsText } from './ledger-rows.ts'
 import type { JobLimits } from './limits.ts'
 import type { RequestWebhook } from './webhooks.ts'
 
@@ -374,7 +375,7 @@ export interface JobStore {
    * caller that keeps the records until then, and reads them before the store, never misses one. Skips calls that are
    * recorded already, so that a batch may be sent again.
    */
-  record(finished: FinishedJob[]): Promise<void>
+  record(finished: readonly (FinishedJob | CallsText)[]): Promise<void>
   /** Of stored jobs; synchronous calls are in the ledger only. */
   counts(): Promise<Record<JobStatus, number>>
 }

@@ -86,3 +86,56 @@ export function callRows(calls: readonly FinishedJob[]): LedgerRows {
   for (const call of calls) addLedgerRow(rows, 'sync', call)
   return rows
 }
+
+/** The rows of so many finished synchronous calls as one JSON text, which processes pass on without reading it. */
+export interface CallsText {
+  text: string
+  calls: number
+}
+
+/** Whether a record is the text of many. */
+export const isText = (record: FinishedJob | CallsText): record is CallsText => 'text' in record
+
+/** Reads the calls of such a text. */
+export function callsIn(text: string): FinishedJob[] {
+  const rows = JSON.parse(text) as LedgerRows
+  const width = ledgerColumns.length
+  return Array.from({ length: rows.length / width }, (_, index) => callAt(rows.slice(index * width)))
+}
+
+/** The values of a row, each of the type of its member. */
+type RowValues = Record<Exclude<LedgerColumn, 'error'>, never> & { error: string | null }
+
+function callAt(row: LedgerRows): FinishedJob {
+  const of = Object.fromEntries(ledgerColumns.map((name, at) => [name, row[at]])) as unknown as RowValues
+  return {
+    id: of.job_id,
+    organizationId: of.organization_id,
+    tokenId: of.token_id,
+    task: of.task,
+    modelId: of.model_id,
+    engineId: of.engine_id,
+    status: of.status,
+    error: of.error === null ? null : (JSON.parse(of.error) as FinishedJob['error']),
+    usage: {
+      inputTokens: of.input_tokens,
+      outputTokens: of.output_tokens,
+      cachedTokens: of.cached_tokens,
+      reasoningTokens: of.reasoning_tokens,
+      images: of.images,
+      videoMs: of.video_ms,
+      audioMs: of.audio_ms,
+      characters: of.characters,
+      documents: of.documents,
+      gpuMs: of.gpu_ms,
+      energyMj: of.energy_mj,
+    },
+    cost: of.cost,
+    createdAt: of.created_at,
+    startedAt: of.started_at,
+    finishedAt: of.finished_at,
+    referenceQueueMs: of.reference_queue_ms,
+    requestedModel: of.requested_model,
+    fallbackReason: of.fallback_reason,
+  }
+}

@@ -44,6 +44,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
   let came = 0
   const recorder = {
     record() {},
+    recordText() {},
     find: () => undefined,
     requireRoom() {},
     whenWritten() {},

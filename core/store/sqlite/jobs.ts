@@ -104,7 +104,10 @@ export function jobCommands(connection: Connection, context: WriteContext) {
     },
 
     /** Records finished calls. Skips those that are recorded already, so that a batch may be sent again. */
-    recordCalls: (rows: LedgerRows): void => ledger.appendCalls(rows),
+    recordCalls(rows: LedgerRows, texts: readonly string[] = []): void {
+      ledger.appendCalls(rows)
+      for (const text of texts) ledger.appendCalls(JSON.parse(text) as LedgerRows)
+    },
 
     /** False: there is no such job yet, although there may be one when this is reported. */
     cancelJob(organizationId: string, id: string, at: number): boolean {

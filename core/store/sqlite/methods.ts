@@ -1,5 +1,5 @@
 import { noUsage } from '../../usage.ts'
-import { callRows } from '../ledger-rows.ts'
+import { callRows, isText } from '../ledger-rows.ts'
 import { groupMethods, type MethodName, synchronousMethods } from '../method-table.ts'
 import type { JobClaim, JobOutcome, JobRecord, NewJob, SendCommand, Store } from '../store.ts'
 import { usageSums } from '../usage-text.ts'
@@ -105,7 +105,11 @@ export function openMethods(parts: {
     'jobs.cancel': afterwards('cancelJob', reads['jobs.find']),
     'jobs.expire': eachAfterwards('expireJobs', reads['jobs.find']),
     'jobs.release': (job, notBefore) => send('jobs.release', [claimOf(job), notBefore]),
-    'jobs.record': finished => send('recordCalls', [callRows(finished)]),
+    'jobs.record': finished =>
+      send('recordCalls', [
+        callRows(finished.flatMap(one => (isText(one) ? [] : [one]))),
+        finished.filter(isText).map(({ text }) => text),
+      ]),
     'jobs.remove': thenSweep('jobs.remove'),
     // The counts of an execution's nodes are in its row only after the commit.
     async 'executions.create'(execution) {

@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openRecorder } from '../../../core/jobs/recorder.ts'
+import { callRows, callsIn, isText } from '../../../core/store/ledger-rows.ts'
 import type { FinishedJob, Store } from '../../../core/store/store.ts'
+import { meteredUsage } from '../../../core/usage.ts'
 import { finishedCall, keptLog, openTestStore, organizationId } from '../store/_store.ts'
 
 const errors = (lines: string[]) => lines.filter(line => line.includes('"level":"error"'))
@@ -9,7 +11,8 @@ const errors = (lines: string[]) => lines.filter(line => line.includes('"level":
 /** A store that receives batches, and fails as configured. */
 function hearing(fail: (calls: FinishedJob[]) => unknown) {
   const batches: FinishedJob[][] = []
-  const record = async (calls: FinishedJob[]) => {
+  const record = async (entries: Parameters<Store['jobs']['record']>[0]) => {
+    const calls = entries.flatMap(one => (isText(one) ? [] : [one]))
     const failure = fail(calls)
     if (failure) throw failure
     batches.push(calls)
@@ -121,4 +124,47 @@ test('while records are kept, only those from before are written', async () => {
   recorder.record(finishedCall())
   await recorder.close()
   expect(batches.flat()).toHaveLength(602)
+})
+
+const textOf = (calls: FinishedJob[]) => ({ text: JSON.stringify(callRows(calls)), calls: calls.length })
+
+test('the text of calls has all of them', () => {
+  const usage = meteredUsage({ inputTokens: 3, outputTokens: 4, cachedTokens: 1, gpuMs: 7, energyMj: 9 })
+  const error = { code: 'worker_error', message: 'No "such" thing.' } as FinishedJob['error']
+  const calls = [
+    finishedCall({ usage, error, status: 'failed', requestedModel: 'alias', fallbackReason: 'failed' }),
+    finishedCall({ usage, requestedModel: null, fallbackReason: null, startedAt: null, engineId: null }),
+  ]
+  expect(callsIn(textOf(calls).text)).toEqual(calls)
+})
+
+test('texts of another process are found while they wait, and written with the others', async () => {
+  await using opened = await openTestStore()
+  const { log, lines } = keptLog()
+  const recorder = openRecorder({ store: opened.store, log })
+  const calls = Array.from({ length: 700 }, () => finishedCall())
+  recorder.recordText(textOf(calls.slice(0, 300)))
+  recorder.record(finishedCall())
+  recorder.recordText(textOf(calls.slice(300)))
+  expect(recorder.waiting).toBe(701)
+  expect(recorder.find(organizationId, calls[400]!.id)).toMatchObject({ id: calls[400]!.id, status: 'completed' })
+  expect(recorder.find('org_other', calls[400]!.id)).toBeUndefined()
+  const written = Promise.withResolvers<void>()
+  recorder.whenWritten(written.resolve)
+  await written.promise
+  expect(opened.store.stats().ledgerRows).toBe(701)
+  expect((await opened.store.jobs.find(organizationId, calls[600]!.id))?.status).toBe('completed')
+  await recorder.close()
+  expect(errors(lines)).toEqual([])
+})
+
+test('a call in a text that the store cannot hold does not block the others', async () => {
+  await using opened = await openTestStore()
+  const { log, lines } = keptLog()
+  const recorder = openRecorder({ store: opened.store, log })
+  const stray = finishedCall({ organizationId: null as never })
+  recorder.recordText(textOf([finishedCall(), stray, finishedCall()]))
+  await recorder.close()
+  expect(opened.store.stats().ledgerRows).toBe(2)
+  expect(errors(lines)).toEqual([expect.stringContaining(stray.id)])
 })
