@@ -56,4 +56,9 @@ export interface AuditStore {
   record(entry: AuditEntry): Promise<void>
   /** Newest first. A page may have fewer than `limit` records; `next` is the cursor of the next page, null at the end. */
   list(organizationId: string, filter: AuditFilter): Promise<{ records: AuditRecord[]; next: number | null }>
+  /**
+   * Returns the number of the newest entry, and whether one after this number is about an organization, a user or a token.
+   * Cheap: ask often.
+   */
+  accountsChanged(after: number): Promise<{ newest: number; changed: boolean }>
 }

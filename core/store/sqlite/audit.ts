@@ -46,7 +46,14 @@ export function auditReads(connection: Connection, scan = auditScan) {
     WHERE organization_id = :organizationId AND number < :before AND number >= :from AND at >= :since AND at <= :until
     AND (:action IS NULL OR action = :action) AND (:targetId IS NULL OR target_id = :targetId) ORDER BY number DESC
     LIMIT :limit`
+  const newestEntry = connection.scalar<number | null>`SELECT max(number) FROM audit_log`
+  const ofAccounts = connection.scalar<number>`SELECT EXISTS (SELECT 1 FROM audit_log WHERE number > ?
+    AND target_type IN ('organization', 'user', 'token'))`
   return {
+    'audit.accountsChanged'(after) {
+      const newest = newestEntry.get() ?? 0
+      return { newest, changed: newest > after && ofAccounts.get(after) === 1 }
+    },
     'audit.list'(organizationId, filter) {
       const { limit, before = Number.MAX_SAFE_INTEGER, action = null, targetId = null } = filter
       const { since = 0, until = Number.MAX_SAFE_INTEGER } = filter

@@ -149,4 +149,23 @@ export function organizationRules({ store }: Subject): void {
     expect((await audit.list(id, { limit: 10, since: now + 4 })).records).toHaveLength(2)
     expect((await audit.list('org_absent', { limit: 10 })).records).toEqual([])
   })
+
+  test('whether accounts have changed since an entry is known', async () => {
+    const id = await make()
+    const { newest } = await audit.accountsChanged(Number.MAX_SAFE_INTEGER)
+    expect(await audit.accountsChanged(newest)).toEqual({ newest, changed: false })
+    await audit.record({
+      organizationId: id,
+      at: now,
+      actor: theServer,
+      action: 'device_pause.added',
+      targetId: 'gpu0',
+      before: null,
+      after: null,
+    })
+    expect(await audit.accountsChanged(newest)).toEqual({ newest: newest + 1, changed: false })
+    await organizations.update(id, { pendingJobs: 9 }, theServer, now)
+    expect(await audit.accountsChanged(newest)).toEqual({ newest: newest + 2, changed: true })
+    expect(await audit.accountsChanged(newest + 2)).toEqual({ newest: newest + 2, changed: false })
+  })
 }
