@@ -163,7 +163,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   )
   opened = residency
   const { release, find, residents } = residency
-  const grants = openSlotGrants({ residency, connections: engines.connections, waits: id => queue?.waits(id) ?? false })
+  const grants = openSlotGrants({
+    residency: { ...residency, release: (...released) => onReleased(...released) },
+    connections: engines.connections,
+    waits: id => queue?.waits(id) ?? false,
+  })
   const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
   pauses = await openFleetPauses({
     ...options,

@@ -21,6 +21,8 @@ interface Granted extends LeasedEngine {
   spare: number
   lookedAt: number
   isRecalled: boolean
+  /** It had no slots at the last look, and has got none since. */
+  wasEmpty: boolean
   runs: number
   ranMs: number
 }
@@ -63,7 +65,16 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       listenerThrew: thrown => log.error('A listener of an answer threw', { model: modelId }, thrown),
     })
     const serves = { model: { id: modelId } }
-    const counts = { free: 0, used: 0, spare: 0, lookedAt: performance.now(), isRecalled: false, runs: 0, ranMs: 0 }
+    const counts = {
+      free: 0,
+      used: 0,
+      spare: 0,
+      lookedAt: performance.now(),
+      isRecalled: false,
+      wasEmpty: false,
+      runs: 0,
+      ranMs: 0,
+    }
     return { engineId, devices: [...devices], slots, serves, connections, ...counts } satisfies Granted
   }
 
@@ -72,10 +83,9 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
     granted.free -= slots
     returned(granted.engineId, slots, granted.runs === 0 ? null : granted.ranMs / granted.runs)
     granted.runs = granted.ranMs = 0
-    if (granted.free + granted.used === 0) forget(granted)
   }
 
-  /** Without slots it is only known again with the next grant: control says nothing of the end of such an engine. */
+  /** Control says nothing of the end of an engine of which there are no slots here. */
   function forget(granted: Granted): void {
     const { id } = granted.serves.model
     byId.delete(granted.engineId)
@@ -101,10 +111,27 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       const granted = byId.get(engine.engineId) ?? open(engine, model)
       byId.set(engine.engineId, granted)
       byModel.set(engine.modelId, granted)
-      granted.isRecalled = false
+      granted.isRecalled = granted.wasEmpty = false
       granted.free += slots
       granted.spare = 0
       granted.lookedAt = performance.now()
+    },
+
+    /** A call gets this slot, which control has taken for it. `keeps`: other calls may use it afterwards. */
+    lent(engine: GrantedEngine, keeps: boolean, waited: Pick<Lease, 'waitedMs' | 'loadedMs'>): Lease | undefined {
+      const model = find(engine.modelId)
+      if (!model) {
+        returned(engine.engineId, 1, null)
+        return undefined
+      }
+      const granted = byId.get(engine.engineId) ?? open(engine, model)
+      byId.set(engine.engineId, granted)
+      if (keeps) byModel.set(engine.modelId, granted)
+      granted.isRecalled = !keeps
+      granted.wasEmpty = false
+      granted.used++
+      if (!keeps) giveBack(granted, granted.free)
+      return new EngineLease<Granted>(granted, granted.connections, energy, { ...leaseOptions, ...waited })
     },
 
     /** Takes a slot that is free here; undefined if there is none. On the hot path. */
@@ -145,6 +172,10 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
         giveBack(granted, Math.min(granted.spare, granted.free))
         granted.spare = granted.free
         granted.lookedAt = now
+        // Not at once: slots that come one at a time would each need a new connection.
+        const isEmpty = granted.free + granted.used === 0
+        if (isEmpty && granted.wasEmpty) forget(granted)
+        granted.wasEmpty = isEmpty
       }
     },
   }

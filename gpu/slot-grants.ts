@@ -1,4 +1,4 @@
-import type { SlotGrants } from '../core/models/slot-grants.ts'
+import type { GrantedEngine, SlotGrants } from '../core/models/slot-grants.ts'
 import type { EngineConnections } from './requests/connections.ts'
 import type { Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
@@ -30,22 +30,43 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
   const stays = ({ state, draining, pause, alone, serves }: Resident): boolean =>
     state === 'ready' && draining === null && pause === null && !alone && !serves.retired && serves.model.enabled
 
+  /** How another process reaches an engine; undefined if it needs to know of each request. */
+  function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
+    const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
+    if (convert || saved || ownerOf) return undefined
+    const { origin, socketPath } = endpoint
+    const modelId = serves.model.id
+    return { engineId, modelId, endpoint: { origin, socketPath }, headers, devices, slots, isOwnProcess }
+  }
+
+  const add = (resident: Resident, slots: number): void => void (resident.granted = (resident.granted ?? 0) + slots)
+
   return {
     take(modelId, part) {
-      if (waits(modelId)) return undefined
-      const resident = grantable(modelId)
-      if (!resident) return undefined
-      const { engineId, devices, slots } = resident
-      const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
-      if (convert || saved || ownerOf) return undefined
-      const wanted = Math.ceil((slots - resident.leases) * part)
+      const resident = waits(modelId) ? undefined : grantable(modelId)
+      const engine = resident && engineOf(resident)
+      if (!engine) return undefined
+      const wanted = Math.ceil((resident.slots - resident.leases) * part)
       let taken = 0
       while (taken < wanted && residency.takeOf(resident)) taken++
       if (taken === 0) return undefined
-      resident.granted = (resident.granted ?? 0) + taken
-      const { origin, socketPath } = endpoint
-      const engine = { engineId, modelId, endpoint: { origin, socketPath }, headers, devices, slots, isOwnProcess }
+      add(resident, taken)
       return { engine, slots: taken }
+    },
+    mayLend({ id, fallbacks, adapters }) {
+      if (fallbacks || adapters) return false
+      const residents = residency.find(id)?.residents ?? []
+      return residents.every(resident => resident.state !== 'ready' || engineOf(resident) !== undefined)
+    },
+    lend(lease) {
+      const resident = residentOf(lease.engineId)
+      // The first request after a pause shows control whether the engine serves again.
+      const engine = resident && resident.pause === null && !resident.alone ? engineOf(resident) : undefined
+      if (!engine || !lease.detach) return undefined
+      lease.detach()
+      add(resident!, 1)
+      const { modelId } = engine
+      return { engine, keeps: !waits(modelId) && grantable(modelId) === resident }
     },
     giveBack(engineId, slots, ranMs) {
       const resident = residentOf(engineId)

@@ -56,7 +56,7 @@ import { openFleet } from '../../gpu/fleet.ts'
 import { openKeeperClient } from '../../gpu/launcher/keeper-client.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
-import { type FrontWorkOwner, openFrontWork } from '../../server/fronts/front-work.ts'
+import type { FrontWorkOwner } from '../../server/fronts/front-work.ts'
 import { openStreams } from '../../server/http/streams/streams.ts'
 import { openLoadHistory } from '../../server/metrics/history.ts'
 import { openMetrics } from '../../server/metrics/metrics.ts'
@@ -72,6 +72,7 @@ import { createFirstOrganization } from './first-organization.ts'
 import { beginListening } from './listening.ts'
 import { openInspection } from './open-inspection.ts'
 import { openOwnCommand } from './own-command.ts'
+import { serveFronts } from './serve-fronts.ts'
 import { openServerGpuSetup } from './server-gpu-setup.ts'
 import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
@@ -333,11 +334,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     steady,
     log,
   })
-  const { grants } = fleet
-  const counted = { recorder: jobs.recorder, tokenLimiter, metrics, timings, throughput }
+  const counted = { tokenLimiter, metrics, timings, throughput }
   frontWork =
     credits &&
-    server.serveFronts(more => openFrontWork({ config, registry, accounts, grants, credits, ...counted, log, ...more }))
+    serveFronts(server, { config, store, registry, accounts, admission, jobs, fleet, credits, log, ...counted })
   writeServerFile(dataDir, server)
   await predecessor?.serving({ store, spend, jobs, batches }, server, log)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })

@@ -216,6 +216,9 @@ export function openAdmission(options: {
 
     fallbacksFor,
 
+    /** Throws Failure `no_capacity` if this machine cannot run the model for the task, and no fallback does its work. */
+    requireMachine,
+
     /** Admits work of a requester, or throws the Failure that says why not. */
     admit(requester: Requester, request: AdmissionRequest): Admitted {
       const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request

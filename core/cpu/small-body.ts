@@ -8,7 +8,7 @@ export const inlineBytes = 32 << 10
 const inlineValues = 1_000
 
 /** Larger bodies are processed one at a time, because each needs several times its size in memory. */
-const largeBytes = 1 << 20
+export const largeBytes = 1 << 20
 
 /** The thread pool for a body that is not small. */
 export const poolOfBody = (body: Buffer): 'requests' | 'bodies' => (body.length > largeBytes ? 'bodies' : 'requests')

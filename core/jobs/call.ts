@@ -102,6 +102,8 @@ export interface CallsElsewhere {
   /** Ends all calls of the organization. Returns how many. */
   cancelAll(organizationId: string, reason: Failure): number
   runningOf(organizationId: string): number
+  /** Those that wait for a slot, unordered, each with its waiting time in milliseconds. */
+  waiting(): Iterable<{ job: JobRecord; waitedMs: number }>
 }
 
 /** Where there are no other processes. */
@@ -112,6 +114,7 @@ export const nowhere: CallsElsewhere = {
   cancel: () => false,
   cancelAll: () => 0,
   runningOf: () => 0,
+  waiting: () => [],
 }
 
 /** Returns a call that has not begun. */

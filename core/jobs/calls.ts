@@ -285,6 +285,7 @@ export function openCalls(dependencies: {
     *waiting(): Iterable<{ job: JobRecord; waitedMs: number }> {
       for (const call of running)
         if (call.waiting) yield { job: runningRecord(call), waitedMs: waiting.waitedMs(call.waiting) }
+      yield* elsewhere.waiting()
     },
   }
 }

@@ -2,20 +2,31 @@ import { type JobSpend, tokenIdsOf } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
+import type { Model } from '../models/model.ts'
 import type { FinishedJob } from '../store/store.ts'
 import { noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, newCall, type RunningCall } from './call.ts'
 import { finishedCall, logEngineText } from './finished-call.ts'
 
+/** Why a call waits, as a sentence, and for how much longer, milliseconds; null where it is not known. */
+export interface WaitReason {
+  text: string | null
+  etaMs: number | null
+}
+
 /** Thrown for a request that the control process must answer. It is never shown. */
 export const passOn: Failure = new Failure('no_capacity', 'The control process answers this request.')
 
 /**
- * The calls of a gateway process: each takes a slot that control has granted, runs once and leaves a record. One that finds
- * no such slot, whose cost does not fit what is granted, or whose engine fails before it has answered, is thrown as `passOn`.
+ * The calls of a gateway process: each takes a slot that control has granted or waits for one, runs once and leaves a record.
+ * One whose model only control can serve, whose cost does not fit what is granted, or whose engine fails before it has
+ * answered, is thrown as `passOn`.
  */
 export function openFrontCalls({
   take,
+  wait,
+  reasonOf,
+  ran,
   record,
   passedOn,
   spend,
@@ -24,6 +35,15 @@ export function openFrontCalls({
 }: {
   /** Takes a granted slot that is free. */
   take: (modelId: string) => Lease | undefined
+  /**
+   * Waits for a slot in the queue of control, and sets how long that took. Rejects with the Failure that refuses the call,
+   * with the reason of an abort, and with `passOn`. `prompt`: the body that the engine gets.
+   */
+  wait: (call: RunningCall, model: Model, prompt: CallOptions['prompt']) => Promise<Lease>
+  /** Why calls of the model wait, as far as control has told. */
+  reasonOf: (modelId: string) => WaitReason
+  /** Called when a call that has waited has ended, before its slot is free. `completed`: its duration is typical. */
+  ran: (id: string, ms: number, completed: boolean) => void
   /** Called with what has ended, and the accounts of its token (see `tokenIdsOf`). */
   record: (finished: FinishedJob, tokenIds: readonly string[]) => void
   /** Called with the id of a call that has begun here and that control answers instead: it leaves no record here. */
@@ -37,6 +57,27 @@ export function openFrontCalls({
   const running = new Map<string, RunningCall>()
   /** Failures of calls that are recorded, so that nobody else may try them. */
   const recorded = new WeakSet<Failure>()
+
+  /** Rejects with `passOn` if control answers the call, else with a failure that is answered here. */
+  async function waited(call: RunningCall, options: CallOptions): Promise<Lease> {
+    const { model } = options.admitted
+    const waitEnded = options.waits?.(call)
+    try {
+      return await wait(call, model, options.prompt)
+    } catch (thrown) {
+      const failure = Failure.from(thrown)
+      if (failure === passOn) spend.release(call.id)
+      else {
+        recorded.add(failure)
+        if (failure.code === 'cancelled') ends(call, options, { how: 'cancelled', usage: noUsage })
+        // It used no compute.
+        else spend.release(call.id)
+      }
+      throw failure
+    } finally {
+      waitEnded?.()
+    }
+  }
 
   function ends(call: RunningCall, options: CallOptions, end: CallEnd): void {
     if (end.how === 'failed') {
@@ -59,21 +100,27 @@ export function openFrontCalls({
       if (options.withoutEngine || options.fallbacks) throw passOn
       const call = newCall(options)
       spend.hold(call.id, admitted.spender, admitted.hold)
-      const lease = take(admitted.model.id)
-      if (!lease) {
-        spend.release(call.id)
-        throw passOn
-      }
       running.set(call.id, call)
+      let lease = take(admitted.model.id)
+      const asked = lease === undefined
+      try {
+        lease ??= await waited(call, options)
+      } catch (thrown) {
+        running.delete(call.id)
+        throw thrown
+      }
       lease.organizationId = call.organizationId
       lease.traceparent = traceparent
       call.startedAt = Date.now()
       call.engineId = lease.engineId
+      const since = performance.now()
       let end: CallEnd
+      let completed = false
       let thrown: Failure | undefined
       try {
         options.began?.(call, lease)
         end = await attempt(lease, call)
+        completed = end.how === 'completed'
       } catch (cause) {
         thrown = Failure.from(cause)
         const how = thrown.code === 'cancelled' ? 'cancelled' : 'failed'
@@ -82,6 +129,7 @@ export function openFrontCalls({
         const { gpuMs, energyMj } = lease.used()
         call.gpuMs += gpuMs
         call.energyMj = energyMj
+        if (asked) ran(call.id, performance.now() - since, completed)
         lease.release()
         running.delete(call.id)
       }
@@ -99,6 +147,9 @@ export function openFrontCalls({
       if (end.how === 'failed') throw end.failure
       return { call, end }
     },
+
+    /** Why calls of the model wait, as a sentence, and for how much longer, milliseconds; null where it is not known. */
+    reasonOf,
 
     /** Whether this process must answer with the failure itself. */
     isRecorded: (thrown: unknown): boolean => thrown instanceof Failure && recorded.has(thrown),

@@ -19,6 +19,7 @@ import type { CommitEffects } from '../store/workflows.ts'
 import { openSweep } from '../sweep.ts'
 import type { RunJob } from '../tasks/run-job.ts'
 import type { CallsElsewhere } from './call.ts'
+import { openCallWait } from './call-wait.ts'
 import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDueTimer } from './due-timer.ts'
@@ -32,6 +33,7 @@ import { openQueuedFallbacks } from './queued-fallbacks.ts'
 import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import { openRuns } from './runs.ts'
+import { openSlotRequests } from './slot-requests.ts'
 import { openSubmissions, submissionsClosed } from './submissions.ts'
 import { openSuspects } from './suspects.ts'
 import { openWaiters } from './waiters.ts'
@@ -175,6 +177,8 @@ export function openJobs(options: JobsOptions) {
   })
   const holding = { rankOf, spend, holdMs, elsewhere: options.elsewhere, log }
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, ...holding })
+  const { wait } = openCallWait({ fleet, dispatch, queue, waiting, rankOf, holdMs })
+  const slotRequests = openSlotRequests({ dispatch, queue, durations, wait, find: id => models.find(id) })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -321,6 +325,8 @@ export function openJobs(options: JobsOptions) {
 
     /** Jobs with a synchronous caller. */
     calls,
+    /** Slots for calls of other processes. */
+    slotRequests,
     /** Records of calls that have ended. Close it after the fleet: until then calls may still end. */
     recorder,
 

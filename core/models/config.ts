@@ -112,7 +112,7 @@ export const Config = z
       }),
     gateway_processes: z.int().min(1).max(64).default(1).meta({
       description:
-        'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and answer requests for text while a slot is free and the caller is not near a limit; they pass on the rest. Linux only.',
+        'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and answer requests for text while the caller is not near a limit; they pass on the rest. Linux only.',
       unit: 'processes',
       example: 4,
     }),

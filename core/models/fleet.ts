@@ -169,6 +169,8 @@ export interface Lease extends Disposable {
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void
+  /** Ends the lease, but not the use of its slot, which another process has from now on. */
+  detach?(): void
 }
 
 /** Use of devices by one slot. */

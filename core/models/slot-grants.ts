@@ -1,3 +1,6 @@
+import type { Lease } from './fleet.ts'
+import type { Model } from './model.ts'
+
 /** How another process reaches an engine. Plain data. */
 export interface GrantedEngine {
   engineId: string
@@ -21,6 +24,13 @@ export interface SlotGrants {
    * its engine needs to know of each request.
    */
   take(modelId: string, part: number): { engine: GrantedEngine; slots: number } | undefined
+  /** Whether a call of another process may get a slot of the model, as far as is known before it has one. */
+  mayLend(model: Model): boolean
+  /**
+   * Gives the slot of a lease to another process, which gives it back with `giveBack`. Undefined, and the lease goes on, if
+   * its engine needs to know of each request. `keeps`: the process may use the slot for other calls afterwards.
+   */
+  lend(lease: Lease): { engine: GrantedEngine; keeps: boolean } | undefined
   /** Gives slots back. `ranMs`: the mean of the requests that succeeded on them; null without one. */
   giveBack(engineId: string, slots: number, ranMs: number | null): void
   /** Whether slots of this engine may stay away, must come back, or are void because it has ended. */

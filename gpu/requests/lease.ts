@@ -178,8 +178,12 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     return { gpuMs: (ms * devices.length) / slots, energyMj: this.#energy.since(this.#mark) }
   }
 
-  release(): void {
-    if (this.#released) return
+  detach(): void {
+    if (!this.#released) this.#close()
+    this.#slot?.release()
+  }
+
+  #close(): void {
     this.#used = this.used()
     this.#energy.release(this.#mark)
     this.#released = true
@@ -188,6 +192,11 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     this.#open?.abort()
     for (const socket of this.#sockets) socket.close()
     this.#connections.release(this.#client)
+  }
+
+  release(): void {
+    if (this.#released) return
+    this.#close()
     const ranMs = this.#succeeded ? performance.now() - this.#since : null
     const notify = () => {
       this.#slot?.release()

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { type Peer, peerOf, setPeer } from '../http/connection/peer.ts'
 
-/** The header that a front adds last: the secret of this start, HTTP version, `tls` or `plain`, and the client's address. */
+/** The header that a front adds first: the secret of this start, HTTP version, `tls` or `plain`, and the client's address. */
 const header = 'x-infer-front'
 
 /** Headers that are about one connection, and not about the request or response. */
@@ -24,7 +24,8 @@ export function forwardedHeaders(req: IncomingMessage, secret: string): string[]
   const facts = [secret, req.httpVersion, encrypted ? 'tls' : 'plain', remoteAddress].join(' ')
   // Node sends a body in chunks if this header says so.
   const chunked = req.headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked']
-  return [...endToEnd(req.rawHeaders), ...chunked, header, facts]
+  // First, where no number of headers can push it out.
+  return [header, facts, ...endToEnd(req.rawHeaders), ...chunked]
 }
 
 /**
@@ -33,10 +34,10 @@ export function forwardedHeaders(req: IncomingMessage, secret: string): string[]
  */
 export function acceptForwarded(req: IncomingMessage, secret: string): boolean {
   const { rawHeaders } = req
-  const at = rawHeaders.findLastIndex((name, index) => index % 2 === 0 && name === header)
-  const [given = '', version = '1.1', security, remoteAddress = ''] = (rawHeaders[at + 1] ?? '').split(' ')
-  if (at < 0 || !isSame(given, secret)) return false
-  rawHeaders.splice(at, 2)
+  if (rawHeaders[0] !== header) return false
+  const [given = '', version = '1.1', security, remoteAddress = ''] = rawHeaders[1]!.split(' ')
+  if (!isSame(given, secret)) return false
+  rawHeaders.splice(0, 2)
   delete req.headers[header]
   req.httpVersion = version
   const peer: Peer = { remoteAddress: remoteAddress || undefined, encrypted: security === 'tls' }

@@ -1,8 +1,8 @@
 import type { Caller } from '../../core/accounts/accounts.ts'
 import { passOn } from '../../core/jobs/front-calls.ts'
 
-/** Milliseconds for which a caller is believed, and after which control is asked again meanwhile. */
-const [believedMs, askAgainMs] = [2_000, 500]
+/** Milliseconds for which a caller is believed, and after which control is asked again, which notes that it is used. */
+const [believedMs, askAgainMs] = [30_000, 10_000]
 const maxKnown = 4_096
 
 interface Known {

@@ -2,26 +2,33 @@ import type { Accounts } from '../../core/accounts/accounts.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
 import type { Credits } from '../../core/admission/credits.ts'
 import { Failure } from '../../core/failure.ts'
-import type { CallsElsewhere } from '../../core/jobs/call.ts'
+import { runningRecord } from '../../core/jobs/call.ts'
 import type { Recorder } from '../../core/jobs/recorder.ts'
+import { requestedCall } from '../../core/jobs/slot-requests.ts'
 import type { Log } from '../../core/log.ts'
 import { pick } from '../../core/members.ts'
 import type { Config } from '../../core/models/config.ts'
 import type { Registry } from '../../core/models/registry.ts'
 import type { SlotGrants } from '../../core/models/slot-grants.ts'
-import { type FinishedJob, type JobRecord, jobErrorOf } from '../../core/store/store.ts'
+import type { CallsText } from '../../core/store/ledger-rows.ts'
+import { type JobRecord, jobErrorOf } from '../../core/store/store.ts'
 import { noUsage } from '../../core/usage.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Throughput } from '../metrics/throughput.ts'
-import type { Timing, Timings } from '../metrics/timings.ts'
-import type { FromFront, FrontWork, ToFront } from './messages.ts'
+import type { Timings } from '../metrics/timings.ts'
+import { callsInFronts, type FrontLink, type FrontSession, type Session } from './calls-in-fronts.ts'
+import { type LentSlotsOptions, openLentSlots } from './lent-slots.ts'
+import type { FrontWork, ToFront } from './messages.ts'
 
 /** Milliseconds between two looks at the engines of granted slots. */
 const lookMs = 100
-/** Milliseconds between two looks at requests that wait for credits. */
-const tickMs = 250
+/** Milliseconds between two looks at requests that wait for credits, and between two words about why calls wait. */
+const [tickMs, reasonMs] = [250, 1_000]
 /** Milliseconds in which a front must do what control waits for. */
 const answerMs = 2_000
+
+/** A front is told each time that so many of its records are stored: far fewer than it may have unstored. */
+const tellStoredEvery = 2_500
 
 /** What the record of a call has from its beginning. */
 const callFacts = [
@@ -38,44 +45,18 @@ const callFacts = [
   'engineId',
 ] as const satisfies (keyof JobRecord)[]
 
-/** One front, as its work is seen by control. */
-export interface FrontLink {
-  send: (message: ToFront) => void
-  /** Ends it at once. */
-  kill: () => void
-}
-
-/** Takes in what a front says. */
-export interface FrontSession {
-  received(message: FromFront): void
-  /** The front has ended: what it had goes back, and what it was doing has failed. */
-  ended(): void
-}
-
-interface Session extends FrontLink {
-  /** As credits name it. */
-  id: string
-  /** Slots that it has, by engine. */
-  granted: Map<string, number>
-  recalled: Set<string>
-  /** Its calls that have run for a while. */
-  calls: Map<string, { record: JobRecord; ended: PromiseWithResolvers<void> | undefined }>
-  records: number
-  /** Resolved when it has done what it was told, by number. */
-  answers: Map<number, () => void>
-  drained: (() => void) | undefined
-}
-
-export interface FrontWorkOptions {
+export interface FrontWorkOptions extends LentSlotsOptions {
   config: Config
   registry: Pick<Registry, 'all'>
-  accounts: Pick<Accounts, 'authenticate'>
+  accounts: Pick<Accounts, 'authenticate' | 'forgetVerified'>
+  /** Calls this after changes of accounts by other processes, until the function that it returns is called. */
+  followAccounts: (changed: () => Promise<void>) => () => void
   grants: SlotGrants
-  recorder: Pick<Recorder, 'record' | 'whenWritten'>
+  recorder: Pick<Recorder, 'record' | 'recordText' | 'whenWritten'>
   credits: Omit<Credits, 'enter' | 'size'>
   tokenLimiter: Pick<TokenLimiter, 'used' | 'know'>
   metrics: Pick<Metrics, 'answered'>
-  timings: Pick<Timings, 'record'>
+  timings: Pick<Timings, 'record' | 'waited'>
   throughput: Pick<Throughput, 'meter'>
   /** The route of a path, as metrics name it. */
   routeAt: (path: string) => { method: string; path: string } | undefined
@@ -94,9 +75,6 @@ export function openFrontWork(options: FrontWorkOptions) {
   const counts = { requests: 0, messages: 0 }
   let numbers = 0
   let begun = 0
-  /** Those who ask at the same time get the same answer. */
-  let asking: Promise<void> = Promise.resolve()
-  let next: Promise<void> | undefined
   let draining = false
 
   function giveBack(session: Session, engineId: string, slots: number, ranMs: number | null): void {
@@ -134,6 +112,9 @@ export function openFrontWork(options: FrontWorkOptions) {
   }
   const timer = setInterval(look, lookMs).unref()
   const ticking = setInterval(() => credits.tick(), tickMs).unref()
+  const explaining = setInterval(() => {
+    for (const { slots } of sessions) slots.tellReasons()
+  }, reasonMs).unref()
 
   function grant(session: Session, modelId: string): void {
     if (draining) return
@@ -158,58 +139,66 @@ export function openFrontWork(options: FrontWorkOptions) {
     }
   }
 
-  function finished(session: Session, record: FinishedJob, tokenIds: readonly string[] | undefined): void {
-    const known = session.calls.get(record.id)
-    session.calls.delete(record.id)
-    const { inputTokens, outputTokens } = record.usage
-    tokenLimiter.used(record.tokenId, inputTokens + outputTokens)
-    recorder.record(record)
-    credits.settle(session.id, record.id, tokenIds ? { ...record, tokenIds } : record)
-    known?.ended?.resolve()
+  function record(session: Session, records: CallsText): void {
+    recorder.recordText(records)
+    session.records += records.calls
+    if (session.records - session.toldStored < tellStoredEvery) return
+    const upTo = (session.toldStored = session.records)
+    recorder.whenWritten(() => session.send({ kind: 'stored', records: upTo }))
   }
 
   function work(session: Session, done: FrontWork): void {
     const { records, began = [], answered = [], timings: times = [], tokens = [], returned = [] } = done
-    for (const record of began) session.calls.set(record.id, { record, ended: undefined })
-    for (const id of done.passedOn ?? []) {
+    for (const one of began)
+      session.calls.set(one.id, { organizationId: one.organizationId, record: () => one, ended: undefined })
+    const { ran = [], wanted = [] } = done
+    for (let at = 0; at < ran.length; at += 3)
+      session.slots.ran(ran[at] as string, ran[at + 1] as number, ran[at + 2] === 1)
+    for (const id of done.withdrawn ?? []) session.slots.withdraw(id)
+    for (let at = 0; at < returned.length; at += 3)
+      giveBack(session, returned[at] as string, returned[at + 1] as number, returned[at + 2] as number | null)
+    if (records) record(session, records)
+    for (const use of done.uses ?? []) {
+      tokenLimiter.used(use.tokenId, use.tokens)
+      // Control holds nothing for the calls of a front.
+      if (use.cost > 0) credits.settle(session.id, session.id, use)
+    }
+    for (const id of done.ended ?? []) {
       session.calls.get(id)?.ended?.resolve()
       session.calls.delete(id)
     }
-    for (let at = 0; at < returned.length; at += 3)
-      giveBack(session, returned[at] as string, returned[at + 1] as number, returned[at + 2] as number | null)
-    if (records) {
-      let priced = 0
-      for (const record of records) finished(session, record, record.cost > 0 ? done.tokenIds?.[priced++] : undefined)
-      session.records += records.length
-      const upTo = session.records
-      recorder.whenWritten(() => session.send({ kind: 'stored', records: upTo }))
-    }
     if (done.credits) credits.apply(session.id, done.credits)
-    counts.requests += answered.length / 3
-    for (let at = 0; at < answered.length; at += 3) {
-      const route = options.routeAt(answered[at] as string)
-      if (route) metrics.answered(route, answered[at + 1] as number, answered[at + 2] as number)
+    for (const { path, status, ms } of answered) {
+      counts.requests += ms.length
+      const route = options.routeAt(path)
+      if (route) for (const one of ms) metrics.answered(route, status, one)
     }
-    for (let at = 0; at < times.length; at += 3)
-      timings.record(times[at] as Timing, times[at + 1] as string, times[at + 2] as number)
+    for (const { kind, modelId, ms } of times) for (const one of ms) timings.record(kind, modelId, one)
     for (let at = 0; at < tokens.length; at += 3) {
       const meter = throughput.meter(tokens[at] as string)
       meter.input += tokens[at + 1] as number
       meter.output += tokens[at + 2] as number
     }
     for (const secret of done.secrets ?? []) tellCaller(session, secret)
+    for (const request of wanted) {
+      const call = requestedCall(request)
+      const { organizationId } = call
+      session.calls.set(call.id, { organizationId, record: () => runningRecord(call), ended: undefined })
+      session.slots.want(call, request.prompt)
+    }
     for (const modelId of done.lacking ?? []) grant(session, modelId)
   }
 
   function ended(session: Session): void {
     sessions.delete(session)
+    session.slots.close()
     for (const [engineId, slots] of session.granted) grants.giveBack(engineId, slots, null)
     for (const resolve of session.answers.values()) resolve()
     session.drained?.()
     const failure = new Failure('worker_error', 'Its gateway process ended. Send the request again.')
     for (const { record, ended: follower } of session.calls.values()) {
       recorder.record({
-        ...pick(record, ...callFacts),
+        ...pick(record(), ...callFacts),
         status: 'failed',
         error: jobErrorOf(failure, 1),
         usage: { ...noUsage },
@@ -219,20 +208,15 @@ export function openFrontWork(options: FrontWorkOptions) {
       follower?.resolve()
     }
     credits.gone(session.id)
-    if (draining && sessions.size === 0) clearInterval(ticking)
+    if (draining && sessions.size === 0) stop()
   }
 
-  function* callsOf(organizationId: string) {
-    for (const session of sessions)
-      for (const call of session.calls.values())
-        if (call.record.organizationId === organizationId) yield { session, call }
-  }
-  function callOf(organizationId: string, id: string) {
-    for (const session of sessions) {
-      const call = session.calls.get(id)
-      if (call?.record.organizationId === organizationId) return { session, call }
-    }
-    return undefined
+  const unfollow = options.followAccounts(() => accounts.forgetVerified())
+
+  function stop(): void {
+    unfollow()
+    clearInterval(ticking)
+    clearInterval(explaining)
   }
 
   /**
@@ -260,32 +244,7 @@ export function openFrontWork(options: FrontWorkOptions) {
     )
   }
 
-  const elsewhere: CallsElsewhere = {
-    known() {
-      next ??= asking.then(() => {
-        next = undefined
-        return (asking = askAll('report'))
-      })
-      return next
-    },
-    find: (organizationId, id) => callOf(organizationId, id)?.call.record,
-    ended(organizationId, id) {
-      const call = callOf(organizationId, id)?.call
-      return call && (call.ended ??= Promise.withResolvers<void>()).promise
-    },
-    cancel(organizationId, id, reason) {
-      const own = callOf(organizationId, id)
-      own?.session.send({ kind: 'cancel', ids: [id], message: reason.message })
-      return own !== undefined
-    },
-    cancelAll(organizationId, reason) {
-      const own = [...callsOf(organizationId)]
-      for (const { session, call } of own)
-        session.send({ kind: 'cancel', ids: [call.record.id], message: reason.message })
-      return own.length
-    },
-    runningOf: organizationId => [...callsOf(organizationId)].length,
-  }
+  const elsewhere = callsInFronts(sessions, () => askAll('report'))
 
   return {
     elsewhere,
@@ -294,17 +253,28 @@ export function openFrontWork(options: FrontWorkOptions) {
 
     /** A front accepts connections. */
     begin(link: FrontLink): FrontSession {
+      const send = (message: ToFront) => {
+        counts.messages++
+        link.send(message)
+      }
       const session: Session = {
         id: `front ${++begun}`,
         kill: link.kill,
-        send(message) {
-          counts.messages++
-          link.send(message)
-        },
+        send,
+        slots: openLentSlots(options, {
+          send,
+          lent(engineId, keeps) {
+            session.granted.set(engineId, (session.granted.get(engineId) ?? 0) + 1)
+            if (keeps) session.recalled.delete(engineId)
+            else session.recalled.add(engineId)
+          },
+          refused: id => void session.calls.delete(id),
+        }),
         granted: new Map(),
         recalled: new Set(),
         calls: new Map(),
         records: 0,
+        toldStored: 0,
         answers: new Map(),
         drained: undefined,
       }
@@ -339,6 +309,8 @@ export function openFrontWork(options: FrontWorkOptions) {
     modelsChanged(): void {
       for (const session of sessions) session.send({ kind: 'models', models: registry.all() })
       recallAll()
+      // Plans may have changed with them.
+      void accounts.forgetVerified()
     },
 
     /**
@@ -366,7 +338,7 @@ export function openFrontWork(options: FrontWorkOptions) {
         }),
       )
       clearInterval(timer)
-      if (sessions.size === 0) clearInterval(ticking)
+      if (sessions.size === 0) stop()
     },
   }
 }

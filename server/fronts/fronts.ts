@@ -6,8 +6,9 @@ import { hostEnvironment } from '../../core/config.ts'
 import { invalidValue } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import type { KeyPair } from '../http/connection/certificate.ts'
+import type { FrontSession } from './calls-in-fronts.ts'
 import type { ForwardTarget } from './forward.ts'
-import type { FrontSession, FrontWorkOwner } from './front-work.ts'
+import type { FrontWorkOwner } from './front-work.ts'
 import type { FromFront, FrontStart, ToFront } from './messages.ts'
 
 /** The hidden command that runs a front. */

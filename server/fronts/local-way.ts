@@ -3,8 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openAdmission } from '../../core/admission/admission.ts'
 import { openBodyMemory } from '../../core/admission/body-memory.ts'
 import type { FrontLimits } from '../../core/admission/front-limits.ts'
-import { inlineBytes, isSmallBody } from '../../core/cpu/small-body.ts'
+import { isSmallBody, largeBytes } from '../../core/cpu/small-body.ts'
+import { nothingContinued } from '../../core/dialects/responses/continuation.ts'
+import type { RememberedResponse } from '../../core/dialects/responses/response-object.ts'
 import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
 import { type FrontCalls, passOn } from '../../core/jobs/front-calls.ts'
 import type { Log } from '../../core/log.ts'
 import type { Config } from '../../core/models/config.ts'
@@ -19,9 +22,13 @@ import { answerFailure, endExchange, type HttpEvent, interrupt, runRoute } from 
 import { openStreamLimits } from '../http/streams/stream-limits.ts'
 import { openStreams } from '../http/streams/streams.ts'
 import { openThroughput } from '../metrics/throughput.ts'
+import { messageRoute } from '../surfaces/anthropic/routes.ts'
+import { cohereRoutes } from '../surfaces/cohere/routes.ts'
 import { falRoots } from '../surfaces/fal/addresses.ts'
-import { scoringRoutes, textRouteOf, textRoutes } from '../surfaces/openai/text.ts'
-import type { InferenceOwners } from '../work/inference.ts'
+import { type OllamaChatOwners, ollamaChatRoutes } from '../surfaces/ollama/generate.ts'
+import { responseRoute } from '../surfaces/openai/responses/routes.ts'
+import { scoringRoutes, textRoutes } from '../surfaces/openai/text.ts'
+import type { FormState } from '../work/inference.ts'
 import type { FrontAccounts } from './front-accounts.ts'
 import type { FrontWork } from './messages.ts'
 import type { Outbox } from './outbox.ts'
@@ -57,7 +64,19 @@ export interface LocalWayOptions {
   log: Log
 }
 
-type RunOwners = Parameters<typeof runRoute>[2]['owners'] & InferenceOwners
+/** The state of a response that is not kept. What continues or is kept needs the store. */
+const unstoredResponse = (): FormState => ({
+  context: { id: newId('resp'), ...nothingContinued },
+  check(remembered) {
+    const { isStored, request } = remembered as RememberedResponse
+    if (isStored || request.background) throw passOn
+  },
+})
+
+/** What is in a large body with images, in any form. */
+const namesImages = ['"image', '_image"']
+
+type RunOwners = Parameters<typeof runRoute>[2]['owners'] & OllamaChatOwners
 
 /**
  * Answers requests for text in a front, with the code and the rules of control, where this front has a free slot, knows
@@ -123,19 +142,25 @@ export function openLocalWay(options: LocalWayOptions) {
     timings: { record: outbox.timing, waited() {} },
     steady: { now: Date.now },
     wrongTokens: { blockedFor: () => 0, failed() {} },
+    fleet: { load: mustPassOn, unload: mustPassOn },
+    bodyRead({ req }: ClientExchange, body: Buffer) {
+      bodies.set(req, body)
+      if (isSmallBody(body)) return
+      // They must be fetched or decoded, which control does.
+      if (namesImages.some(name => body.includes(name))) throw passOn
+      // A thread takes the bytes, which control may need.
+      bodies.set(req, Buffer.from(body))
+    },
   } as unknown as RunOwners
 
-  const inferenceRoute: ReturnType<typeof textRouteOf> = (line, facts) =>
-    textRouteOf(owners)(line, {
-      ...facts,
-      begin(exchange, body) {
-        // A thread would take the bytes, which control may need.
-        if (!isSmallBody(body)) throw passOn
-        bodies.set(exchange.req, body)
-        return Promise.resolve({})
-      },
-    })
-  const table = [...textRoutes(owners, inferenceRoute), ...scoringRoutes(owners, inferenceRoute)]
+  const table = [
+    ...textRoutes(owners),
+    ...scoringRoutes(owners),
+    ...cohereRoutes(owners),
+    messageRoute(owners),
+    ...ollamaChatRoutes(owners),
+    responseRoute(owners, () => Promise.resolve(unstoredResponse())),
+  ]
   const paths = new Set<string>(table.flatMap(({ path, aliases = [] }) => [path, ...aliases]))
 
   function release({ exchange }: HttpEvent): void {
@@ -175,7 +200,7 @@ export function openLocalWay(options: LocalWayOptions) {
       const { method, url, headers } = req
       if (!isOpen || method !== 'POST' || !paths.has(url!)) return false
       const length = Number(headers['content-length'])
-      if (!(length > 0 && length <= inlineBytes) || credentialOf(headers) === undefined) return false
+      if (!(length > 0 && length <= largeBytes) || credentialOf(headers) === undefined) return false
       for (const name of forControl) if (headers[name] !== undefined) return false
       return hostFailure(req, hosts) === undefined
     },

@@ -4,29 +4,20 @@ import { runningRecord } from '../../core/jobs/call.ts'
 import { openFrontCalls } from '../../core/jobs/front-calls.ts'
 import type { Log } from '../../core/log.ts'
 import type { Config } from '../../core/models/config.ts'
-import type { Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Registry } from '../../core/models/registry.ts'
-import type { GrantedEngine, SlotGrants } from '../../core/models/slot-grants.ts'
+import type { SlotGrants } from '../../core/models/slot-grants.ts'
 import { openFrontAccounts } from './front-accounts.ts'
 import { type LocalWayOptions, openLocalWay } from './local-way.ts'
 import type { FromFront, ToFront } from './messages.ts'
 import { openOutbox } from './outbox.ts'
+import { type FrontEngines, openSlotWaits } from './slot-waits.ts'
 
 /** Milliseconds between two looks at calls that run long and slots that nobody uses. */
 const lookMs = 100
 
 /** Milliseconds between two looks at what control is to be told of limits. */
 const creditMs = 50
-
-/** What a front uses of the engines, which `cli/server` opens because the server does not know them. */
-export interface FrontEngines {
-  granted(engine: GrantedEngine, slots: number): void
-  take: (modelId: string) => Lease | undefined
-  recall(engineId: string): void
-  ended(engineId: string): void
-  look(): void
-}
 
 /** Opens what the server does not know: engines, models and threads. */
 export interface FrontParts {
@@ -55,16 +46,11 @@ export function openLocalWork({
 }: Pick<Serve, 'config' | 'models'> &
   Pick<LocalWayOptions, 'secure' | 'forward' | 'log'> & { parts: FrontParts; send: (message: FromFront) => void }) {
   const registry = parts.openRegistry(config, models)
-  /** The calls that control knows of. */
-  const told = new Set<string>()
   const limits = openFrontLimits()
   const outbox = openOutbox({
     pending: limits.pending,
     send: work => send({ kind: 'work', ...work }),
-    collect(lists) {
-      way.addTokens(lists.tokens)
-      for (const { id } of lists.records) told.delete(id)
-    },
+    collect: ({ tokens }) => way.addTokens(tokens),
   })
   const accounts = openFrontAccounts({ ask: outbox.secret })
   const engines = parts.openEngines({
@@ -74,12 +60,14 @@ export function openLocalWork({
     lacking: outbox.lacking,
     log,
   })
+  const waits = openSlotWaits({ outbox, engines })
   const calls = openFrontCalls({
     take: engines.take,
+    wait: waits.wait,
+    reasonOf: waits.reasonOf,
+    ran: outbox.ran,
     record: outbox.record,
-    passedOn(id) {
-      if (told.delete(id)) outbox.passedOn(id)
-    },
+    passedOn: outbox.passedOn,
     spend: limits.spend,
     used: (tokenId, tokens) => limits.tokenLimiter.used(tokenId, tokens),
     log,
@@ -100,9 +88,8 @@ export function openLocalWork({
   /** Tells control of the calls that have begun before this time. */
   function tell(before: number): void {
     for (const call of calls.running()) {
-      if (call.startedAt! > before || told.has(call.id)) continue
-      told.add(call.id)
-      outbox.began(runningRecord(call))
+      if (call.startedAt !== null && call.startedAt <= before && !outbox.knows(call.id))
+        outbox.began(runningRecord(call))
     }
   }
   const timer = setInterval(() => {
@@ -143,6 +130,9 @@ export function openLocalWork({
         outbox.flush()
       } else if (message.kind === 'recall') engines.recall(message.engineId)
       else if (message.kind === 'ended') engines.ended(message.engineId)
+      else if (message.kind === 'slots') waits.granted(message.slots)
+      else if (message.kind === 'refused') waits.refused(message.refusals)
+      else if (message.kind === 'waiting') waits.learnReasons(message.reasons)
       else if (message.kind === 'stored') outbox.stored(message.records)
       else if (message.kind === 'cancel') calls.cancel(message.ids, new Failure('cancelled', message.message))
       else if (message.kind === 'yield') {

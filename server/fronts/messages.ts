@@ -1,12 +1,19 @@
 import type { Caller } from '../../core/accounts/accounts.ts'
 import type { CreditMessage } from '../../core/admission/credit-messages.ts'
+import type { Settlement } from '../../core/admission/spend.ts'
 import type { Limits } from '../../core/config.ts'
+import type { RunningCall } from '../../core/jobs/call.ts'
+import type { WaitReason } from '../../core/jobs/front-calls.ts'
+import type { SlotRequest } from '../../core/jobs/slot-requests.ts'
 import type { LogFields, LogLevel } from '../../core/log.ts'
 import type { Config } from '../../core/models/config.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { GrantedEngine } from '../../core/models/slot-grants.ts'
-import type { FinishedJob, JobRecord } from '../../core/store/store.ts'
+import type { CallsText } from '../../core/store/ledger-rows.ts'
+import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import type { KeyPair } from '../http/connection/certificate.ts'
+import type { Timing } from '../metrics/timings.ts'
 import type { ForwardTarget } from './forward.ts'
 
 /** What a front needs to begin; it passes requests on to control. */
@@ -44,6 +51,12 @@ export type ToFront =
   /** What it may use of the limits of organizations and tokens. */
   | { kind: 'credits'; credits: CreditMessage }
   | { kind: 'ended'; engineId: string }
+  /** Calls of it have got slots. */
+  | { kind: 'slots'; slots: LentSlot[] }
+  /** Calls of it get no slot; null: control answers the request. */
+  | { kind: 'refused'; refusals: { id: string; failure: SentFailure | null }[] }
+  /** Why calls of these models wait. */
+  | { kind: 'waiting'; reasons: (WaitReason & { modelId: string })[] }
   /** The records up to this one, counted since the start of the front, are stored. */
   | { kind: 'stored'; records: number }
   /** These calls end with this reason. */
@@ -63,25 +76,50 @@ export type ToFront =
   /** It closes its connections and ends. */
   | { kind: 'close' }
 
+/** The slot of one call. */
+export interface LentSlot extends Pick<RunningCall, 'id' | 'queuedMs' | 'referenceQueuedMs' | 'hasReference'> {
+  engine: GrantedEngine
+  /** Whether other calls may use the slot afterwards. */
+  keeps: boolean
+  loadedMs: number
+}
+
+/** What calls of a token have used since the last message. */
+export interface TokenUse extends Pick<Settlement, 'organizationId' | 'tokenId' | 'cost' | 'finishedAt'> {
+  /** The accounts of the token (see `tokenIdsOf`). */
+  tokenIds: readonly string[]
+  /** Tokens of models. */
+  tokens: number
+}
+
+/** Durations of one kind, milliseconds. */
+export type Durations<Kind> = Kind & { ms: number[] }
+
 /** What a front has done since its last message. Absent members are empty. */
 export interface FrontWork {
-  records?: FinishedJob[]
-  /** The accounts of the token of each record that costs something (see `tokenIdsOf`), in their order. */
-  tokenIds?: (readonly string[])[]
+  /** Of the calls that have ended. Control does not read them. */
+  records?: CallsText
+  /** What these calls have used and cost, for each token. */
+  uses?: TokenUse[]
   /** What it has used of limits. The records of its calls are in this message or an earlier one. */
   credits?: CreditMessage
-  /** Calls that have run for a while, and that `records` or `passedOn` will have. */
+  /** Calls that have run for a while, and that `ended` will have. */
   began?: JobRecord[]
-  /** Of these calls those that control answers instead: `records` will not have them. */
-  passedOn?: string[]
-  /** Path, status and milliseconds of each answered request, flat. */
-  answered?: (string | number)[]
-  /** Kind, model and milliseconds of each duration, flat. */
-  timings?: (string | number)[]
+  /** Of these calls those whose records are in this message, or that control answers instead. */
+  ended?: string[]
+  /** The milliseconds of the answered requests of a path and status. */
+  answered?: Durations<{ path: string; status: number }>[]
+  timings?: Durations<{ kind: Timing; modelId: string }>[]
   /** Model, input and output tokens, flat. */
   tokens?: (string | number)[]
   /** Secrets whose callers it wants to know. */
   secrets?: string[]
+  /** Calls that want a slot. */
+  wanted?: SlotRequest[]
+  /** Those of them that want none any more. */
+  withdrawn?: string[]
+  /** Of the calls for which it got slots: id, milliseconds, and 1 if they completed, flat. */
+  ran?: (string | number)[]
   /** Models of which it had no free slot. */
   lacking?: string[]
   /** Engine, slots that go back, and the mean milliseconds of the requests that succeeded, flat. */

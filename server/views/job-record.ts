@@ -298,7 +298,9 @@ export async function findJob(id: string, viewer: Viewer, { jobs }: Owners<'jobs
   const look = async () =>
     jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
   let job = await look()
-  const known = job || !isJobId(id) ? undefined : jobs.calls.known()
+  // A call that runs in another process may have ended just now.
+  const mayBeOlder = job === undefined || (job.kind === 'sync' && job.finishedAt === null)
+  const known = mayBeOlder && isJobId(id) ? jobs.calls.known() : undefined
   if (known) {
     await known
     job = await look()

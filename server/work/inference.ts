@@ -41,13 +41,18 @@ export type InferenceOwners = Owners<
   | 'throughput'
   | 'timings'
   | 'resumable'
->
+> & {
+  /** Called with the body of each request before it is used, for whoever passes the request on after all. */
+  bodyRead?: (exchange: ClientExchange, body: Buffer) => void
+}
 
 /** The state that a form keeps for one request until the answer is sent. */
 export interface FormState {
   context?: unknown
   /** Characters of large texts in `context`. */
   contextLength?: number
+  /** Called with the data that the form saved from the request, before it is admitted; throws what refuses it. */
+  check?: (remembered: unknown) => void
   /** Stores the answer, a JSON text, before it is sent. `remembered` is the data that the form saved from the request. */
   keep?: (remembered: unknown, answer: string) => Promise<void>
 }
@@ -99,6 +104,7 @@ export async function infer(
   exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
   const prefer = preferenceOf(exchange.req.headers.prefer)
   const body = await readBody(exchange.req, config.limits.chat_body)
+  owners.bodyRead?.(exchange, body)
   const formed = begin ? await begin(exchange, body) : {}
   if (!formed) return
   // Copied before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
@@ -113,6 +119,7 @@ export async function infer(
   const checked = ready instanceof Promise ? await ready : ready
   exchange.releaseBody(heldAfterReading(size))
   exchange.bodyHash = checked.bodyHash
+  formed.check?.(checked.form?.request)
   const later = jobBody !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'

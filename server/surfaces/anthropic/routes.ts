@@ -63,14 +63,8 @@ const infoOf = ({ id, description }: Model, { registry }: ModelOwners) => ({
 
 const cursor = z.string().max(256).optional()
 
-/** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
-export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) => [
-  anthropicRoute('GET /anthropic', 'public', {
-    summary: 'Check liveness (Anthropic)',
-    description: "Answers `ok`. Anthropic's clients ask their base URL whether there is a server.",
-    media: ['text/plain'],
-    answer: exchange => exchange.send(200, 'ok\n', 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
-  }),
+/** The route that answers conversations in the form of Anthropic. */
+export const messageRoute = (owners: InferenceOwners) =>
   inferenceRouteOf(anthropicRoute, owners)('POST /anthropic/v1/messages', {
     dialect: 'anthropic',
     summary: 'Create message',
@@ -81,7 +75,17 @@ export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) =>
     body: AnthropicRequest,
     example: { model: 'infer/tiny-chat', max_tokens: 16, messages: [{ role: 'user', content: 'Hello!' }] },
     response: AnthropicMessage,
+  })
+
+/** The routes of Anthropic's clients, whose base URL is `/anthropic` of this server. */
+export const anthropicRoutes = (owners: InferenceOwners & Owners<'registry'>) => [
+  anthropicRoute('GET /anthropic', 'public', {
+    summary: 'Check liveness (Anthropic)',
+    description: "Answers `ok`. Anthropic's clients ask their base URL whether there is a server.",
+    media: ['text/plain'],
+    answer: exchange => exchange.send(200, 'ok\n', 'text/plain; charset=utf-8', ['cache-control', 'no-store']),
   }),
+  messageRoute(owners),
   anthropicRoute('POST /anthropic/v1/messages/count_tokens', 'user:write', {
     bucket: 'api',
     summary: 'Get token count of message',

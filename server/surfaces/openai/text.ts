@@ -16,7 +16,7 @@ import { type InferenceOwners, inferenceRouteOf } from '../../work/inference.ts'
 
 const route = routeOf({ tag: 'Text' })
 /** Returns the function that makes the routes of this file. */
-export const textRouteOf = (owners: InferenceOwners) => inferenceRouteOf(route, owners, respondAsync)
+const textRouteOf = (owners: InferenceOwners) => inferenceRouteOf(route, owners, respondAsync)
 
 const streamed = 'With `stream: true` the answer is a stream of server-sent events that ends with `data: [DONE]`.'
 

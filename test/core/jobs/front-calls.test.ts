@@ -20,6 +20,9 @@ async function ran(end: CallEnd) {
   const lease = { engineId: 'e', used: () => ({ gpuMs: 1, energyMj: null }), release() {} } as unknown as Lease
   const calls = openFrontCalls({
     take: () => lease,
+    wait: () => Promise.reject(passOn),
+    reasonOf: () => ({ text: null, etaMs: null }),
+    ran() {},
     record: record => void records.push(record),
     passedOn: id => void passed.push(id),
     spend: {

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openAdminStore } from '../../../core/store/sqlite/admin.ts'
+import { theServer } from '../../../core/store/store.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { frontPids } from './_fronts.ts'
 
@@ -18,6 +20,8 @@ describe('an app whose gateway processes answer themselves', () => {
       gateway_processes: 2,
       models: [
         fakeModel('fake', [], { concurrency: 64 }),
+        fakeModel('narrow', [], { concurrency: 1 }),
+        fakeModel('hasty', [], { concurrency: 1, dispatch_wait_ms: 200 }),
         fakeModel('other', [], { concurrency: 2, price: { input_per_million_tokens: 1e6 } }),
       ],
     })
@@ -83,6 +87,60 @@ describe('an app whose gateway processes answer themselves', () => {
     expect(await (await once()).text()).toBe(await (await once()).text())
   })
 
+  test.each<[title: string, path: string, body: object, has: string]>([
+    [
+      'a message of Anthropic',
+      '/anthropic/v1/messages',
+      { max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] },
+      '"type":"message"',
+    ],
+    ['a chat of Cohere', '/std/v2/chat', { messages: [{ role: 'user', content: 'Hello' }] }, '"finish_reason"'],
+    ['vectors of Cohere', '/std/v2/embed', { texts: ['Hello'], embedding_types: ['float'] }, '"embeddings"'],
+    ['a chat of Ollama', '/ollama/api/chat', { messages: [{ role: 'user', content: 'Hello' }] }, '"done":true'],
+    ['a text of Ollama', '/ollama/api/generate', { prompt: 'Hello', stream: false }, '"done":true'],
+    ['a response that is not kept', '/std/v1/responses', { input: 'Hello', store: false }, '"object":"response"'],
+    [
+      'a body for a thread',
+      chatPath,
+      { messages: [{ role: 'user', content: `Hello ${'x'.repeat(200_000)}` }] },
+      '"chat.completion"',
+    ],
+  ])('%s is answered without control', async (_, path, body, has) => {
+    await warm()
+    const before = await metric('infer_front_requests_total')
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, async () => (await app.fetch(path, { body: { model: 'fake', ...body } })).text()),
+    )
+    for (const text of answers) expect(text).toContain(has)
+    await json('/api/jobs/job_00000000000000000000000000')
+    expect((await metric('infer_front_requests_total')) - before).toBe(4)
+  })
+
+  test('a response that is kept, what continues it, and a model that Ollama loads are for control', async () => {
+    await warm()
+    const respond = async (more: object) => {
+      const answer = await app.fetch('/std/v1/responses', { body: { model: 'fake', input: 'Hello', ...more } })
+      return (await answer.json()) as { id: string; status: string }
+    }
+    const kept = await respond({})
+    expect(await json(`/std/v1/responses/${kept.id}`)).toMatchObject({ id: kept.id, status: 'completed' })
+    expect((await respond({ previous_response_id: kept.id, store: false })).status).toBe('completed')
+    expect((await respond({ background: true })).status).toMatch(/queued|in_progress/)
+    const loaded = await app.fetch('/ollama/api/chat', { body: { model: 'fake', messages: [], stream: false } })
+    expect(await loaded.json()).toMatchObject({ done_reason: 'load' })
+  })
+
+  test('a large body that is refused, or has images, reaches control whole', async () => {
+    await warm()
+    const large = 'x'.repeat(100_000)
+    const refused = await say(large, { temperature: 'hot' })
+    expect(await refused.json()).toMatchObject({ error: { param: 'temperature' } })
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }
+    const content = [{ type: 'text', text: large }, image]
+    const wrong = await app.fetch(chatPath, { body: { model: 'fake', messages: [{ role: 'user', content }] } })
+    expect(await wrong.json()).toMatchObject({ error: { code: 'invalid_image' } })
+  })
+
   test('an engine that refuses is answered and recorded once', async () => {
     await warm()
     const answer = await say('mode:status,code=400,text=no')
@@ -118,6 +176,89 @@ describe('an app whose gateway processes answer themselves', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect((await app.fetch('/api/models/other/unload', { body: {} })).status).toBe(200)
     expect((await say('Hello', { model: 'other' })).status).toBe(200)
+  })
+
+  const waitingCalls = async () =>
+    (await json<{ waiting: { id: string; model_id: string }[] }>('/api/system/status')).waiting
+
+  test('a token that another process revokes is refused within a moment', async () => {
+    const tokens = `/api/organizations/${app.organizationId}/tokens`
+    const { secret: token, token: created } = await json<{ secret: string; token: { id: string } }>(tokens, {
+      name: 'elsewhere',
+      scopes: ['user:read', 'user:write'],
+    })
+    await warm({ token })
+    const store = await openAdminStore(app.dataDir)
+    await store.tokens.revoke(app.organizationId, created.id, Date.now(), theServer)
+    await store.close()
+    const revokedAt = performance.now()
+    await expect.poll(async () => (await say('Hello', { token })).status, { interval: 10 }).toBe(401)
+    expect(performance.now() - revokedAt).toBeLessThan(1_000)
+  })
+
+  test('calls without a free slot wait in the queue of control, and their gateway processes answer them', async () => {
+    await warm()
+    const before = await metric('infer_front_requests_total')
+    const answers = await Promise.all(Array.from({ length: 8 }, () => say('mode:slow,ms=30', { model: 'narrow' })))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    const waited = answers.map(({ headers }) => Number(headers.get('x-queue-ms')))
+    expect(waited.filter(ms => ms >= 25).length).toBeGreaterThanOrEqual(6)
+    for (const answer of answers) expect(await jobOf(answer)).toMatchObject({ status: 'completed' })
+    expect((await metric('infer_front_requests_total')) - before).toBe(8)
+  })
+
+  test('a call that waits is listed, can be cancelled, and leaves the queue with its client', async () => {
+    await warm()
+    const holder = await say(endless, { model: 'narrow', stream: true })
+    await read(holder)
+    const answer = say('Hello', { model: 'narrow' })
+    await expect.poll(async () => (await waitingCalls()).length).toBe(1)
+    const [{ id, model_id }] = (await waitingCalls()) as [{ id: string; model_id: string }]
+    expect(model_id).toBe('narrow')
+    expect(await json<Job>(`/api/jobs/${id}`)).toMatchObject({ status: 'pending' })
+    expect(await json(`/api/jobs/${id}/cancel`, {})).toMatchObject({ status: 'cancelled' })
+    expect((await answer).status).toBe(499)
+    expect(await waitingCalls()).toEqual([])
+
+    const leaving = new AbortController()
+    const body = { model: 'narrow', messages: [{ role: 'user', content: 'Hello' }] }
+    const left = app.fetch(chatPath, { body, signal: leaving.signal }).catch(() => undefined)
+    await expect.poll(async () => (await waitingCalls()).length).toBe(1)
+    leaving.abort()
+    await left
+    await expect.poll(waitingCalls).toEqual([])
+
+    const next = say('Hello', { model: 'narrow' })
+    await app.fetch(`/api/jobs/${holder.headers.get('x-job-id')}/cancel`, { body: {} })
+    expect((await next).status).toBe(200)
+  })
+
+  test('a call that waits too long is refused as in one process', async () => {
+    await warm()
+    await expect.poll(async () => (await say('Hello', { model: 'hasty' })).status).toBe(200)
+    const holder = await say(endless, { model: 'hasty', stream: true })
+    await read(holder)
+    const refused = await say('Hello', { model: 'hasty' })
+    expect(refused.status).toBe(503)
+    expect(await refused.json()).toMatchObject({
+      error: { code: 'no_capacity', message: expect.stringContaining("All slots of 'hasty' are busy") },
+    })
+    await app.fetch(`/api/jobs/${holder.headers.get('x-job-id')}/cancel`, { body: {} })
+  })
+
+  test('the slot of a call that waited is free again when its gateway process is killed, and what waits there is gone', async () => {
+    await warm()
+    const holder = await say(endless, { model: 'narrow', stream: true })
+    await read(holder)
+    const lost = Array.from({ length: 4 }, () => say('Hello', { model: 'narrow' }).catch(() => undefined))
+    await expect.poll(async () => (await waitingCalls()).length).toBe(4)
+    const ended = app.logged('A gateway process ended')
+    for (const pid of frontPids()) process.kill(pid, 'SIGKILL')
+    await ended
+    await Promise.all(lost)
+    await expect.poll(async () => (await say('Hello', { model: 'narrow' }).catch(() => undefined))?.status).toBe(200)
+    expect(await waitingCalls()).toEqual([])
+    app.errors.length = 0
   })
 
   test('calls of a gateway process that is killed have failed, and its slots are free again', async () => {

@@ -123,11 +123,14 @@ async function begin(exchange: ClientExchange, body: Buffer, owners: ResponseOwn
   }
 }
 
-/** The routes of responses, OpenAI's form of conversations that the server may keep. */
-export const responseRoutes = (owners: ResponseOwners) => [
+/** The route that creates responses; `begins` as in `inferenceRouteOf`. */
+export const responseRoute = (
+  owners: InferenceOwners,
+  begins: (exchange: ClientExchange, body: Buffer) => Promise<FormState | undefined>,
+) =>
   inferenceRouteOf(route, owners)(`POST ${base}`, {
     dialect: 'responses',
-    begin: (exchange, body) => begin(exchange, body, owners),
+    begin: begins,
     summary: 'Create response',
     description:
       "Answers a conversation in the form of OpenAI's Responses API: input items, instructions, function tools, structured output. With `store` (default) the response is kept for 30 days, or as `limits.response_retention` says, and a later one continues it by `previous_response_id`. With `stream: true` the answer is a stream of typed events. With `background: true` it becomes a durable job, and the answer is the response as it is queued.",
@@ -136,7 +139,11 @@ export const responseRoutes = (owners: ResponseOwners) => [
     body: ResponseRequest,
     example: { model: 'infer/tiny-chat', input: 'Hello!' },
     response: ResponseObject,
-  }),
+  })
+
+/** The routes of responses, OpenAI's form of conversations that the server may keep. */
+export const responseRoutes = (owners: ResponseOwners) => [
+  responseRoute(owners, (exchange, body) => begin(exchange, body, owners)),
   route(`POST ${base}/input_tokens`, 'user:write', {
     bucket: 'api',
     summary: 'Get token count of response',
