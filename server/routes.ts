@@ -9,6 +9,8 @@ import { cohereErrors, cohereRoutes } from './surfaces/cohere/routes.ts'
 import { falErrors } from './surfaces/fal/errors.ts'
 import { falRoutes } from './surfaces/fal/routes.ts'
 import { mcpRoutes } from './surfaces/mcp/routes.ts'
+import { approvalLinkRoutes } from './surfaces/native/approval-links.ts'
+import { approvalRoutes } from './surfaces/native/approvals.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
@@ -96,6 +98,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
     ...executionEventRoutes(owners),
+    ...approvalRoutes(owners),
+    ...approvalLinkRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
     ...sessionRoutes(owners),

@@ -7,7 +7,7 @@ import { isPrediction, predictionText } from './surfaces/replicate/view.ts'
 import { eventId } from './views/job-event.ts'
 import type { UrlReader } from './views/job-record.ts'
 
-type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
+type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs' | 'waits'>
 
 /**
  * Makes the bodies of webhooks: the object of the event as its own endpoint shows it, or its id and URL if that is long.

@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../core/config.ts'
 import { nearest } from '../../core/nearest.ts'
-import { taskRecords } from '../../core/tasks/registry.ts'
+import { isWithoutModel, taskRecords } from '../../core/tasks/registry.ts'
 import type { TaskRecord } from '../../core/tasks/task.ts'
 import { openClient } from '../client/client.ts'
 import { drawRows } from '../help/manual.ts'
@@ -79,7 +79,7 @@ function defineShow(show: Command, terminal: Terminal): void {
           '',
           paint.strong('inputs'),
           // Steps have few fields, and their parts are what matters.
-          ...rows(fieldsOf(inputs, { deep: task.runner === 'step' }), true),
+          ...rows(fieldsOf(inputs, { deep: isWithoutModel(task) }), true),
           '',
           paint.strong('result'),
           ...rows(fieldsOf(result, { deep: true }), false),

@@ -35,14 +35,9 @@ import { openReload } from '../../core/models/reload.ts'
 import { openResponses } from '../../core/responses/responses.ts'
 import { openSteadyTime } from '../../core/steady-time.ts'
 import type { Usage } from '../../core/store/store.ts'
-import { openGenerationRunner } from '../../core/tasks/generation/run.ts'
 import { openPreparation } from '../../core/tasks/preparation.ts'
 import { openTaskRunner } from '../../core/tasks/run-job.ts'
-import { openTextRunner } from '../../core/tasks/run-text.ts'
 import { openConversion } from '../../core/tasks/speech/conversion.ts'
-import { openSpeechRunner } from '../../core/tasks/speech/run-speech.ts'
-import { openStepRunner } from '../../core/tasks/steps/run-step.ts'
-import { openTranscriptionRunner } from '../../core/tasks/transcription/run-transcription.ts'
 import { openWebhooks } from '../../core/webhooks/webhooks.ts'
 import { openContent } from '../../core/workflows/content.ts'
 import { openDefinitionSnapshots } from '../../core/workflows/definition-snapshots.ts'
@@ -50,6 +45,7 @@ import { openExecutions } from '../../core/workflows/executions.ts'
 import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
 import { openResultLookup } from '../../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../../core/workflows/single-flight.ts'
+import { openWaits } from '../../core/workflows/waits.ts'
 import { openWorkflows } from '../../core/workflows/workflows.ts'
 import { openCaches } from '../../gpu/caches/caches.ts'
 import { openFleet } from '../../gpu/fleet.ts'
@@ -76,12 +72,14 @@ import { serveFronts } from './serve-fronts.ts'
 import { openServerGpuSetup } from './server-gpu-setup.ts'
 import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
+import { openTaskRunners } from './task-runners.ts'
 
 /** Composition root: the only function that knows every part. Opens owners in order and closes them in reverse. */
 export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)) {
   const { dataDir, drainTimeoutMs, predecessor } = options
   const { path, file, config, log, journal, ended } = startup
-  const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
+  const { limits } = config
+  const drainMs = drainTimeoutMs ?? limits.drain_timeout
 
   // Starts programs and waits for them; the store opens in the meantime.
   const machineProbe = probeMachine(dataDir)
@@ -113,7 +111,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const accounts = openAccounts({ store, keys, plans, sessions, log, changed: () => frontWork?.forgetCallers() })
   let frontWork: FrontWorkOwner | undefined
   const machine = await machineProbe
-  const keeper = await openKeeperClient({ dataDir, key: keys.keeper, graceMs: config.limits.adopt_grace, log })
+  const keeper = await openKeeperClient({ dataDir, key: keys.keeper, graceMs: limits.adopt_grace, log })
   const keptEngines = keeper.engines()
   const caches = openCaches({
     keptEngines,
@@ -144,7 +142,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     dataDir,
     store,
     linkKey: keys.links,
-    limits: config.limits,
+    limits,
     limitsOf: id => accounts.limitsOf(id),
     shared: predecessor !== undefined,
     log,
@@ -162,7 +160,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     caches,
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
-    limits: config.limits,
+    limits,
     ownDevices: config.devices,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
@@ -191,7 +189,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     registry,
     tokenLimiter,
     spend,
-    bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
+    bodies: openBodyMemory(limits.held_bodies, collectGarbage),
     batchPriceFactor: config.batch_price_factor,
     // Refers to jobs, which are opened below because they need admission.
     room: {
@@ -207,6 +205,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
   const requesterOf = openRequesterOf({ store, plans })
+  const waits = openWaits({ store, key: keys.waits, log })
   const jobs: Jobs = openJobs({
     fallbackOf: openJobFallbacks({
       registry,
@@ -227,7 +226,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     deferred: job => expansion.add(job),
     spend,
     elsewhere: hasFronts ? callsElsewhere(() => frontWork?.elsewhere) : undefined,
-    holdMs: config.limits.hold_max,
+    holdMs: limits.hold_max,
     log,
     run: openNodeRunner({
       admission,
@@ -241,13 +240,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
         registry,
         media,
         run: openTaskRunner(
-          {
-            text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-            speech: openSpeechRunner({ files, registry, media, ffmpeg, conversion, limits: config.limits }),
-            transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
-            generation: openGenerationRunner({ files, registry, download, cpu, ffmpeg, limits: config.limits, log }),
-            step: openStepRunner(cpu),
-          },
+          openTaskRunners({ registry, cpu, media, files, ffmpeg, conversion, download, limits, waits, log }),
           used,
           config.batch_price_factor,
         ),
@@ -258,7 +251,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     cpu,
     media,
     registry,
-    limits: config.limits,
+    limits,
     instructions: config.prompt_rewriting?.instructions,
     used,
   })
@@ -266,6 +259,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const expansion = openPromptExpansion({ jobs, admission, requesterOf, rewriting, model, log })
   await expansion.resume()
   const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet, log })
+  waits.start()
   const batches = openBatches({
     store,
     jobs,
@@ -280,7 +274,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   })
   await batches.resume()
   const workflows = openWorkflows({ store, executions })
-  const render = openWebhookBodies({ cpu, executions, files, jobs }, () => config.public_url ?? server.url)
+  const render = openWebhookBodies({ cpu, executions, files, jobs, waits }, () => config.public_url ?? server.url)
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const fronts = () => frontWork?.counts() ?? { requests: 0, messages: 0 }
@@ -315,6 +309,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
     rewriting,
     executions,
+    waits,
     workflows,
     batches,
     webhooks,
@@ -355,7 +350,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     timers: [throughput, history, inspection, reload, models, gpuSetup],
     executions,
     expansion,
-    background: [executions, organizations, batches],
+    background: [executions, waits, organizations, batches],
     webhooks,
     caches,
     flushUses,

@@ -12,6 +12,8 @@ export interface Keys {
   webhooks: KeyObject
   /** Ed25519: signs webhooks in fal's form. Its public half is published. */
   webhookSigning: KeyObject
+  /** The tokens with which nodes that wait are answered are derived from it. */
+  waits: KeyObject
   /** Names the organizations and models of saved conversations. */
   caches: KeyObject
   /** Proves to the keeper of engines that this is a server of the data directory. */
@@ -48,6 +50,7 @@ export function openStoredKeys(dataDir: string, given?: string): Keys {
     links: derive(master, 'links'),
     webhooks: derive(master, 'webhooks'),
     webhookSigning: deriveEd25519(master, 'webhook-signing'),
+    waits: derive(master, 'waits'),
     caches: derive(master, 'caches'),
     keeper: derive(master, 'keeper'),
   }

@@ -14,8 +14,8 @@ import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, VerifiableToken } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import type { Estimate } from '../tasks/metering.ts'
-import { taskRecord } from '../tasks/registry.ts'
-import type { StepTaskRecord, TaskRecord } from '../tasks/task.ts'
+import { needsModel, taskRecord } from '../tasks/registry.ts'
+import type { StepTaskRecord, TaskRecord, WaitTaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 import { type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
@@ -138,7 +138,7 @@ export function openAdmission(options: {
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
   function readmit(job: Pick<JobRecord, 'task' | 'region'> & NamedWork): Model {
     const { task, modelId, region } = job
-    if (taskRecord(task).runner === 'step') return noModel
+    if (!needsModel(task)) return noModel
     const model = modelOfWork(registry.find, job)
     if (!model) {
       const name = job.requestedModel ?? modelId
@@ -175,7 +175,7 @@ export function openAdmission(options: {
   }
 
   /** Work that needs no model: every token may do it, in any region, and it costs nothing. */
-  function withoutModel(requester: Requester, record: StepTaskRecord): Admitted {
+  function withoutModel(requester: Requester, record: StepTaskRecord | WaitTaskRecord): Admitted {
     const { organizationId, tokenId, limits, token } = requester
     const spender = spenderOf(token, limits.monthlySpendLimit)
     const jobLimits = jobLimitsOf(requester, record)
@@ -223,7 +223,7 @@ export function openAdmission(options: {
     admit(requester: Requester, request: AdmissionRequest): Admitted {
       const { kind, task, modelId, param = 'model', region: ofWorkflow, estimate } = request
       const record = taskRecord(task)
-      if (record.runner === 'step') return withoutModel(requester, record)
+      if (record.runner === 'step' || record.runner === 'wait') return withoutModel(requester, record)
       const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, entry.id, param)

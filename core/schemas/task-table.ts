@@ -3,8 +3,8 @@ interface TaskRow {
   /** Name for people. */
   name: string
   /** The family of code that runs it. */
-  kind: 'text' | 'speech' | 'transcription' | 'image' | 'generation' | 'step'
-  /** What it needs of an engine: its own operation, then those by which other engines do it instead. None for a step. */
+  kind: 'text' | 'speech' | 'transcription' | 'image' | 'generation' | 'step' | 'wait'
+  /** What it needs of an engine: its own operation, then those by which other engines do it instead. None for what needs no model. */
   operations: readonly string[]
   /**
    * `assigned`: a model has it only if the operator says so, beside a task with the same operation. `implied`: a model
@@ -69,4 +69,7 @@ export const taskTable = {
   'text/split': { name: 'Split text', kind: 'step', operations: [] },
   'text/extract': { name: 'Extract', kind: 'step', operations: [] },
   'json/select': { name: 'Select', kind: 'step', operations: [] },
+  'wait/approval': { name: 'Approval', kind: 'wait', operations: [] },
+  'wait/event': { name: 'Wait for event', kind: 'wait', operations: [] },
+  'wait/until': { name: 'Wait until', kind: 'wait', operations: [] },
 } as const satisfies Record<string, TaskRow>

@@ -39,8 +39,11 @@ export type SpeechTask = OfKind<'speech'>
  */
 export type ImageTask = OfKind<'image'>
 
-/** Tasks of workflows that need no model. */
+/** Tasks of workflows that need no model: a thread does them. */
 export type StepTask = OfKind<'step'>
+
+/** Tasks of workflows that something outside of infer ends: a person, an event or the clock. */
+export type WaitTask = OfKind<'wait'>
 
 /** The model id of jobs without a model: no model can have it. */
 export const noModelId = '(none)'
@@ -54,13 +57,13 @@ export const Task = z.enum(tasks).meta({
 })
 export type Task = z.infer<typeof Task>
 
+const rowOf = (task: Task): { operations: readonly Operation[]; given?: 'assigned' | 'implied' } => taskTable[task]
+
 /** The tasks that models do. */
-export const modelTasks: readonly Task[] = tasks.filter(task => taskTable[task].kind !== 'step')
+export const modelTasks: readonly Task[] = tasks.filter(task => rowOf(task).operations.length > 0)
 export const ModelTask = z
   .enum(modelTasks)
   .meta({ id: 'ModelTask', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
-
-const rowOf = (task: Task): { operations: readonly Operation[]; given?: 'assigned' | 'implied' } => taskTable[task]
 
 /** The operation of an engine that is for this task alone or first. Only of tasks that models do. */
 export const operationOf = <Id extends Task>(task: Id): OwnOperation<Table[Id]> =>

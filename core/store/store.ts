@@ -7,6 +7,7 @@ import type { IdempotencyStore, JobStore } from './job-records.ts'
 import type { ResponseStore } from './response-records.ts'
 import type { SpendStore } from './spend-records.ts'
 import type { UsageStore, UsageSums } from './usage-records.ts'
+import type { WaitStore } from './waits.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { CommitEffects, ExecutionStore, WorkflowStore } from './workflows.ts'
 
@@ -54,6 +55,7 @@ export interface StoreMethods {
   spend: SpendStore
   workflows: WorkflowStore
   executions: ExecutionStore
+  waits: WaitStore
   batches: BatchStore
   webhooks: WebhookStore
   usage: UsageStore

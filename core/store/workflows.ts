@@ -15,6 +15,7 @@ import type {
   Usage,
   WaitingJob,
 } from './store.ts'
+import type { NewWait } from './waits.ts'
 
 /** A workflow's definition. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -204,6 +205,7 @@ export const executionEventTypes = [
   'workflow_execution.node.skipped',
   'workflow_execution.node.cached',
   'workflow_execution.node.pinned',
+  'workflow_execution.node.reminder',
 ] as const
 export type ExecutionEventType = (typeof executionEventTypes)[number]
 
@@ -316,14 +318,14 @@ export interface ExecutionStore {
   ): Promise<boolean>
   /**
    * Takes the job of a node out of the queue until `resolve` ends it, or its execution ends: it stays pending, holds no
-   * slot, and no read of the queue returns it. `inputs`: JSON text of its inputs. The time limit of the execution begins, if
+   * slot, and no read of the queue returns it. `inputs`: JSON text of its inputs; `wait`: for `store.waits`, which needs them. The time limit of the execution begins, if
    * this is its first node. False: the job is no longer pending, or set aside already; with a claim: it no longer runs
    * under that claim.
    */
   setAside(
     organizationId: string,
     jobId: string,
-    how: { awaits: Awaitable; at: number; inputs?: string; claim?: Pick<JobClaim, 'boot' | 'claims'> },
+    how: { awaits: Awaitable; at: number; inputs?: string; claim?: Pick<JobClaim, 'boot' | 'claims'>; wait?: NewWait },
   ): Promise<boolean>
   /**
    * Ends a job that is set aside and moves its execution on, like the end of any job; it has used nothing. False: it is no

@@ -16,6 +16,9 @@ import { splitTask } from './steps/split.ts'
 import { templateTask } from './steps/template.ts'
 import type { FileUrl, ModelTaskRecord, RecordOf, TaskRecord } from './task.ts'
 import { transcriptionTaskRecords } from './transcription/transcription-tasks.ts'
+import { approvalTask } from './waits/approval.ts'
+import { eventTask } from './waits/event.ts'
+import { untilTask } from './waits/until.ts'
 
 /** The records of the tasks that models do. */
 export const modelTaskRecords: readonly ModelTaskRecord[] = [
@@ -38,6 +41,9 @@ export const taskRecords: readonly TaskRecord[] = [
   splitTask,
   extractTask,
   selectTask,
+  approvalTask,
+  eventTask,
+  untilTask,
 ]
 
 const byName = new Map(
@@ -51,7 +57,11 @@ export const taskRecord = <Id extends Task>(id: Id): RecordOf<Id> => byName.get(
 export const taskNamed = (name: string): TaskRecord | undefined => byName.get(name)
 
 /** Whether a model does the task with this id or alias. */
-export const needsModel = (name: string): boolean => taskNamed(name)?.runner !== 'step'
+export const needsModel = (name: string): boolean => !isWithoutModel(taskNamed(name))
+
+/** Whether the record is of a task that needs no model. */
+export const isWithoutModel = (record: Pick<TaskRecord, 'runner'> | undefined): boolean =>
+  record?.runner === 'step' || record?.runner === 'wait'
 
 /** Returns the work of a job, to compare it with other jobs of its model; null if its stored inputs do not tell. */
 export const workOf = (task: Task, inputs: string | null): number | null => taskRecord(task).metering.work(inputs)

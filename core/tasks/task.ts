@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Awaitable } from '../dag/execution-state.ts'
 import type { FailureDetail } from '../failure.ts'
 import type { MediaKind, TakeOptions } from '../media/media.ts'
 import type { ModelSet } from '../models/engine-traits.ts'
@@ -11,6 +12,7 @@ import type {
   Task,
   TextTask,
   TranscriptionTask,
+  WaitTask,
 } from '../schemas/task.ts'
 import type { FileRecord } from '../store/store.ts'
 import type { ValuePath } from '../value-path.ts'
@@ -38,6 +40,7 @@ export type TaskFamily =
   | 'image'
   | 'video'
   | 'step'
+  | 'wait'
 
 /** Names a task in messages. */
 export interface TaskName<Id extends Task = Task> {
@@ -67,7 +70,7 @@ export interface FillContext {
 }
 
 /** Everything that infer knows about a task. Code outside this folder reads the record and never compares task ids. */
-export type TaskRecord = ModelTaskRecord | StepTaskRecord
+export type TaskRecord = ModelTaskRecord | StepTaskRecord | WaitTaskRecord
 
 /** The record of a task that a model does. */
 export type ModelTaskRecord = TextTaskRecord | SpeechTaskRecord | TranscriptionTaskRecord | GenerationTaskRecord
@@ -81,7 +84,9 @@ export type RecordOf<Id extends Task> = Id extends TextTask
       ? SpeechTaskRecord
       : Id extends StepTask
         ? StepTaskRecord
-        : GenerationTaskRecord
+        : Id extends WaitTask
+          ? WaitTaskRecord
+          : GenerationTaskRecord
 
 /** Names the runner of a task. */
 export type RunnerName = TaskRecord['runner']
@@ -170,6 +175,16 @@ export interface StepTaskRecord extends TaskFacts<StepTask> {
    * as JSON, as in all other tasks.
    */
   listSeparator?: (inputs: Readonly<Record<string, unknown>>) => unknown
+}
+
+/** A task of workflows that needs no model and that something outside of infer ends. */
+export interface WaitTaskRecord extends TaskFacts<WaitTask> {
+  runner: 'wait'
+  awaits: Extract<Awaitable, 'approval' | 'event' | 'time'>
+  /** When a wait that begins now ends by itself, and when its reminder is due, epoch milliseconds; null: never. */
+  timesOf(stored: never, now: number): { dueAt: number | null; remindAt: number | null }
+  /** Returns the result of a wait that ends by itself at this time, epoch milliseconds; undefined: it fails. */
+  resultAtDue(stored: never, at: number): object | undefined
 }
 
 /** A task that turns text into audio. */

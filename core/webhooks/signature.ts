@@ -1,4 +1,4 @@
-import { createHash, createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { createHash, createHmac, createPublicKey, type KeyObject, sign, timingSafeEqual } from 'node:crypto'
 import type { SecretState } from '../store/store.ts'
 
 /** The signing secret of an endpoint or organization, by the number of the secret: 32 bytes. */
@@ -29,6 +29,26 @@ export function standardHeaders(
     secret => `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
   )
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+}
+
+/** How far the time of a signed message may differ from now, seconds. */
+const toleranceSeconds = 300
+
+/** Whether one of the secrets has signed a message with these headers within the last five minutes; `now` in epoch milliseconds. */
+export function isSignedBy(
+  secrets: readonly Uint8Array[],
+  { headers, body, now }: { headers: Readonly<Record<string, unknown>>; body: Uint8Array; now: number },
+): boolean {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': given } = headers
+  if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof given !== 'string') return false
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Number(timestamp) - now / 1000) > toleranceSeconds) return false
+  const expected = secrets.map(secret =>
+    Buffer.from(`v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')}`),
+  )
+  return given.split(' ', 20).some(text => {
+    const one = Buffer.from(text)
+    return expected.some(other => one.length === other.length && timingSafeEqual(one, other))
+  })
 }
 
 /** The headers of a webhook in fal's form; `at` in epoch milliseconds. */

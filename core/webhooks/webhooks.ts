@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Keys } from '../accounts/keys.ts'
 import { newId, queueIdOf } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -9,7 +10,7 @@ import { openEndpoints, requireEventTypes, requireUrl, webhookRules } from './en
 import { messageText } from './message.ts'
 import { type AttemptReply, decide } from './retry.ts'
 import { openSender } from './sender.ts'
-import { activeSecrets, falHeaders, publicJwk, standardHeaders } from './signature.ts'
+import { activeSecrets, falHeaders, isSignedBy, publicJwk, standardHeaders } from './signature.ts'
 
 export interface WebhooksOptions {
   store: Pick<Store, 'webhooks' | 'onCommitted'>
@@ -105,6 +106,13 @@ export function openWebhooks(options: WebhooksOptions) {
       requireUrl(webhook.url, fields.url, rules)
       requireEventTypes(webhook.eventTypes, fields.eventTypes, fields.types)
       return webhook
+    },
+
+    /** Whether a message with these headers was signed with the secret of the organization, within the last five minutes. */
+    async isSigned(organizationId: string, headers: IncomingHttpHeaders, body: Uint8Array): Promise<boolean> {
+      const now = (clock ?? Date).now()
+      const state = await store.webhooks.secretOf(organizationId)
+      return isSignedBy(activeSecrets(keys.webhooks, organizationId, state, now), { headers, body, now })
     },
 
     /** The public keys that verify webhooks in fal's form. */

@@ -3,6 +3,7 @@ import type { WorkflowNode } from '../dag/definition.ts'
 import type { FailureDetail } from '../failure.ts'
 import { failureOfIssues } from '../schemas/issues.ts'
 import { jsonType, type Kinds, kindsOf, kindsText, mayFit, type SchemasAtPath, walk } from '../schemas/schema-walk.ts'
+import { isWithoutModel } from '../tasks/registry.ts'
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import { suggested, type TypeIssue } from './diagnostics.ts'
@@ -67,7 +68,7 @@ export function* diagnoseInputs(
     const meantField = type.otherFields[field]
     if (meantField) named.add(meantField)
     // An unknown model may be configured to accept the field.
-    if (!known.has(field) && (model || !node.model_id || type.runner === 'step')) {
+    if (!known.has(field) && (model || !node.model_id || isWithoutModel(type))) {
       const meant = suggested(field, fields)
       if (meant.suggestion !== undefined) named.add(meant.suggestion)
       issue('unknown_input', `Node '${id}': ${node.task} has no input '${field}'.`, {

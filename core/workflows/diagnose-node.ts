@@ -3,6 +3,7 @@ import { type Dag, isPinned, type Parameters, WorkflowNode } from '../dag/defini
 import { placeOf } from '../schemas/issues.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { jsonType, type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
+import { isWithoutModel } from '../tasks/registry.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesOfNode } from './bind.ts'
 import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
@@ -73,7 +74,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
     if (usesPins) return
     yield
   }
-  if (task?.type.runner === 'step') diagnoseStep(id, node, task.name, context)
+  if (task && isWithoutModel(task.type)) diagnoseStep(id, node, task.name, context)
   else diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))

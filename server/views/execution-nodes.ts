@@ -109,6 +109,9 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   ),
   result: anything('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
   error: nullable(JobErrorObject, 'Why the node failed; null if it did not.'),
+  answer_url: nullableString(
+    'Of a single node that waits: where its event is sent, or the page of its approval. Null for others, for tokens without the scope `user:write`, and if there is no such address.',
+  ),
   logs_url: nullableString('Where to read the log of the job; null without a job.'),
 })
 
@@ -123,6 +126,7 @@ export function shownNode(node: ExecutionNode, viewer: Viewer, jobProgress?: Job
     waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,
     resolved_inputs: null,
     result: null,
+    answer_url: null,
     logs_url: jobId === null ? null : `${viewer.origin}/api/jobs/${jobId}/logs`,
   })
 }

@@ -213,10 +213,17 @@ const onlyInWorkflows = (_exchange: ClientExchange, { task }: { task: Task }): P
       { param: 'task' },
     ),
   )
-const step: Submitter = { create: onlyInWorkflows, repeat: onlyInWorkflows }
+const inWorkflows: Submitter = { create: onlyInWorkflows, repeat: onlyInWorkflows }
 
 /** How jobs are submitted over HTTP, by the runner of their task. */
-export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation, step }
+export const submitters: Record<RunnerName, Submitter> = {
+  text,
+  speech,
+  transcription,
+  generation,
+  step: inWorkflows,
+  wait: inWorkflows,
+}
 
 /** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
 export function parsedInputs(exchange: ClientExchange, of: string, inputs: object | string, owners: Owners<'config'>) {

@@ -30,6 +30,8 @@ const unsent: Record<string, string> = {
   'GET /api/jobs/{id}/stream': 'of a request with `Prefer: resume`; test/server/work/resume.test.ts resumes some',
   'POST /api/gpu-setup': 'needs a GPU; test/server/surfaces/native/gpu-setup.test.ts has a stand-in',
   'DELETE /api/gpu-setup': 'as for POST',
+  'GET /approvals/{token}': 'a page for people; test/server/surfaces/native/approvals.test.ts fills it in',
+  'POST /approvals/{token}': 'the form of that page',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',
   'GET /api/session': 'needs the cookie of a page',
   'DELETE /api/session': 'needs the cookie of a page',
@@ -320,6 +322,29 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('POST /api/workflows/run')
     await run.send('DELETE /api/workflow-executions/{id}', of)
     await run.send('DELETE /api/workflows/{id}', { path, query: { force: 'true' } })
+  })
+
+  test('nodes that wait', async () => {
+    const nodes = {
+      ask: { task: 'wait/approval', inputs: { title: 'Publish?' } },
+      paid: { task: 'wait/event', inputs: {} },
+    }
+    const begun = await run.send<{ execution: { id: string } }>('POST /api/workflows/run', { body: { dag: { nodes } } })
+    const path = idOf(begun.execution)
+    const waiting = async () =>
+      (await run.send<{ execution: { progress: { waiting: number } } }>('GET /api/workflow-executions/{id}', { path }))
+        .execution.progress.waiting
+    await expect.poll(waiting, { timeout: 20_000 }).toBe(2)
+    const { approvals } = await run.send<{ approvals: { id: string }[] }>('GET /api/approvals')
+    await run.send('GET /api/approvals/{id}', { path: idOf(approvals[0]!) })
+    const paid = { path: { ...path, node: 'paid' } }
+    const { node } = await run.send<{ node: { answer_url: string } }>(
+      'GET /api/workflow-executions/{id}/nodes/{node}',
+      paid,
+    )
+    const token = node.answer_url.split('/').at(-1)!
+    await run.send('POST /events/{token}', { path: { token }, body: { paid: true } })
+    await run.send('POST /api/workflow-executions/{id}/nodes/{node}/resolve', { path: { ...path, node: 'ask' } })
   })
 
   testWithFfmpeg('videos', async () => {

@@ -11,8 +11,8 @@ const operations = operationsOf(api)
 /** The verbs that summaries begin with. Add one where none of them describes an operation. */
 const verbs = new Set(
   (
-    'Add Allow Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Pause Redeliver Remove Replace ' +
-    'Rerank Resume Retry Revoke Rewrite Rotate Run Score Send Start Stream Submit Suspend Test Transcribe Translate Unload ' +
+    'Add Allow Answer Call Cancel Check Complete Create Delete Download Duplicate Edit Execute Get List Load Pause Redeliver Remove Replace ' +
+    'Rerank Resolve Resume Retry Revoke Rewrite Rotate Run Score Send Start Stream Submit Suspend Test Transcribe Translate Unload ' +
     'Update Upload Validate'
   ).split(' '),
 )

@@ -203,6 +203,8 @@ const executionContradictions: Contradictions = {
   '# executions have wrong counts of waiting nodes.': `SELECT count(*) FROM executions AS e WHERE e.waiting <> (
     SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND awaits IS NOT NULL)`,
   '# jobs are set aside and in a queue.': `SELECT count(*) FROM jobs WHERE awaits IS NOT NULL AND not_before <> ${deferredUntil}`,
+  '# nodes wait for a person, an event or a time without their wait, or have a wait and do not.': `SELECT count(*) FROM jobs
+    WHERE (coalesce(awaits, '') IN ('approval', 'event', 'time')) <> (EXISTS (SELECT 1 FROM waits WHERE waits.number = jobs.number))`,
   '# jobs belong to executions that do not exist.': `SELECT count(*) FROM jobs WHERE execution IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM executions WHERE number = jobs.execution AND executions.organization_id = jobs.organization_id)`,
   '# cached results name jobs that are missing or not completed.': `SELECT count(*) FROM cached_results WHERE NOT EXISTS (

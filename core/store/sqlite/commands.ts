@@ -19,6 +19,7 @@ import { spendCommands } from './spend.ts'
 import { tokenWorkCommands } from './token-work.ts'
 import { tokenCommands } from './tokens.ts'
 import { userCommands } from './users.ts'
+import { waitCommands } from './waits.ts'
 import { webhookDeliveryCommands } from './webhook-deliveries.ts'
 import { webhookEndpointCommands } from './webhook-endpoints.ts'
 import { workflowCommands } from './workflows.ts'
@@ -52,6 +53,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...workflowCommands(connection, context),
     ...executionCommands(connection, context),
     ...setAsideCommands(connection, context),
+    ...waitCommands(connection, context),
     ...batchCommands(connection, context),
     ...webhookEndpointCommands(connection, context),
     ...webhookDeliveryCommands(connection, context),

@@ -23,6 +23,7 @@ import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
 import { awaits } from './migrations/022-awaits.ts'
 import { nestedExecutions } from './migrations/024-nested-executions.ts'
+import { waits } from './migrations/026-waits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 
 export interface Migration {
@@ -55,6 +56,7 @@ export const migrations: readonly Migration[] = [
   skipReason,
   awaits,
   nestedExecutions,
+  waits,
   keyDigests,
 ].map((sql, at) => ({ version: at + 1, sql }))
 

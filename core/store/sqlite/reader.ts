@@ -18,6 +18,7 @@ import { sessionReads } from './sessions.ts'
 import { spendReads } from './spend.ts'
 import { tokenReads } from './tokens.ts'
 import { userReads } from './users.ts'
+import { waitReads } from './waits.ts'
 import { webhookDeliveryReads } from './webhook-deliveries.ts'
 import { webhookEndpointReads } from './webhook-endpoints.ts'
 import { workflowReads } from './workflows.ts'
@@ -40,6 +41,7 @@ const openReads = (connection: Connection) =>
     ...workflowReads(connection),
     ...batchReads(connection),
     ...executionReads(connection),
+    ...waitReads(connection),
     ...webhookEndpointReads(connection),
     ...webhookDeliveryReads(connection),
   }) satisfies Statements

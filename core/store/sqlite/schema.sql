@@ -327,6 +327,9 @@ CREATE INDEX jobs_webhook ON jobs (number) WHERE webhook IS NOT NULL;
 CREATE TRIGGER jobs_end_once BEFORE UPDATE OF status ON jobs WHEN OLD.finished_at IS NOT NULL BEGIN
   SELECT RAISE(ABORT, 'a job that has ended does not change any more');
 END;
+CREATE TRIGGER waits_end AFTER UPDATE OF awaits ON jobs WHEN OLD.awaits IS NOT NULL AND NEW.awaits IS NULL BEGIN
+  DELETE FROM waits WHERE number = OLD.number;
+END;
 
 CREATE TABLE key_digests (
   digest TEXT NOT NULL PRIMARY KEY,
@@ -618,6 +621,19 @@ CREATE TABLE users (
   PRIMARY KEY (organization_id, id)
 ) STRICT;
 CREATE UNIQUE INDEX users_email ON users (organization_id, email) WHERE removed_at IS NULL;
+
+CREATE TABLE waits (
+  number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
+  organization_id TEXT NOT NULL,
+  awaits TEXT NOT NULL CHECK (awaits IN ('approval', 'event', 'time')),
+  digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32),
+  created_at INTEGER NOT NULL,
+  remind_at INTEGER,
+  due_at INTEGER
+) STRICT;
+CREATE INDEX waits_due ON waits (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX waits_open ON waits (organization_id, awaits, number);
+CREATE INDEX waits_reminders ON waits (remind_at) WHERE remind_at IS NOT NULL;
 
 CREATE TABLE webhook_bodies (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES webhook_deliveries (number),

@@ -4,6 +4,7 @@ import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import type { JobRow } from './job-reads.ts'
 import { openResultRows, type WrittenOutcome } from './results.ts'
+import { openWaitRows } from './waits.ts'
 import type { WriteContext } from './write-context.ts'
 
 /** A job that is set aside, as its end needs it. */
@@ -47,6 +48,7 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
     WHERE ${ofNode} AND status = 'processing' AND boot = ? AND claims = ? RETURNING ${columns}`
   const setAside = connection.statement`UPDATE jobs SET awaits = ?, not_before = ?, updated_at = ? WHERE number = ?`
   const keepInputs = connection.statement`INSERT OR REPLACE INTO job_inputs (number, inputs) VALUES (?, ?)`
+  const addWait = openWaitRows(connection)
   const end = openSetAsideEnd(connection, context)
 
   /** Takes the job from its run: the attempt is not counted. */
@@ -77,10 +79,11 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
     },
 
     ...({
-      'executions.setAside'(organizationId, id, { awaits, at, inputs, claim }) {
+      'executions.setAside'(organizationId, id, { awaits, at, inputs, claim, wait }) {
         const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
         if (!row) return false
         setAside.run(awaits, deferredUntil, at, row.number)
+        if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
         if (inputs !== undefined) keepInputs.run(row.number, inputs)
         const { number, attempt, execution, node } = row
         events.add(number, organizationId, 'job.waiting', attempt, at, execution, node)

@@ -16,11 +16,9 @@ export async function readJson(exchange: ClientExchange, owners: Owners<'admissi
   const { route } = exchange
   const { json_body: maxUsual, chat_body: maxLarge } = config.limits
   if (route.largeBody) exchange.releaseBody = admission.holdBody(heldBytes(exchange.req))
-  const bytes = await readBody(
-    exchange.req,
-    route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual,
-    route.whenTooLarge,
-  )
+  const bytes = await readBody(exchange.req, route.largeBody ? Math.max(maxUsual, maxLarge) : maxUsual, {
+    advice: route.whenTooLarge,
+  })
   const size = bytes.length
   const hash = exchange.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
@@ -52,23 +50,33 @@ export const tooLarge = (what: string, maxBytes: number, param?: string, advice 
   return new Failure('payload_too_large', advice === '' ? message : `${message} ${advice}`, { param })
 }
 
+const bodyTypes = {
+  json: { name: 'application/json', pattern: /^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i },
+  form: { name: curlType, pattern: /^application\/x-www-form-urlencoded\s*(?:;|$)/i },
+}
+
 /** Bytes. A body with a larger Content-Length gets one buffer at the start; `heldBytes` counts its copies. */
 const preallocateAbove = 1 << 20
 
 /**
- * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body): a web page may send a form or a
- * text body to another origin without a preflight. `advice` ends the refusal of a larger body. Throws Failure
- * `payload_too_large`, `unsupported_media_type`, `cancelled`.
+ * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body), because a web page may send a form or a
+ * text body to another origin without a preflight; or a form, for pages of our own. `advice` ends the refusal of a larger
+ * body. Throws Failure `payload_too_large`, `unsupported_media_type`, `cancelled`.
  */
-export function readBody(req: IncomingMessage, maxBytes: number, advice?: string): Promise<Buffer> {
+export function readBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  { advice, type: wanted = 'json' }: { advice?: string | undefined; type?: keyof typeof bodyTypes } = {},
+): Promise<Buffer> {
   const refusal = () => tooLarge('The body is', maxBytes, undefined, advice)
   const declared = req.headers['content-length']
   if (declared === '0' || (declared === undefined && req.headers['transfer-encoding'] === undefined))
     return Promise.resolve(Buffer.alloc(0))
   const type = req.headers['content-type'] ?? ''
   const refused = (message: string) => Promise.reject(new Failure('unsupported_media_type', message))
-  if (!/^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i.test(type))
-    return refused(`Send the body as application/json, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`)
+  const { pattern, name } = bodyTypes[wanted]
+  if (!pattern.test(type))
+    return refused(`Send the body as ${name}, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`)
   const encoding = req.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
     return refused(`A body with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`)

@@ -30,6 +30,7 @@ import type { Conversion } from '../../../core/tasks/speech/conversion.ts'
 import type { Webhooks } from '../../../core/webhooks/webhooks.ts'
 import type { Executions } from '../../../core/workflows/executions.ts'
 import type { ResultLookup } from '../../../core/workflows/result-lookup.ts'
+import type { Waits } from '../../../core/workflows/waits.ts'
 import type { Workflows } from '../../../core/workflows/workflows.ts'
 import type { History } from '../../metrics/history.ts'
 import type { Metrics } from '../../metrics/metrics.ts'
@@ -72,6 +73,8 @@ interface AllOwners {
   rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows
+  /** Nodes that wait for a person, an event or a time. */
+  waits: Waits
   batches: Batches
   webhooks: Webhooks
   cpu: Cpu & Preparation & ResultLookup

@@ -13,7 +13,7 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
-import type { ExecutionRecord } from '../../../core/store/workflows.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import {
   cursorDescription,
   deletedAnswer,
@@ -28,6 +28,7 @@ import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { approverOf, urlOfWait } from '../../views/approval-record.ts'
 import {
   ExecutionNodeObject,
   progressOfNodes,
@@ -88,7 +89,17 @@ const One = z.object({ id: string('Id of the execution: `exec_…`.') })
 const OfWorkflow = z.object({ id: string('Id of the workflow: `wf_…`.') })
 const Answer = namedObject('ExecutionAnswer', 'One execution.', { execution: ExecutionObject })
 type ExecutionOwners = Owners<
-  'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'webhooks' | 'workflows'
+  | 'admission'
+  | 'config'
+  | 'cpu'
+  | 'executions'
+  | 'files'
+  | 'jobs'
+  | 'organizations'
+  | 'registry'
+  | 'waits'
+  | 'webhooks'
+  | 'workflows'
 >
 
 type Started = Promise<{ execution: ExecutionRecord; replayed: boolean }>
@@ -165,6 +176,19 @@ const startRoutes = (owners: ExecutionOwners) => [
   }),
 ]
 
+/** The address by which a node that waits can be answered, for callers who may answer it; null without one. */
+async function answerUrl(
+  { status, jobId }: ExecutionNode,
+  exchange: ClientExchange,
+  owners: Owners<'organizations' | 'waits'>,
+): Promise<string | null> {
+  const { caller } = exchange
+  if (status !== 'waiting' || jobId === null || !caller.scopes.includes('user:write')) return null
+  const wait = await owners.waits.find(caller.organizationId, jobId)
+  const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
+  return wait && mayAnswer ? urlOfWait(wait, exchange, owners) : null
+}
+
 const readRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions/:id', 'user:read', {
     summary: 'Get execution',
@@ -226,6 +250,7 @@ const readRoutes = (owners: ExecutionOwners) => [
         result: job
           ? await shownResult(node.task, job.result, exchange, owners, embedded)
           : (definition.dag.nodes[node.nodeId]?.pin ?? null),
+        answer_url: await answerUrl(node, exchange, owners),
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },

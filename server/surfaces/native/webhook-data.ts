@@ -2,11 +2,13 @@ import { Failure } from '../../../core/failure.ts'
 import type { NewDelivery } from '../../../core/store/store.ts'
 import { boundedData } from '../../../core/webhooks/message.ts'
 import type { Owners } from '../../http/request/owners.ts'
+import { urlOfWait } from '../../views/approval-record.ts'
 import { keptOf, shownResult } from '../../views/execution-nodes.ts'
 import { executionSummary } from '../../views/execution-record.ts'
 import { jobAnswer, type UrlReader } from '../../views/job-record.ts'
+import { seconds } from '../../views/view-of.ts'
 
-type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs'>
+type BodyOwners = Owners<'cpu' | 'executions' | 'files' | 'jobs' | 'waits'>
 
 const missing = (id: string) => new Failure('not_found', `${id} was removed before its webhook was sent.`)
 
@@ -40,6 +42,7 @@ async function nodeData({ organizationId, subject, type }: NewDelivery, from: Ur
   const url = `${from.origin}/api/workflow-executions/${executionId}/nodes/${encodeURIComponent(nodeId!)}`
   const data: Record<string, unknown> = { execution_id: executionId, node_id: nodeId, job_id: jobId, attempt }
   const short = { id: executionId, ...data, url }
+  if (/\.(waiting|reminder)$/.test(type)) return waitData(organizationId, short, from, owners)
   if (!/\.(completed|failed|cached)$/.test(type)) return JSON.stringify(short)
   const ended = (await owners.executions.results(organizationId, executionId!, [nodeId!]))[nodeId!]
   if (!ended) throw missing(executionId!)
@@ -47,6 +50,22 @@ async function nodeData({ organizationId, subject, type }: NewDelivery, from: Ur
   const job = jobId === null ? undefined : await owners.jobs.find(organizationId, jobId)
   if (typeof ended.result === 'string' && job) data.result = await shownResult(job.task, ended.result, from, owners)
   return boundedData(JSON.stringify({ id: executionId, ...data, url }), short)
+}
+
+/** The data of a node that waits, with the address by which it can be answered, as long as it waits. */
+async function waitData(
+  organizationId: string,
+  node: { id: string | null; execution_id?: unknown; node_id?: unknown; job_id?: unknown },
+  from: UrlReader,
+  owners: BodyOwners,
+): Promise<string> {
+  const nodes = await owners.executions.nodes(organizationId, node.id!)
+  const jobId = nodes.find(({ nodeId }) => nodeId === node.node_id)?.jobId ?? null
+  const wait = jobId === null ? undefined : await owners.waits.find(organizationId, jobId)
+  if (!wait) return JSON.stringify({ ...node, job_id: jobId })
+  const { title = null } = JSON.parse(wait.request) as { title?: string | null }
+  const waits = { for: wait.awaits, title, url: urlOfWait(wait, from, owners), timeout_at: seconds(wait.dueAt) }
+  return JSON.stringify({ ...node, job_id: jobId, waits })
 }
 
 /**

@@ -16,17 +16,19 @@ const report = { progress() {}, log() {} }
 const signal = new AbortController().signal
 const job = (task: Task) => ({ task, modelId: 'm' }) as JobRecord
 
-const runnerNames: RunnerName[] = ['text', 'speech', 'transcription', 'generation', 'step']
+const runnerNames: RunnerName[] = ['text', 'speech', 'transcription', 'generation', 'step', 'wait']
 const runnerNameOf = (task: Task): RunnerName =>
   task.startsWith('text/') || task.startsWith('json/')
     ? 'step'
-    : task.startsWith('slug/') || task.startsWith('std/image')
-      ? 'generation'
-      : task === 'std/audio-speech'
-        ? 'speech'
-        : task.startsWith('std/audio')
-          ? 'transcription'
-          : 'text'
+    : task.startsWith('wait/')
+      ? 'wait'
+      : task.startsWith('slug/') || task.startsWith('std/image')
+        ? 'generation'
+        : task === 'std/audio-speech'
+          ? 'speech'
+          : task.startsWith('std/audio')
+            ? 'transcription'
+            : 'text'
 
 function opened(one: (name: RunnerName) => RunTask, used: unknown[] = []) {
   const runners = Object.fromEntries(runnerNames.map(name => [name, one(name)])) as Record<RunnerName, RunTask>

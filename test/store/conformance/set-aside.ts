@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { largeResultBytes } from '../../../core/store/store.ts'
@@ -127,7 +128,8 @@ export function setAsideRules({ store, fresh }: Subject): void {
     const { modelId: _, ...execution } = newExecution({ nodes: { a: [] } })
     const jobId = execution.nodes[0]!.jobId
     await before.executions.create(execution)
-    await before.executions.setAside(organizationId, jobId, { awaits: 'approval', at: 5 })
+    const wait = { digest: randomBytes(32), dueAt: 70, remindAt: 60 }
+    await before.executions.setAside(organizationId, jobId, { awaits: 'approval', at: 5, inputs: '{}', wait })
     await before.close()
     expect(await place.findings()).toEqual([])
     const after = await place.open()
