@@ -31,12 +31,22 @@ import {
 import { drawGraph } from '../workflows/draw.ts'
 import { svgOf } from '../workflows/svg.ts'
 import { diagnosticsOf, findWorkflow, refuseErrors, workflowsNamed } from '../workflows/workflow.ts'
+import { define as defineEstimate } from './workflow/estimate.ts'
 import { dotOf, mermaidOf } from './workflow/export.ts'
 import { define as defineRun } from './workflow/run.ts'
 
 /** `infer workflow …`: tasks that depend on each other, run as one execution. */
 export function define(command: Command, terminal: Terminal): void {
-  for (const part of [defineRun, defineCheck, defineGraph, defineList, defineShow, defineCreate, defineRemove])
+  for (const part of [
+    defineRun,
+    defineCheck,
+    defineEstimate,
+    defineGraph,
+    defineList,
+    defineShow,
+    defineCreate,
+    defineRemove,
+  ])
     part(command, terminal)
   withExamples(command, [
     ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],

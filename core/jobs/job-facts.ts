@@ -76,7 +76,7 @@ export function openJobFacts(options: {
       const freeMs = waiting === 0 && freeSlots > 0 ? 0 : null
       const queueMs =
         slots === 0 && waiting === 0 ? 0 : untilBegun({ ahead: waiting, slots: Math.max(1, slots), freeMs }, typicalMs)
-      return { waiting, interactive, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
+      return { waiting, interactive, typicalMs, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
     },
   }
 }
@@ -87,6 +87,8 @@ export interface QueueForecast {
   waiting: number
   /** Of these, calls. */
   interactive: number
+  /** How long a job of the model runs on average, milliseconds; null before one has ended. */
+  typicalMs: number | null
   /** Expected milliseconds until one more job would start; null if unknown. */
   etaMs: number | null
 }

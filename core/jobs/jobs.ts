@@ -237,7 +237,7 @@ export function openJobs(options: JobsOptions) {
   }
 
   return {
-    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'counts'),
+    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'counts', 'recentRuns'),
     events: pick(store.events, 'after', 'last'),
 
     ...submissions,

@@ -291,6 +291,14 @@ const headStart = 60_000_000
  */
 export const rankAt = (arrived: number, priority: number): number => arrived - priority * headStart
 
+/** A completed run of a task on a model. */
+export interface RecentRun {
+  /** Milliseconds. */
+  runMs: number
+  /** Millionths of the currency unit. */
+  cost: number
+}
+
 export interface JobStore {
   /**
    * Stores a pending job, or returns the job that the same idempotency key created within 24 h. Throws Failure
@@ -301,6 +309,8 @@ export interface JobStore {
   submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
   /** Submits several jobs in one commit, each as `submit` does: all of them, or none. */
   submitAll(jobs: readonly NewJob[]): Promise<{ job: JobRecord; replayed: boolean }[]>
+  /** The last completed runs of a task on a model, of jobs and calls, at most 64, in no order. */
+  recentRuns(organizationId: string, work: { modelId: string; task: string }): Promise<RecentRun[]>
   /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
   findByKey(organizationId: string, key: IdempotencyKey, now: number): Promise<JobRecord | undefined>
   /** The deferred jobs, oldest first. Scans all of them: call it only at the start. */

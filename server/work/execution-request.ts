@@ -14,6 +14,7 @@ import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
 import type { RetryFrom } from '../../core/workflows/plan.ts'
+import type { Selection } from '../../core/workflows/selection.ts'
 import { Tags, WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyOf } from '../http/request/idempotency.ts'
@@ -40,7 +41,7 @@ export const executionOptionsOf = (
     workflow,
     definition: terms.tags ? { ...definition, tags: distinct(terms.tags) } : definition,
     inputParams: terms.input_params,
-    selection: { only: terms.only, to: terms.to, pins: terms.pins, usePins: terms.use_pins },
+    selection: selectionOf(terms),
     priority: priorityOf(terms.priority),
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
@@ -55,8 +56,8 @@ export const executionOptionsOf = (
 
 const InputParams = z.record(z.string(), z.unknown()).default({}).describe('Values of the input parameters by name.')
 
-const Terms = z.strictObject({
-  input_params: InputParams,
+/** The fields with which a request chooses the nodes that run. */
+const selectionFields = {
   only: optional(
     z.array(z.string().max(64)).min(1).max(maxNodes),
     'Run exactly these nodes. Other nodes to whose results they refer must be pinned. Excludes `to`.',
@@ -67,6 +68,18 @@ const Terms = z.strictObject({
     'Results by node, as `result` of the node in an execution shows them. A pinned node does not run and costs nothing. Null: the node runs although the workflow has a pin for it.',
   ),
   use_pins: optionalBoolean('Whether the pins of the workflow count. Default: false, its nodes run.'),
+}
+/** The selection of a request. */
+export const selectionOf = ({
+  only,
+  to,
+  pins,
+  use_pins,
+}: z.output<z.ZodObject<typeof selectionFields>>): Selection => ({ only, to, pins, usePins: use_pins })
+
+const Terms = z.strictObject({
+  input_params: InputParams,
+  ...selectionFields,
   priority: Priority.describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
   timeout: optional(z.int().min(1).max(86_400), 'Most seconds of the execution. Default: that of the workflow.'),
   tags: nullish(Tags(), 'Words by which executions can be listed, 16 at most. Default: those of the workflow.'),
@@ -94,6 +107,25 @@ export const RunRequest = Terms.extend({
   name: optional(WorkflowFields.shape.name, 'Name for people. Default: `Ad hoc`.'),
   on_failure: WorkflowFields.shape.on_failure,
 }).meta({ id: 'RunWorkflow', description: 'A workflow to execute without storing it.' })
+
+/** A request to estimate an execution of a stored workflow. */
+export const EstimateRequest = z
+  .strictObject({
+    input_params: InputParams,
+    version: optional(z.int().min(1), 'Version to estimate. Default: the newest.'),
+    ...selectionFields,
+  })
+  .meta({ id: 'EstimateWorkflow', description: 'The execution to estimate.' })
+
+/** A request to estimate an execution of the workflow in it. */
+export const EstimateDefinition = z
+  .strictObject({
+    dag: Dag,
+    parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
+    input_params: InputParams,
+    ...selectionFields,
+  })
+  .meta({ id: 'EstimateWorkflowDefinition', description: 'A workflow and the execution of it to estimate.' })
 
 /** A request to execute an execution again. */
 export const RetryRequest = strictObject('RetryExecution', 'What to run again.', {

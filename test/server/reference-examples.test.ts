@@ -299,6 +299,8 @@ describe('every example of the reference is answered as documented', soon, () =>
     const path = idOf(workflow)
     await run.send('GET /api/workflows', { query: { include: 'dag' } })
     await run.send('POST /api/workflows/validate')
+    await run.send('POST /api/workflows/estimate')
+    await run.send('POST /api/workflows/{id}/estimate', { path })
     for (const method of ['GET', 'PATCH', 'PUT']) await run.send(`${method} /api/workflows/{id}`, { path })
     await run.send('GET /api/workflows/{id}/versions', { path })
     await run.send('POST /api/workflows/{id}/duplicate', { path })

@@ -123,6 +123,8 @@ const written: Record<string, string> = {
   'POST /api/workflows': 'user:write',
   'GET /api/workflows': 'user:read',
   'POST /api/workflows/validate': 'user:write',
+  'POST /api/workflows/estimate': 'user:write',
+  'POST /api/workflows/:id/estimate': 'user:write',
   'POST /api/workflows/run': 'user:write',
   'GET /api/workflows/:id': 'user:read',
   'GET /api/workflows/:id/versions': 'user:read',

@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { dataDirectory } from '../../../core/config.ts'
 import { type Dag, isPinned, type Parameters, type WorkflowNode } from '../../../core/dag/definition.ts'
-import { Failure } from '../../../core/failure.ts'
 import { definedMembers } from '../../../core/members.ts'
 import { dependencies } from '../../../core/workflows/plan.ts'
-import { type SelectedPart, type Selection, selectedPart } from '../../../core/workflows/selection.ts'
+import type { Selection } from '../../../core/workflows/selection.ts'
 import { type Api, type Client, memberOf } from '../../client/client.ts'
 import { openRunDisplay } from '../../executions/display.ts'
 import type { Execution } from '../../executions/execution.ts'
@@ -27,12 +26,12 @@ import {
   checkNames,
   checkValues,
   type GivenParameter,
-  jsonValueOf,
   parameterValues,
   readParameter,
   uploadFiles,
   usedOf,
 } from '../../workflows/parameters.ts'
+import { pinsOf, readTexts, selectedOf } from '../../workflows/selection.ts'
 import { diagnosticsOf, findWorkflow, refuseErrors } from '../../workflows/workflow.ts'
 
 interface Options extends CommonOptions {
@@ -56,8 +55,6 @@ function readTimeout(text: string): number {
   if (seconds < 1 || seconds > 86_400) throw new InvalidArgumentError('The timeout of an execution is 1s to 24h.')
   return seconds
 }
-
-const readText = (text: string, before: string[] = []): string[] => [...before, text]
 
 /** Settings of an execution beside its definition. */
 type Settings = Pick<
@@ -87,7 +84,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--timeout <time>', "maximum duration, 1s to 24h; default: the workflow's timeout", readTimeout)
     .option('--out <folder>', 'folder for files; default: the current folder')
     .option('--node <node>', 'print and save the outputs of this node only')
-    .option('--only <node>', 'run exactly this node, repeatable; pin the results that it needs', readText)
+    .option('--only <node>', 'run exactly this node, repeatable; pin the results that it needs', readTexts)
     .option('--to <node>', 'run this node and those before it')
     .option(
       '--pin <node=result>',
@@ -95,7 +92,7 @@ export function define(command: Command, terminal: Terminal): void {
       readParameter,
     )
     .option('--use-pins', 'use the pins of the workflow')
-    .option('--tag <tag>', "a word to list the execution by, repeatable; default: the workflow's tags", readText)
+    .option('--tag <tag>', "a word to list the execution by, repeatable; default: the workflow's tags", readTexts)
     .option('--no-wait', 'print the execution id and exit; infer execution watch follows the execution')
     .action((workflow, options) => runWorkflow(terminal, workflow, options))
   withExamples(run, [
@@ -114,7 +111,9 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   const fromFile = params === undefined ? {} : readParameters(params)
   const file = isFile(workflow) ? { path: workflow, ...readWorkflowFile(workflow) } : undefined
   const document = file?.document
-  const selection = selectionOf(options)
+  const { only, to, usePins, tag: tags } = options
+  const pins = pinsOf(options.pin)
+  const selection: Selection = definedMembers({ only, to, pins, usePins })
   const selects = Object.keys(selection).length > 0
   const partOf = (dag: Dag, declared: Parameters | null) => selectedOf({ dag, parameters: declared }, selection)
   const valuesFor = (dag: Dag, declared: Parameters | null) => {
@@ -160,15 +159,8 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       try {
         // A timeout of the command line takes precedence over that of the file.
         const timeout = options.timeout === undefined ? {} : { timeout: options.timeout }
-        const { pins, usePins: use_pins } = selection
-        const selected = { only: options.only, to: options.to, pins, use_pins }
-        const settings = {
-          input_params: values,
-          priority: options.priority,
-          ...timeout,
-          ...selected,
-          tags: options.tag,
-        }
+        const selected = { only, to, pins, use_pins: usePins }
+        const settings = { input_params: values, priority: options.priority, ...timeout, ...selected, tags }
         execution = await submit(connect, (client, init) => start(client, settings, init), {
           signal: leave,
           onTrouble: text => display.say(text),
@@ -187,21 +179,6 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
       }
     }),
   )
-}
-
-/** The nodes to run, as the options say. Throws usage. */
-function selectionOf({ only, to, pin, usePins }: Options): Selection {
-  const pins = pin && Object.fromEntries(pin.map(({ name, text }) => [name, jsonValueOf('--pin', name, text)]))
-  return definedMembers({ only, to, pins, usePins })
-}
-
-/** The part of a workflow that runs. Throws usage for a selection that it cannot have. */
-function selectedOf(definition: { dag: Dag; parameters: Parameters | null }, selection: Selection): SelectedPart {
-  try {
-    return selectedPart(definition, selection)
-  } catch (thrown) {
-    throw thrown instanceof Failure ? usageFailure(printable(thrown.message)) : thrown
-  }
 }
 
 const isRunning = ([, node]: [string, WorkflowNode]): boolean => !isPinned(node)

@@ -3,6 +3,7 @@ import { addLedgerRow, chainedColumns, firstColumns, type LedgerRows, ledgerColu
 import type { FinishedJob } from '../store.ts'
 import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
+import { openRecentRuns, type RecentRuns } from './recent-runs.ts'
 import { usageJson } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
@@ -25,8 +26,15 @@ const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
 const width = ledgerColumns.length
 const tokenAt = ledgerColumns.indexOf('token_id')
 
-/** Appends rows to the chain, inside the caller's transaction, and adds those that are new to the sums of usage. */
-export function openLedger(connection: Connection, totals: UsageTotals = openUsageTotals(connection)) {
+/**
+ * Appends rows to the chain, inside the caller's transaction, and adds those that are new to the sums of usage and to the
+ * recent runs.
+ */
+export function openLedger(
+  connection: Connection,
+  totals: UsageTotals = openUsageTotals(connection),
+  recent: Pick<RecentRuns, 'add'> = openRecentRuns(connection),
+) {
   const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
     ORDER BY sequence DESC LIMIT 1`
   const names = ['sequence', ...ledgerColumns, 'hash', 'user_id', 'workflow_id']
@@ -48,6 +56,7 @@ export function openLedger(connection: Connection, totals: UsageTotals = openUsa
     if (statement.run(fields).changes === 0) return
     end = { sequence: sequence + 1, hash: next }
     totals.add(row, owner, sequence + 1)
+    recent.add(row)
   }
 
   function add(statement: typeof insert, rows: LedgerRows, execution: number | null): void {

@@ -23,6 +23,7 @@ import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
 import { awaits } from './migrations/022-awaits.ts'
 import { nestedExecutions } from './migrations/024-nested-executions.ts'
+import { recentRuns } from './migrations/025-recent-runs.ts'
 import { waits } from './migrations/026-waits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 
@@ -56,6 +57,7 @@ export const migrations: readonly Migration[] = [
   skipReason,
   awaits,
   nestedExecutions,
+  recentRuns,
   waits,
   keyDigests,
 ].map((sql, at) => ({ version: at + 1, sql }))

@@ -64,6 +64,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   const someBatch = connection.scalar<number>`SELECT number FROM batches WHERE organization_id = ? LIMIT 1`
   const dropBatch = connection.statement`DELETE FROM batches WHERE number = ?`
   const responses = eraseResponses(connection)
+  const dropRuns = connection.statement`DELETE FROM recent_runs WHERE organization_id = ?`
 
   const activeWork = (id: string): ActiveWork => ({
     jobs: countJobs.get({ id })!,
@@ -137,7 +138,10 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
       const objects = work.jobs + work.executions + expired + jobs.length + removed + ids.length + answers
       const more = objects > 0 || batch !== undefined
       const done = !more && leftExecutions.get(id) === undefined
-      if (done) setErased.run(at, id)
+      if (done) {
+        dropRuns.run(id)
+        setErased.run(at, id)
+      }
       return { files: removed, workflows: ids.length, more, done }
     },
   } satisfies Statements

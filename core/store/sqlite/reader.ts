@@ -11,6 +11,7 @@ import { jobListReads, jobReads } from './job-reads.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
+import { recentRunReads } from './recent-runs.ts'
 import { responseReads } from './responses.ts'
 import { resultReads } from './results.ts'
 import { shuttingDown } from './sent-failure.ts'
@@ -32,6 +33,7 @@ const openReads = (connection: Connection) =>
     ...spendReads(connection),
     ...jobReads(connection),
     ...jobListReads(connection),
+    ...recentRunReads(connection),
     ...eventReads(connection),
     ...idempotencyReads(connection),
     ...responseReads(connection),

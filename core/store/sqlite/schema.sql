@@ -431,6 +431,17 @@ CREATE TABLE organizations (
 ) STRICT;
 CREATE INDEX organizations_inactive ON organizations (status) WHERE status <> 'active';
 
+CREATE TABLE recent_runs (
+  organization_id TEXT NOT NULL,
+  model_id TEXT NOT NULL,
+  task TEXT NOT NULL,
+  place INTEGER NOT NULL CHECK (place >= 0),
+  run_ms INTEGER NOT NULL CHECK (run_ms >= 0),
+  cost INTEGER NOT NULL CHECK (cost >= 0),
+  at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, model_id, task, place)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE removed_webhook_endpoints (
   id TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;

@@ -15,6 +15,7 @@ import { openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openLedger } from './ledger.ts'
 import { openOrganizationUse } from './organization-use.ts'
+import { openRecentRuns } from './recent-runs.ts'
 import { openSpendRows } from './spend.ts'
 import { openUsageTotals } from './usage-totals.ts'
 import { openWebhookOutbox } from './webhook-outbox.ts'
@@ -26,12 +27,14 @@ function openShared(connection: Connection, boot: string) {
   const events = openEvents(connection, outbox, effects)
   const spend = openSpendRows(connection, events)
   const totals = openUsageTotals(connection, spent => spend.billed(spent))
+  const recentRuns = openRecentRuns(connection)
   const jobCounts = openJobCounts(connection)
   return {
     boot,
     totals,
+    recentRuns,
     spend,
-    ledger: openLedger(connection, totals),
+    ledger: openLedger(connection, totals, recentRuns),
     jobCounts,
     use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
@@ -88,11 +91,12 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
 
 /** The part of it that is reverted with a transaction. */
 export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): TransactionMemory {
-  const { ledger, totals, jobCounts, counts, spend, events, effects, outbox, flow, keys } = context
+  const { ledger, totals, recentRuns, jobCounts, counts, spend, events, effects, outbox, flow, keys } = context
   // In the order in which they are written: sums of usage add to what is spent, and that adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
     ledger,
     totals,
+    recentRuns,
     jobCounts,
     counts,
     spend,

@@ -13,7 +13,8 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { conversationTask } from '../../../core/schemas/task.ts'
-import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
+import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../../../core/store/workflows.ts'
+import { estimateWorkflow } from '../../../core/workflows/estimate-workflow.ts'
 import {
   cursorDescription,
   deletedAnswer,
@@ -43,14 +44,18 @@ import {
   executionSummary,
   findExecution,
 } from '../../views/execution-record.ts'
+import { shownEstimate, WorkflowEstimate } from '../../views/workflow-estimate.ts'
 import { definitionOf, findWorkflow } from '../../views/workflow-record.ts'
 import {
+  EstimateDefinition,
+  EstimateRequest,
   ExecuteRequest,
   type ExecutionTerms,
   executionOptionsOf,
   RetryRequest,
   RunRequest,
   retryFromOf,
+  selectionOf,
 } from '../../work/execution-request.ts'
 import { isRunning, waitForExecution } from '../../work/wait.ts'
 
@@ -125,6 +130,17 @@ const Deleted = deletedObject(
 /** Inputs are kept with the execution, so files in them are sent beforehand. */
 const uploadFirst = 'Upload large files with POST /std/v1/files, and send their ids (file-…) or URLs as parameters.'
 
+const exampleDag = {
+  nodes: {
+    write: {
+      model_id: 'infer/tiny-chat',
+      task: conversationTask,
+      inputs: { messages: [{ role: 'user' as const, content: 'Hello' }], max_tokens: 16 },
+    },
+  },
+  edges: [],
+}
+
 const startRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflows/:id/execute', 'user:write', {
     bucket: 'jobs',
@@ -154,18 +170,7 @@ const startRoutes = (owners: ExecutionOwners) => [
     members: maxMembers,
     body: RunRequest,
     whenTooLarge: uploadFirst,
-    example: {
-      dag: {
-        nodes: {
-          write: {
-            model_id: 'infer/tiny-chat',
-            task: conversationTask,
-            inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 },
-          },
-        },
-        edges: [],
-      },
-    },
+    example: { dag: exampleDag },
     response: Answer,
     status: 202,
     handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, exchange) => {
@@ -188,6 +193,50 @@ async function answerUrl(
   const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
   return wait && mayAnswer ? urlOfWait(wait, exchange, owners) : null
 }
+
+const Estimated = namedObject('WorkflowEstimateAnswer', 'An estimate.', { estimate: WorkflowEstimate })
+const howEstimated =
+  'Cost and time come from the last runs of the same task and model in the organization, the most from prices, and waiting from the queue. Each node is taken to run once: conditions, retries and reused results are not foreseen.'
+
+async function estimate(
+  exchange: ClientExchange,
+  definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+  request: z.output<typeof EstimateRequest> | z.output<typeof EstimateDefinition>,
+  { admission, jobs, registry }: ExecutionOwners,
+): Promise<z.input<typeof Estimated>> {
+  const { organizationId } = exchange.caller
+  const options = { organizationId, definition, inputParams: request.input_params, selection: selectionOf(request) }
+  const model = (name: string) => (admission.allowed(exchange.caller, name) ? registry.find(name) : undefined)
+  const { recentRuns, queueForecast } = jobs
+  return { estimate: shownEstimate(await estimateWorkflow(options, { recentRuns, queueForecast, model })) }
+}
+
+const estimateRoutes = (owners: ExecutionOwners) => [
+  route('POST /api/workflows/:id/estimate', 'user:write', {
+    bucket: 'api',
+    summary: 'Estimate workflow',
+    description: `Returns what an execution of a stored workflow would cost and how long it would take. ${howEstimated}`,
+    errorCodes: ['not_found', 'invalid_graph'],
+    params: OfWorkflow,
+    body: EstimateRequest,
+    example: { input_params: { topic: 'cats' } },
+    response: Estimated,
+    handle: async ({ params, body }, exchange) =>
+      estimate(exchange, await findWorkflow(params.id, exchange, owners, body.version), body, owners),
+  }),
+  route('POST /api/workflows/estimate', 'user:write', {
+    bucket: 'api',
+    summary: 'Estimate workflow without storing it',
+    description: `Returns what an execution of the workflow in the body would cost and how long it would take. ${howEstimated}`,
+    errorCodes: ['not_found', 'invalid_graph'],
+    members: maxMembers,
+    body: EstimateDefinition,
+    example: { dag: exampleDag },
+    response: Estimated,
+    handle: ({ body }, exchange) =>
+      estimate(exchange, { dag: body.dag, parameters: body.parameters ?? null }, body, owners),
+  }),
+]
 
 const readRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions/:id', 'user:read', {
@@ -338,6 +387,7 @@ const listRoutes = (owners: ExecutionOwners) => [
 
 export const executionRoutes = (owners: ExecutionOwners) => [
   ...startRoutes(owners),
+  ...estimateRoutes(owners),
   ...readRoutes(owners),
   ...changeRoutes(owners),
   ...listRoutes(owners),

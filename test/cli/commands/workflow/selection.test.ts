@@ -52,6 +52,13 @@ test('one node runs with a given result, or all up to a node; changed inputs run
   expect(listed.stdout).not.toContain(execution.id)
   expect(listed.stdout.trimEnd().split('\n')).toHaveLength(2)
 
+  const estimated = await run('workflow', 'estimate', file, '--to', 'third')
+  expect([estimated.exitCode, estimated.stderr]).toEqual([0, ''])
+  expect(estimated.stdout).toMatch(/\nsecond +fake +0\.00 +0\.00 .* 2 runs\n/)
+  expect(estimated.stdout).toMatch(
+    /\ncost: 0\.00, at most 0\.00\ntime: .*\nlongest way: first → second → third \(3 of 4 nodes\)\n/,
+  )
+
   const lacking = await run('workflow', 'run', file, '--only', 'third')
   expect([lacking.exitCode, lacking.stderr]).toEqual([64, expect.stringContaining("needs the result of 'second'")])
   const noJson = await run('workflow', 'run', file, '--only', 'second', '--pin', 'first=text')
