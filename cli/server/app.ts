@@ -85,10 +85,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const machineProbe = probeMachine(dataDir)
   const https = options.https && { dataDir, files: options.https.files }
   const hasFronts = config.gateway_processes > 1
-  const begun = beginListening({ config, dataDir, https, predecessor, machine: machineProbe, log })
+  const begun = beginListening({ config, dataDir, https, predecessor, needed: [machineProbe, startup.prepared], log })
   const listening = await begun.listening.catch(async thrown => {
     // When another server uses this data directory, store and port are both taken. The store's error explains both.
-    await startup.store.then(store => store.close())
+    if (!predecessor) await startup.store.then(store => store.close())
     throw thrown
   })
   if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
@@ -164,6 +164,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     ownDevices: config.devices,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
+  predecessor?.reached('fleet')
   const applied = ({ gpu }: Config) => {
     quiet = gpu.quiet
     frontWork?.modelsChanged()

@@ -13,7 +13,7 @@ export function beginListening({
   dataDir,
   https,
   predecessor,
-  machine,
+  needed,
   log,
 }: {
   config: Config
@@ -21,14 +21,21 @@ export function beginListening({
   https: HttpsOptions | undefined
   predecessor: Predecessor | undefined
   /** What the start needs besides, before a predecessor may hand over. */
-  machine: Promise<unknown>
+  needed: readonly (Promise<unknown> | undefined)[]
   log: Log
 }): { listening: Promise<Server | undefined>; listen: () => Promise<Server> } {
   const { gateway_processes: count } = config
   const inherited = predecessor && { ...predecessor.inherited, dataDir }
   const started = inherited && count > 1 ? startFronts(count, inherited.sockets) : undefined
   const gateway = count > 1 ? { dataDir, started } : undefined
-  const listen = () => openServer({ config, log, https, gateway, inherited })
-  const listening = predecessor ? Promise.all([machine, started?.loaded]).then(() => predecessor.prepared()) : listen()
+  const listen = async () => {
+    predecessor?.reached('jobs')
+    const server = await openServer({ config, log, https, gateway, inherited })
+    predecessor?.reached('socket')
+    return server
+  }
+  const listening = predecessor
+    ? Promise.all([...needed, started?.loaded]).then(() => predecessor.prepared())
+    : listen()
   return { listening, listen }
 }

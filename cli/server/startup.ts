@@ -3,8 +3,7 @@ import type { Worker } from 'node:worker_threads'
 import { openJournal } from '../../core/journal.ts'
 import type { Log } from '../../core/log.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { checkDatabase } from '../../core/store/sqlite/boot.ts'
-import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import { openSqliteStore, type PreparedStore, prepareSqliteStore } from '../../core/store/sqlite/store.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import type { Predecessor } from '../takeover/predecessor.ts'
 
@@ -25,8 +24,8 @@ export interface AppOptions {
 /**
  * The first part of a start: reads and checks the configuration, and opens the store in its thread, which works while
  * the rest of the program loads. This file imports little, so that it does not wait for that rest. Throws Failure for
- * an invalid configuration; `store` rejects with StoreRefusal. With a predecessor it checks the database, throws that
- * StoreRefusal, and opens the store once that server has handed over.
+ * an invalid configuration; `store` rejects with StoreRefusal. With a predecessor it checks the database and prepares to open it:
+ * `prepared` rejects with StoreRefusal. It opens the store once that server has handed over.
  */
 export function beginStartup(options: AppOptions) {
   const { dataDir, configPath, listen, storeThread, predecessor, log: written } = options
@@ -35,11 +34,11 @@ export function beginStartup(options: AppOptions) {
   const file = readConfig(path, configPath !== undefined, traitsOf)
   const config = { ...file, listen: listen ?? file.listen }
   const ended = Promise.withResolvers<{ exitCode: number }>()
-  if (predecessor) checkDatabase(dataDir)
-  const openStore = () =>
+  const prepared = predecessor && prepareSqliteStore({ dataDir, thread: storeThread })
+  const openStore = (ahead?: PreparedStore) =>
     openSqliteStore({
       dataDir,
-      checked: predecessor !== undefined,
+      prepared: ahead,
       thread: storeThread,
       log,
       minFreeBytes: config.limits.min_free_disk,
@@ -49,9 +48,16 @@ export function beginStartup(options: AppOptions) {
         ended.resolve({ exitCode })
       },
     })
-  const store = predecessor ? predecessor.handedOver.then(openStore) : openStore()
+  const handedOver = async () => {
+    const ahead = await prepared
+    await predecessor!.handedOver
+    const opened = await openStore(ahead)
+    predecessor!.reached('store')
+    return opened
+  }
+  const store = predecessor ? handedOver() : openStore()
   // Prevents an unhandled rejection; the caller that awaits `store` gets the error.
   store.catch(() => {})
-  return { path, file, config, log, journal, store, ended }
+  return { path, file, config, log, journal, prepared, store, ended }
 }
 export type Startup = ReturnType<typeof beginStartup>

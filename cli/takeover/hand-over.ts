@@ -97,8 +97,9 @@ export function openHandOver(options: HandOverOptions) {
     const commands = openRemoteCommands({ dataDir, log })
     const since = performance.now()
     await server.hold()
+    const heldMs = performance.now() - since
     await options.leave(commands.send)
-    const handedMs = performance.now() - since
+    const storeMs = performance.now() - since - heldMs
     const openIn = (to: Successor) => {
       to.send({ kind: 'handedOver', spend: spend.handOver(change => to.send({ kind: 'spend', change })) })
       return to.serving()
@@ -120,7 +121,8 @@ export function openHandOver(options: HandOverOptions) {
     commands.use(serving)
     log.info('Handed over', {
       pid: serving.pid,
-      store_ms: Math.round(handedMs),
+      gateway_ms: Math.round(heldMs),
+      store_ms: Math.round(storeMs),
       waited_ms: Math.round(performance.now() - since),
     })
     void serving.gone.catch(() => commands.useOwn())

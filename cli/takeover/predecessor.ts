@@ -30,9 +30,22 @@ export function openPredecessor({ sockets, bootId }: Begin) {
   let receive = (message: ToSuccessor): void => void early.push(message)
   const send = (message: FromSuccessor): void => void process.send?.(message, undefined, {}, () => {})
 
+  /** Milliseconds of each phase since the data directory is free. */
+  const phases: Record<string, number> = {}
+  let phaseBegan = 0
+
+  /** A phase of the start has ended, while requests wait: its time is logged at the level debug. */
+  function reached(phase: string): void {
+    const now = performance.now()
+    phases[`${phase}_ms`] = Math.round(10 * (now - phaseBegan)) / 10
+    phaseBegan = now
+  }
+
   process.on('message', (message: ToSuccessor) => {
-    if (message.kind === 'handedOver') handedOver.resolve(message)
-    else receive(message)
+    if (message.kind === 'handedOver') {
+      phaseBegan = performance.now()
+      handedOver.resolve(message)
+    } else receive(message)
   })
   process.once('disconnect', () => {
     handedOver.reject(new Failure('conflict', 'The running server ended before it had handed over.'))
@@ -59,6 +72,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       send({ kind: 'prepared' })
       await handedOver.promise
     },
+    reached,
     /** Says that the old server may end. */
     settled: (): void => send({ kind: 'settled' }),
     /** Says why this process does not take over. */
@@ -77,6 +91,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       server: Pick<Server, 'forwarding' | 'closeForwarding'>,
       log: Log,
     ) {
+      reached('routes')
       const { store, spend, jobs, batches } = owners
       /** Begins what a request in the old server has stored here. */
       const stored = async (name: string, given: readonly unknown[]): Promise<void> => {
@@ -104,6 +119,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
         server.closeForwarding()
       })
       send({ kind: 'serving', forwarding: server.forwarding! })
+      log.debug('Took over', phases)
     },
   }
 }

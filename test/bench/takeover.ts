@@ -8,10 +8,10 @@ import { startLoad } from '../_takeover-load.ts'
 
 /**
  * How long requests wait while one server takes over from another, again and again under load.
- * Usage: takeover.ts [times] [streams] [requests a second]. Prints one line; INFER_PROGRAM is the program, by default
- * that from source.
+ * Usage: takeover.ts [times] [streams] [requests a second] [gateway processes]. Prints one line, and the phases of the slowest
+ * take-over; INFER_PROGRAM is the program, by default that from source.
  */
-const [times = 20, streams = 200, perSecond = 300] = process.argv.slice(2).map(Number)
+const [times = 20, streams = 200, perSecond = 300, processes = 1] = process.argv.slice(2).map(Number)
 const root = join(import.meta.dirname, '..', '..')
 const program = process.env.INFER_PROGRAM?.split(' ') ?? [process.execPath, join(root, 'cli', 'main.ts')]
 const dataDir = mkdtempSync(join(tmpdir(), 'infer-takeover-'))
@@ -22,6 +22,7 @@ const engine = spawn(process.execPath, [join(root, 'test', 'fixtures', 'engine.t
 writeFileSync(
   join(dataDir, 'infer.yaml'),
   `listen: 127.0.0.1:0
+gateway_processes: ${processes}
 limits: {min_free_disk: 1MiB, ballast: 1MiB}
 models: [{id: far, engine: remote, url: 'http://127.0.0.1:18793/v1', concurrency: 1000}]
 `,
@@ -40,7 +41,7 @@ const run = (args: string[]) => {
   return { child, output: () => output }
 }
 
-const first = run(['serve'])
+const first = run(['serve', '--log-level', 'debug'])
 while (!first.output().includes('root-token')) await once(first.child.stdout, 'data')
 const serverFile = () => JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as { url: string; pid: number }
 const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
@@ -49,6 +50,7 @@ await delay(2_000)
 const usual = load.takeSlowest()
 const gaps: number[] = []
 const slowest: number[] = []
+const phasesOf = (text: string) => text.split('\n').filter(line => /"(Handed|Took) over"/.test(line))
 try {
   for (let at = 0; at < times; at++) {
     const { child, output } = run(['serve', '--takeover'])
@@ -63,6 +65,8 @@ try {
   }
 } finally {
   const { answered, failures } = await load.stop()
+  const phases = phasesOf(first.output())
+  console.log(phases.join('\n'))
   console.log(
     `takeover: ${times} times, ${streams} streams, ${perSecond} requests/s: ${failures.length} of ${answered + failures.length} failed; longest gap ${Math.max(...gaps)} ms, slowest request ${Math.max(...slowest)} ms (before: ${usual.gapMs}, ${usual.slowestMs} ms)`,
   )

@@ -6,7 +6,7 @@ import { damaged, refusalFor } from './damage.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, pathsIn, syncNow } from './directory.ts'
 import { givenUp } from './give-up.ts'
-import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
+import { currentVersion, type Migration, migrate, migrations, refuseForeign, schemaVersionOf } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
 
@@ -17,6 +17,8 @@ interface BootOptions {
   created: boolean
   /** The structure was checked just before. */
   checked?: boolean | undefined
+  /** The connection of `openAhead`. */
+  ahead?: Connection | undefined
   /** The migrations; all of them by default, fewer in tests. */
   steps?: readonly Migration[]
   say: (level: 'info' | 'warn', message: string, fields: LogFields) => void
@@ -34,12 +36,20 @@ export function bootDatabase(options: BootOptions): { connection: Connection; re
   let connection: Connection | undefined
   try {
     if (!empty && !options.checked) inspect(database, options)
-    connection = openDatabase(database)
+    connection = options.ahead ?? openDatabase(database)
     return { connection, recovery: prepare(connection, options) }
   } catch (thrown) {
     connection?.close()
     throw refusalFor(thrown, dataDir)
   }
+}
+
+/** Opens the writing connection to a database that another server still writes; undefined if its schema is to be migrated. */
+export function openAhead(dataDir: string): Connection | undefined {
+  const connection = openDatabase(pathsIn(dataDir).database)
+  if (schemaVersionOf(connection) === currentVersion) return connection
+  connection.close()
+  return undefined
 }
 
 /**

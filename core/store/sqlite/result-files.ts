@@ -22,6 +22,8 @@ interface ResultSweepOptions {
   reader: Pick<Reader, 'results'>
   writer: Pick<WriterThread, 'send'>
   log: Log
+  /** Whether to search for files without a row. */
+  afterCrash: boolean
 }
 
 /**
@@ -29,9 +31,9 @@ interface ResultSweepOptions {
  * that every step may be interrupted. A crash may leave a file without a row; such files are found at the start, among
  * the names listed before anything can be written.
  */
-export async function openResultSweep({ dataDir, reader, writer, log }: ResultSweepOptions) {
+export async function openResultSweep({ dataDir, reader, writer, log, afterCrash }: ResultSweepOptions) {
   const { results: folder } = pathsIn(dataDir)
-  let startupFiles = (await readdir(folder, { recursive: true })).filter(isResultName)
+  let startupFiles = afterCrash ? (await readdir(folder, { recursive: true })).filter(isResultName) : []
   const closed = new AbortController()
   const runs = openDueWork({ work: run })
   /** Files that could not be erased: passed over until the next start, so that they hold up no others. */

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import type { Log } from '../../log.ts'
 import type { Store } from '../store.ts'
+import { checkDatabase } from './boot.ts'
 import { refusalFor } from './damage.ts'
 import { sqliteCode } from './database.ts'
 import { pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
@@ -13,14 +14,14 @@ import { openResultWriter } from './results.ts'
 import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
 import { openUsageThread } from './usage-thread.ts'
-import { openWriterThread } from './writer-thread.ts'
+import { openWriterThread, prepareWriterThread } from './writer-thread.ts'
 
 export interface StoreOptions {
   dataDir: string
   /** A writer thread that was started earlier; it ends with the store. */
   thread?: Worker | undefined
-  /** Whether `checkDatabase` was called just before. */
-  checked?: boolean | undefined
+  /** What `prepareSqliteStore` has prepared; its `thread` is the writer thread. */
+  prepared?: PreparedStore | undefined
   log: Log
   /** Below this much free disk space no new work is accepted. */
   minFreeBytes: number
@@ -32,13 +33,50 @@ export interface StoreOptions {
   onFatal: (failure: Error, exitCode: number) => void
 }
 
+/** What is open before another server hands the data directory over. */
+export interface PreparedStore {
+  thread: Worker
+  boot: string
+  /** Absent if the schema is to be migrated first. */
+  reader: { use: (onBroken: (failure: Error) => void) => Reader } | undefined
+}
+
+/**
+ * Checks the database of a data directory that another server uses, and prepares to open it: `openSqliteStore` then takes a
+ * few milliseconds. Rejects with StoreRefusal.
+ */
+export async function prepareSqliteStore({
+  dataDir,
+  thread = startThread(),
+}: Pick<StoreOptions, 'dataDir' | 'thread'>): Promise<PreparedStore> {
+  checkDatabase(dataDir)
+  const boot = randomUUID()
+  await prepareWriterThread(thread, dataDir, boot)
+  return { thread, boot, reader: readerAhead(pathsIn(dataDir).database) }
+}
+
+function readerAhead(database: string): PreparedStore['reader'] {
+  let broken = (_failure: Error): void => {}
+  try {
+    const reader = openReader(database, failure => broken(failure))
+    return {
+      use(onBroken) {
+        broken = onBroken
+        return reader
+      },
+    }
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * Opens the data directory as its only server: takes the instance lock, checks the structure, migrates (after a
  * backup), and requeues the jobs that an earlier boot was running. Rejects with StoreRefusal, which carries the exit
  * code.
  */
 export async function openSqliteStore(options: StoreOptions): Promise<Store> {
-  const { dataDir, log, onFatal } = options
+  const { dataDir, log, onFatal, prepared } = options
   const { database, ballast, results: folder } = pathsIn(dataDir)
   await using opened = new AsyncDisposableStack()
   prepareDirectory(dataDir)
@@ -51,8 +89,14 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   opened.defer(() => reader?.close())
   // Started first: the thread checks and migrates while the rest of the program loads.
   const writerStarting = openWriterThread({
-    thread: options.thread ?? startThread(),
-    start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created, checked: options.checked === true },
+    thread: prepared?.thread ?? options.thread ?? startThread(),
+    start: {
+      role: 'server',
+      dataDir,
+      boot: prepared?.boot ?? randomUUID(),
+      created: lock.created,
+      checked: prepared !== undefined,
+    },
     log,
     onFatal,
     onFull: () => openedSpace?.full(),
@@ -65,7 +109,8 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   const writer = await writerStarting
   lock.markCreated()
   try {
-    reader = openReader(database, failure => writer.fail(failure, 74))
+    const onBroken = (failure: Error) => writer.fail(failure, 74)
+    reader = prepared?.reader?.use(onBroken) ?? openReader(database, onBroken)
   } catch (thrown) {
     throw sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, dataDir)
   }
@@ -76,7 +121,8 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
       space.full()
     },
   })
-  const sweep = await openResultSweep({ dataDir, reader, writer, log })
+  // A server that hands over has not crashed.
+  const sweep = await openResultSweep({ dataDir, reader, writer, log, afterCrash: prepared === undefined })
   opened.defer(() => sweep.close())
   const usage = openUsageThread(dataDir)
   opened.defer(() => usage.close())

@@ -13,6 +13,8 @@ export type ThreadStart =
       /** Whether the structure was checked just before, so that it is not checked again. */
       checked?: boolean
     }
+  /** Prepares what the role `server`, which follows with the same `boot`, needs of a database that another server still writes. */
+  | { role: 'prepare'; dataDir: string; boot: string }
   | { role: 'copy'; from: string; to: string }
   | { role: 'reads'; dataDir: string }
 

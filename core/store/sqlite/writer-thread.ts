@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
 import type { Log, LogFields } from '../../log.ts'
@@ -14,6 +15,7 @@ import { addUp, type UsageByModel } from './usage-totals.ts'
 export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close'; leaves: boolean }
 
 export type FromWriter =
+  | { kind: 'prepared' }
   | { kind: 'ready'; recovery: Store['recovery']; commands: CommandName[] }
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
@@ -196,6 +198,13 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
   }
 }
 export type WriterThread = Awaited<ReturnType<typeof openWriterThread>>
+
+/** Lets a thread prepare what `openWriterThread` needs with this `boot`, while another server still writes the database. */
+export async function prepareWriterThread(thread: Worker, dataDir: string, boot: string): Promise<void> {
+  thread.postMessage({ role: 'prepare', dataDir, boot } satisfies ThreadStart, [])
+  // What goes wrong is found again by `openWriterThread`.
+  await Promise.race(['message', 'error', 'exit'].map(event => once(thread, event))).catch(() => {})
+}
 
 /** Resolves at the thread's first message that is not a log line. */
 function started(thread: Worker, log: Log): Promise<Extract<FromWriter, { kind: 'ready' }>> {

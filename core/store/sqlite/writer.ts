@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import { collectGarbage } from '../../collect-garbage.ts'
 import { StoreRefusal } from '../refusal.ts'
-import { bootDatabase } from './boot.ts'
+import { bootDatabase, openAhead } from './boot.ts'
 import { type CommandName, openCommands } from './commands.ts'
 import { copyDatabase, type FromCopy } from './copy.ts'
 import { refusalFor } from './damage.ts'
@@ -22,9 +22,32 @@ import type { FromWriter, ToWriter } from './writer-thread.ts'
 const maxInGroup = 512
 const idleMs = 1000
 
-parentPort?.once('message', (options: ThreadStart) => start(parentPort!, options))
+parentPort?.once('message', (options: ThreadStart) => start(parentPort!, options, undefined))
 
-function start(port: MessagePort, options: ThreadStart): void {
+/** A writing connection with the statements of all commands. */
+type Opened = ReturnType<typeof openStatements>
+
+function openStatements(connection: Connection, boot: string) {
+  const context = openWriteContext(connection, boot)
+  return { connection, context, commands: openCommands(connection, context) }
+}
+
+/** Half of the time of a start is that of preparing the statements. Where this fails, the start says why. */
+function prepare({ dataDir, boot }: Extract<ThreadStart, { role: 'prepare' }>): Opened | undefined {
+  try {
+    const connection = openAhead(dataDir)
+    return connection && openStatements(connection, boot)
+  } catch {
+    return undefined
+  }
+}
+
+function start(port: MessagePort, options: ThreadStart, ahead: Opened | undefined): void {
+  if (options.role === 'prepare') {
+    const prepared = prepare(options)
+    port.once('message', (next: ThreadStart) => start(port, next, prepared))
+    return port.postMessage({ kind: 'prepared' } satisfies FromWriter)
+  }
   if (options.role === 'reads') return serveReads(port, options.dataDir)
   if (options.role === 'copy') {
     const post = (message: FromCopy) => port.postMessage(message)
@@ -38,9 +61,10 @@ function start(port: MessagePort, options: ThreadStart): void {
   try {
     const { connection, recovery } = bootDatabase({
       ...options,
+      ahead: ahead?.connection,
       say: (level, message, fields) => post({ kind: 'log', level, message, fields }),
     })
-    const commands = serve(port, connection, options)
+    const commands = serve(port, ahead ?? openStatements(connection, options.boot), options)
     post({ kind: 'ready', recovery, commands })
   } catch (thrown) {
     // A flipped bit in the schema itself may only show in a statement that no longer matches it.
@@ -59,13 +83,11 @@ function refused(thrown: unknown): { exitCode: 64 | 65 | 74; message: string } {
 
 function serve(
   port: MessagePort,
-  connection: Connection,
-  { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
+  { connection, context, commands }: Opened,
+  { role, dataDir }: { role: 'server' | 'admin'; dataDir: string },
 ): CommandName[] {
   const post = (message: FromWriter) => port.postMessage(message)
-  const context = openWriteContext(connection, boot)
   const { effects, totals } = context
-  const commands = openCommands(connection, context)
   const group = openGroup(connection, commands, memoryOf(context), () =>
     rmSync(pathsIn(dataDir).ballast, { force: true }),
   )

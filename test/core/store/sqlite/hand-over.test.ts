@@ -1,8 +1,10 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { checkDatabase } from '../../../../core/store/sqlite/boot.ts'
+import { pathsIn } from '../../../../core/store/sqlite/directory.ts'
+import { prepareSqliteStore } from '../../../../core/store/sqlite/store.ts'
 import { heard, startChild } from '../_children.ts'
-import { openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+import { finishedCall, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 test('another process gets the directory: the first one reads on, and its commands run once in the other', async () => {
   using directory = temporaryDirectory()
@@ -12,8 +14,8 @@ test('another process gets the directory: the first one reads on, and its comman
   const { name, given } = command as { name: string; given: unknown[] }
   const { jobId, callId } = handedOver as { jobId: string; callId: string }
 
-  checkDatabase(directory.path)
-  await using taken = await openTestStore({ dataDir: directory.path, checked: true })
+  const prepared = await prepareSqliteStore({ dataDir: directory.path })
+  await using taken = await openTestStore({ dataDir: directory.path, prepared })
   expect(await taken.store.jobs.find(organizationId, jobId)).toMatchObject({
     status: 'pending',
     attempt: 0,
@@ -35,4 +37,28 @@ test('another process gets the directory: the first one reads on, and its comman
 test('a command that this version does not have is refused', async () => {
   await using opened = await openTestStore()
   await expect(opened.store.perform('jobs.unknown', [])).rejects.toThrow('shutting down')
+})
+
+test('what is prepared while another store writes shows what that wrote until it was closed', async () => {
+  using directory = temporaryDirectory()
+  const before = await openTestStore({ dataDir: directory.path })
+  await before.store.jobs.record([finishedCall()])
+  const prepared = await prepareSqliteStore({ dataDir: directory.path })
+  const [call, job] = [finishedCall(), newJob()]
+  await before.store.jobs.record([call])
+  await before.store.jobs.submit(job)
+  await before.store.close()
+  await using taken = await openTestStore({ dataDir: directory.path, prepared })
+  await taken.store.jobs.record([finishedCall()])
+  expect(taken.store.stats().ledgerRows).toBe(3)
+  expect(await taken.store.jobs.counts()).toMatchObject({ pending: 1 })
+  expect((await taken.store.jobs.find(organizationId, call.id))?.status).toBe('completed')
+  await expect(taken.store.jobs.submit(job)).rejects.toThrow()
+})
+
+test('a damaged database is refused before anything is handed over', async () => {
+  using directory = temporaryDirectory()
+  await (await openTestStore({ dataDir: directory.path })).store.close()
+  writeFileSync(pathsIn(directory.path).database, 'no database')
+  await expect(prepareSqliteStore({ dataDir: directory.path })).rejects.toMatchObject({ exitCode: 65 })
 })
