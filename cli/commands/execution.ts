@@ -155,10 +155,13 @@ function defineShow(command: Command, terminal: Terminal): void {
   ])
 }
 
-const noteOf = ({ error, queue_position: position }: ExecutionNode, reason: string): string =>
+const noteOf = (
+  { error, queue_position: position, child_execution_id: child }: ExecutionNode,
+  reason: string,
+): string =>
   error
     ? storedSentence(error.message).replaceAll(/\s+/g, ' ')
-    : joinFacts([position ? `${position} ahead of it` : '', reason])
+    : joinFacts([position ? `${position} ahead of it` : '', child ? `runs ${child}` : '', reason])
 
 /** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
 async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
@@ -180,6 +183,7 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
     created_at,
     duration_ms,
     parent_execution_id,
+    parent_node,
     waiting_for,
   } = execution
   return [
@@ -198,6 +202,7 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
     ['submitted', timeText(created_at * 1000)],
     ['took', duration_ms == null ? undefined : tookText(duration_ms)],
     ['retry of', parent_execution_id ?? undefined],
+    ['run by', parent_node ? `${parent_node.execution_id}, node ${printable(parent_node.node_id)}` : undefined],
   ]
 }
 

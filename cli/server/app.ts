@@ -42,6 +42,7 @@ import { openWebhooks } from '../../core/webhooks/webhooks.ts'
 import { openContent } from '../../core/workflows/content.ts'
 import { openDefinitionSnapshots } from '../../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../../core/workflows/executions.ts'
+import { nestingOf } from '../../core/workflows/nested-executions.ts'
 import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
 import { openResultLookup } from '../../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../../core/workflows/single-flight.ts'
@@ -234,6 +235,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       works,
       flight,
       store: store.executions,
+      // The executions are opened below, because they need jobs.
+      runWorkflow: running => executions.runWorkflow(running),
       snapshots,
       media,
       run: openLineRunner({
@@ -259,8 +262,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const { model } = config.prompt_rewriting ?? {}
   const expansion = openPromptExpansion({ jobs, admission, requesterOf, rewriting, model, log })
   await expansion.resume()
-  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet, log })
+  const nesting = nestingOf({ store, requesterOf, admission, registry, cpu })
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, nesting, fleet, log })
   waits.start()
+  await executions.resume()
   const batches = openBatches({
     store,
     jobs,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { patternFault } from '../pattern.ts'
 import { valuePath } from '../value-path.ts'
 import {
+  anyObject,
   anything,
   array,
   count,
@@ -225,3 +226,21 @@ export const SelectResult = namedObject('SelectResult', 'What was selected.', {
   value: anything('The selected value.'),
 })
 export type SelectResult = z.output<typeof SelectResult>
+
+export const RunWorkflowRequest = namedObject('RunWorkflowRequest', 'A stored workflow to run.', {
+  workflow: z.string().min(1).max(256).describe('Id of the workflow, or its name.'),
+  version: z.int().min(1).optional().describe('Version of the workflow. Default: the newest when the node starts.'),
+  input: z.record(z.string(), z.unknown()).optional().describe('Values of its parameters by name. Default: none.'),
+})
+export type RunWorkflowRequest = z.output<typeof RunWorkflowRequest>
+
+export const RunWorkflowResult = z
+  .record(
+    z.string(),
+    z.object({
+      result: anything('The result of the node, or the parts of it that its `outputs` keep.'),
+      values: anyObject('The kept values by their paths.'),
+    }),
+  )
+  .meta({ id: 'RunWorkflowResult', description: 'The outputs of the execution of a workflow, by its nodes.' })
+export type RunWorkflowResult = z.output<typeof RunWorkflowResult>

@@ -72,4 +72,5 @@ export const taskTable = {
   'wait/approval': { name: 'Approval', kind: 'wait', operations: [] },
   'wait/event': { name: 'Wait for event', kind: 'wait', operations: [] },
   'wait/until': { name: 'Wait until', kind: 'wait', operations: [] },
+  'workflow/run': { name: 'Run workflow', kind: 'step', operations: [] },
 } as const satisfies Record<string, TaskRow>

@@ -64,6 +64,8 @@ export interface WorkflowStore {
     more: { expected: number | undefined; at: number },
   ): Promise<WorkflowRecord | undefined>
   find(organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined>
+  /** The ids of workflows with exactly this name, at most ten. */
+  named(organizationId: string, name: string): Promise<string[]>
   /** The versions before `before`, newest first; empty if there is no such workflow. */
   versions(
     organizationId: string,
@@ -100,6 +102,10 @@ export interface NewExecution {
   /** JSON text or null. */
   metadata: string | null
   parentExecutionId: string | null
+  /** Whether executions that its nodes run continue those that failed in the execution that it retries. Default: no. */
+  continues?: boolean
+  /** The job of the node that runs it, which waits or runs under the claim. The same commit sets that job aside. */
+  parentJob?: { id: string; claim?: Pick<JobClaim, 'boot' | 'claims'> }
   /** What this server's own URLs in its inputs begin with: the address that the caller used. */
   origin: string
   /** Where its events are sent besides the endpoints of the organization. */
@@ -140,7 +146,13 @@ export interface NewExecutionNode {
 }
 
 export interface ExecutionRecord
-  extends Omit<NewExecution, 'nodes' | 'idempotency' | 'limits' | 'webhook' | 'traceparent'> {
+  extends Omit<
+    NewExecution,
+    'nodes' | 'idempotency' | 'limits' | 'webhook' | 'traceparent' | 'parentJob' | 'continues'
+  > {
+  continues: boolean
+  /** The node of another execution that runs it; null for one that a request has started. */
+  parentNode: { executionId: string; nodeId: string } | null
   webhook: RequestWebhook | null
   traceparent: string | null
   status: ExecutionStatus
@@ -184,6 +196,8 @@ export interface ExecutionNode {
   awaits: Awaitable | null
   /** Null for a node that was not skipped. */
   skipReason: SkipReason | null
+  /** The execution that it has run; null for a node that runs none. */
+  childExecutionId: string | null
   /** Its own job, or the job whose result it reuses; null before it was ready, and if it is pinned or was skipped. */
   jobId: string | null
   attempts: number
@@ -244,6 +258,8 @@ export interface CommitEffects {
    * nodes that are next.
    */
   executions: (RowKey & { ended: boolean; timeoutAt?: number; next: readonly string[] })[]
+  /** Executions that have ended, whose nodes in other executions, which have these jobs, end with them. */
+  nestedEnded: (RowKey & { jobId: string })[]
   /** Targets of new webhook deliveries. */
   deliveries: string[]
   /** Organizations that have events of their own. */
@@ -262,13 +278,17 @@ export type Resolution =
 export interface ExecutionStore {
   /**
    * Stores the execution, its nodes, the first jobs and the events in one transaction. The same idempotency key returns
-   * the same execution. It waits, or is refused (`conflict`, `queue_full`), if the workflow's `concurrency` says so.
+   * the same execution, and so does the same `parentJob`. It waits, or is refused (`conflict`, `queue_full`), if the workflow's `concurrency` says so.
    */
   create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean }>
   find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   /** The same with an empty `dag`: cheap, however many nodes there are. */
   summary(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
+  /** The executions that a node of an execution has run, newest first, at most 1,000, each with an empty `dag`. */
+  nested(organizationId: string, id: string, nodeId: string): Promise<ExecutionRecord[]>
+  /** Executions that have ended although the jobs of their nodes still await them. */
+  unresolved(): Promise<(RowKey & { jobId: string })[]>
   /** Newest first, with an empty `dag`. */
   list(
     organizationId: string,

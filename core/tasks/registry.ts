@@ -11,6 +11,7 @@ import { rerankTask } from './rerank/rerank.ts'
 import { scoreTask } from './score/score.ts'
 import { speechTask } from './speech/speech.ts'
 import { extractTask } from './steps/extract.ts'
+import { runWorkflowTask } from './steps/run-workflow.ts'
 import { selectTask } from './steps/select.ts'
 import { splitTask } from './steps/split.ts'
 import { templateTask } from './steps/template.ts'
@@ -44,6 +45,7 @@ export const taskRecords: readonly TaskRecord[] = [
   approvalTask,
   eventTask,
   untilTask,
+  runWorkflowTask,
 ]
 
 const byName = new Map(

@@ -175,6 +175,8 @@ export interface StepTaskRecord extends TaskFacts<StepTask> {
    * as JSON, as in all other tasks.
    */
   listSeparator?: (inputs: Readonly<Record<string, unknown>>) => unknown
+  /** Whether its job starts an execution, whose end ends it, instead of `work`. */
+  runsWorkflow?: true
 }
 
 /** A task of workflows that needs no model and that something outside of infer ends. */

@@ -3,19 +3,25 @@ import { type Dag, isPinned, type Parameters, WorkflowNode } from '../dag/defini
 import { placeOf } from '../schemas/issues.ts'
 import type { RegionLabel } from '../schemas/region.ts'
 import { jsonType, type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
+import type { WorkflowRecord } from '../store/workflows.ts'
 import { isWithoutModel } from '../tasks/registry.ts'
-import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
+import type { ModelFacts, StepTaskRecord, TaskRecord } from '../tasks/task.ts'
 import { referencesOfNode } from './bind.ts'
 import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
 import { diagnoseList, kindsAt, kindsOfItem, missingInResult, schemasInResult } from './diagnose-for-each.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
+import { diagnoseNested, type NestedWorkflow, nestedOutput } from './diagnose-nested.ts'
 import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { outputPath, reach } from './prune.ts'
 import { everyItem, type Reference, ReferenceFault, type ReferenceStep } from './references.ts'
 
 /** The part of a task record that the validation uses. */
-export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults' | 'runner'>
+export type TaskType = Pick<
+  TaskRecord,
+  'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults' | 'runner'
+> &
+  Partial<Pick<StepTaskRecord, 'runsWorkflow'>>
 
 /** The part of a model's configuration that the validation uses. */
 export interface OfferedModel extends ModelFacts {
@@ -36,6 +42,8 @@ export interface Offer {
   modelIds(): readonly string[]
   /** The region in which all models must be; null or absent if any will do. */
   region?: RegionLabel | null
+  /** Finds a stored workflow by id or name; rejects with Failure `not_found`. Absent where none is stored. */
+  findWorkflow?: (name: string, version?: number) => Promise<WorkflowRecord>
 }
 
 const known = new Set(Object.keys(WorkflowNode.shape))
@@ -49,6 +57,8 @@ export interface NodeContext {
   offer: Offer
   used: Set<string>
   uncertain: UncertainNodes | undefined
+  /** The workflows that nodes run, by node, as far as they are known. */
+  nested: ReadonlyMap<string, NestedWorkflow>
   /** Compiles patterns, and throws for one that is none; undefined if no condition has one. */
   pattern?: ConditionReader['pattern']
   /** Whether pinned nodes do not run. */
@@ -104,6 +114,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   if (node.defaults || node.join) diagnoseOptionalResults(id, node, context, context.predecessors.get(id) ?? [])
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
+  if (task.type.runsWorkflow) diagnoseNested(id, node, given, context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && schemasInResult(node, task.type, path) !== 'missing') continue
@@ -181,7 +192,7 @@ function memberMeant(
 
 /** The types that a reference may have, as far as known. */
 function diagnoseReference(id: string, path: string, reference: Reference, context: NodeContext): Kinds {
-  const { dag, parameters, offer, used, warn, issue } = context
+  const { dag, parameters, offer, used, nested, warn, issue } = context
   const { root, source } = reference
   const [first, what, ...rest] = reference.path
   const text = `\${${source}}`
@@ -243,6 +254,14 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   }
   const type = offer.task(target!.task)
   if (!type) return 'anything'
+  const inner = nested.get(String(first))
+  if (inner && 'workflow' in inner) {
+    const output = nestedOutput(inner.workflow, rest, offer)
+    if ('kinds' in output) return output.kinds
+    const { fault, ...meant } = output
+    issue('unknown_output_path', located(fault), { ...at, ...meant })
+    return 'anything'
+  }
   const found = schemasInResult(target!, type.type, rest)
   if (found === 'list') return new Set(['array'])
   if (found === 'missing')

@@ -4,6 +4,7 @@ import { loadPatterns } from '../pattern.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesOfNode } from './bind.ts'
 import { uncertainNodes } from './diagnose-condition.ts'
+import { type NestedWorkflow, nestedWorkflows } from './diagnose-nested.ts'
 import { diagnoseNode, type NodeContext, type Offer } from './diagnose-node.ts'
 import {
   type DiagnosticFinding,
@@ -16,7 +17,7 @@ import {
 import { type Graph, graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { declarationFaults } from './parameters.ts'
 
-/** Validates a definition, all but the patterns of its conditions. Pure; reports all findings, in the order of the nodes. */
+/** Validates a definition, all but the patterns of its conditions and the workflows that it runs. Pure; reports all findings, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
   return runSteps(diagnosis(dag, parameters, offer)).diagnostics
 }
@@ -26,7 +27,8 @@ export const diagnoseExecution = async (
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer, { usesPins: true })).diagnostics
+  self?: string,
+): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer, { usesPins: true, self })).diagnostics
 
 /** The findings, and the nodes in ranks that can run in parallel; `order` is undefined if the graph has a cycle. */
 export interface Survey {
@@ -36,24 +38,29 @@ export interface Survey {
 
 /**
  * The validation in time slices, with the order of the nodes: a large definition takes many milliseconds. `usesPins`:
- * pinned nodes do not run, so that nothing else of them counts.
+ * pinned nodes do not run, so that nothing else of them counts. `self`: the id of the workflow, if it is stored.
  */
 export async function surveyInTimeSlices(
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-  { usesPins = false } = {},
+  { usesPins = false, self }: { usesPins?: boolean; self?: string | undefined } = {},
 ): Promise<Survey> {
   const hasPatterns = Object.values(dag.nodes).some(({ when }) => when && hasPattern(when))
   const pattern = hasPatterns ? await loadPatterns() : undefined
-  return inTimeSlices(diagnosis(dag, parameters, offer, { pattern, usesPins }))
+  const nested = await nestedWorkflows(dag, offer, self)
+  return inTimeSlices(diagnosis(dag, parameters, offer, { pattern, nested, usesPins }))
 }
 
 function* diagnosis(
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-  { pattern, usesPins = false }: Partial<Pick<NodeContext, 'pattern' | 'usesPins'>> = {},
+  {
+    pattern,
+    nested = new Map<string, NestedWorkflow>(),
+    usesPins = false,
+  }: Partial<Pick<NodeContext, 'nested' | 'usesPins'>> & { pattern?: NodeContext['pattern'] } = {},
 ): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: DiagnosticFinding<Warning>) =>
@@ -64,7 +71,8 @@ function* diagnosis(
   const { order, whole } = yield* diagnoseGraph(dag, usesPins, warn)
   const used = new Set<string>()
   const uncertain = uncertainNodes(dag.nodes, order, whole)
-  const context = { dag, parameters, offer, used, uncertain, predecessors: whole.predecessors, pattern, usesPins }
+  const { predecessors } = whole
+  const context = { dag, parameters, offer, used, uncertain, predecessors, pattern, nested, usesPins }
   for (const [id, node] of Object.entries(dag.nodes)) {
     yield* diagnoseNode(id, node, {
       ...context,

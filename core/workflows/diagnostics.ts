@@ -33,6 +33,8 @@ export const warningCodes = [
   'unused_default',
   'unused_join',
   'unusual_pin',
+  'unknown_workflow',
+  'workflow_cycle',
 ] as const
 
 export interface Diagnostic<Code extends string = string> {

@@ -13,6 +13,7 @@ import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseExecution } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
+import { type Creation, type Nesting, openNestedExecutions } from './nested-executions.ts'
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -66,24 +67,38 @@ export function openExecutions(dependencies: {
   snapshots: DefinitionSnapshots
   works: NodeWorks
   flight: SingleFlight
+  /** For nodes that run workflows. */
+  nesting: Nesting
   /** Learns how many running executions need each model next. */
   fleet: Pick<Fleet, 'upcoming'>
   log: Log
   clock?: { now(): number }
 }) {
-  const { store, jobs, admission, snapshots, works, flight, log, clock = { now: Date.now } } = dependencies
+  const { store, jobs, admission, snapshots, works, flight, nesting, log, clock = { now: Date.now } } = dependencies
   /** By execution id and by organization id. */
   const followers = new Map<string, Set<Follower>>()
-  const queueing = openNodeQueueing({ store, works, flight, queue: jobs.queued, ended: jobs.wait, log })
+  const nested = openNestedExecutions({ store, nesting, create, log, clock })
+  const runWorkflow = nested.begin
+  const queueing = openNodeQueueing({ store, works, flight, runWorkflow, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
   const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 
-  store.onCommitted(({ released, claimedSuccessors, withdrawn, setAside, executions, organizations: ofEvents }) => {
+  store.onCommitted(effects => {
+    const {
+      released,
+      claimedSuccessors,
+      withdrawn,
+      setAside,
+      executions,
+      nestedEnded,
+      organizations: ofEvents,
+    } = effects
     // First, because jobs must be started before they can be stopped.
     if (claimedSuccessors.length > 0) jobs.claimedSuccessors(claimedSuccessors)
     if (setAside.length > 0) jobs.setAside(setAside)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
+    if (nestedEnded.length > 0) nested.ended(nestedEnded)
     // One commit may have changed many nodes of an execution.
     const changed = new Map<string, boolean>()
     const organizations = new Set(ofEvents)
@@ -112,15 +127,7 @@ export function openExecutions(dependencies: {
       }
   }
 
-  async function create(
-    options: ExecutionOptions,
-    more: {
-      parentExecutionId: string | null
-      reuse?: ReadonlyMap<string, string>
-      /** Parameters of the execution that is repeated. */
-      kept?: Readonly<Record<string, unknown>>
-    },
-  ) {
+  async function create(options: ExecutionOptions, { reuse, kept, ...more }: Creation) {
     const {
       definition: whole,
       selection = {},
@@ -133,11 +140,12 @@ export function openExecutions(dependencies: {
     } = options
     const { unused, ...part } = selectedPart(whole, selection)
     const given = { ...whole, ...part }
-    requireRunnable(blockingOf(await diagnoseExecution(given.dag, given.parameters ?? undefined, offer)))
+    const diagnostics = await diagnoseExecution(given.dag, given.parameters ?? undefined, offer, workflow?.id)
+    requireRunnable(blockingOf(diagnostics))
     const references = runningNodes(given.dag).flatMap(node =>
       referencesOfNode(node).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
-    const nodes = planNodes(given.dag, more.reuse)
+    const nodes = planNodes(given.dag, reuse)
     const limits: JobLimits[] = []
     let { region } = given
     for (const node of nodes)
@@ -155,8 +163,8 @@ export function openExecutions(dependencies: {
     const { organizationId, tokenId } = requester
     const { origin } = execution
     // Values for the nodes that are left out are no mistake.
-    const kept = { ...more.kept, ...Object.fromEntries([...unused].map(name => [name, null])) }
-    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), kept)
+    const known = { ...kept, ...Object.fromEntries([...unused].map(name => [name, null])) }
+    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), known)
     const snapshot = {
       id: newId('exec'),
       organizationId,
@@ -170,13 +178,14 @@ export function openExecutions(dependencies: {
     return store.executions.create({
       ...execution,
       ...snapshot,
+      ...more,
       tokenId,
       workflowId: workflow?.id ?? null,
       workflowVersion: workflow?.version ?? null,
       timeoutMs: (timeout ?? definition.timeout) * 1000,
-      parentExecutionId: more.parentExecutionId,
       nodes,
-      ...(limit ? { limits: limit } : {}),
+      // What nodes start is not limited, as the jobs of later nodes are not.
+      ...(limit && !more.parentJob ? { limits: limit } : {}),
     })
   }
 
@@ -202,8 +211,14 @@ export function openExecutions(dependencies: {
       const nodes = await store.executions.nodes(organizationId, id)
       const { dag, reuse } = planRetry({ id, dag: definition.dag, nodes }, retry)
       const again = { ...options, definition: { ...options.definition, dag }, selection: { usePins: true } }
-      return create(again, { parentExecutionId: id, reuse, kept })
+      const continues = retry.from === undefined || retry.from === 'failed'
+      return create(again, { parentExecutionId: id, reuse, kept, continues })
     },
+
+    /** Starts the execution of a node that runs a workflow. */
+    runWorkflow,
+    /** Ends nodes whose executions have ended while no server ran. */
+    resume: nested.resume,
 
     /** The bound inputs of a node, also while it runs or after a failure; null if they cannot be determined. */
     async inputsOf(job: JobRecord): Promise<unknown> {
@@ -245,9 +260,9 @@ export function openExecutions(dependencies: {
       }, pollMs).unref()
     },
 
-    close(): Promise<void> {
+    async close(): Promise<void> {
       upcoming.close()
-      return timeouts.close()
+      await Promise.all([timeouts.close(), nested.close()])
     },
   }
 }

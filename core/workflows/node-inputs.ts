@@ -125,7 +125,7 @@ function valueOf(task: string, { status, result, error }: NodeResult): object {
  * The maximum size of a node's result, and of all values from large results that it refers to: bytes of JSON. Source: the
  * API contract, 2.8.
  */
-const maxNodeResultBytes = 16 << 20
+export const maxNodeResultBytes = 16 << 20
 
 /**
  * The values of references into large results, which a thread reads and searches. `keepLists`: also those within a text

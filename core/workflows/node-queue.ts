@@ -2,24 +2,28 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store, WaitingJob } from '../store/store.ts'
 import type { CommitEffects } from '../store/workflows.ts'
-import type { NodeWorks } from './node-run.ts'
+import type { RunningWorkflow } from './nested-executions.ts'
+import { type NodeWorks, workflowRunOf } from './node-run.ts'
 import type { SingleFlight } from './single-flight.ts'
 
 /**
- * Queues released node jobs. The node of a job whose condition is false is skipped. A job whose work is cached reuses that
+ * Queues released node jobs. The node of a job whose condition is false is skipped. A job that runs a workflow starts its
+ * execution. A job whose work is cached reuses that
  * result and is not queued; a job whose work is being done by another waits for it here, where it holds no engine slot.
  */
 export function openNodeQueueing(options: {
   store: { jobs: Pick<Store['jobs'], 'find'>; executions: Pick<Store['executions'], 'skip'> }
   works: Pick<NodeWorks, 'prepare' | 'forget'>
   flight: SingleFlight
+  /** Starts the execution of a node that runs a workflow; the store sets the job aside. */
+  runWorkflow: (running: RunningWorkflow) => Promise<void>
   /** Queues jobs for an engine slot. */
   queue: (jobs: readonly WaitingJob[]) => void
   /** Resolves when the job has ended, or the signal aborts. */
   ended: (jobId: string, signal: AbortSignal) => Promise<unknown>
   log: Log
 }) {
-  const { store, works, flight, queue, ended, log } = options
+  const { store, works, flight, runWorkflow, queue, ended, log } = options
   async function checkCache(waiting: WaitingJob): Promise<void> {
     const { id } = waiting
     const unwatch = new AbortController()
@@ -38,6 +42,11 @@ export function openNodeQueueing(options: {
         if (found?.skipped) {
           await store.executions.skip(waiting.organizationId, id, { at: Date.now() })
           return stop()
+        }
+        if (found?.runsWorkflow) {
+          stop()
+          // What prevents it is reported when the job runs.
+          return await runWorkflow(workflowRunOf(job, found)).catch(() => queue([waiting]))
         }
         if (!found?.read || found.key === null) {
           stop()

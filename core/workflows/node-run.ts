@@ -6,24 +6,29 @@ import { AttemptTimeout } from '../jobs/attempts.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
+import { parsed } from '../schemas/issues.ts'
 import { requiredLabel } from '../schemas/region.ts'
+import { RunWorkflowRequest } from '../schemas/steps.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
+import type { RunningWorkflow } from './nested-executions.ts'
 import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, hasManyValues, oversize } from './node-inputs.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
 /** The work of a node's job; `skipped`: it has none, because the condition of the node is false. */
-export type NodeWork = NodeTask | { skipped: true; inputs: null; model: Model }
+export type NodeWork = NodeTask | { skipped: true; inputs: null; model: Model; runsWorkflow?: undefined }
 
 /** What a node's job does. */
 interface NodeTask extends BoundNode {
   skipped?: undefined
   model: Model
+  /** Whether it runs a workflow, instead of its task. */
+  runsWorkflow: boolean
   /** Whether it may reuse a stored result, and the cache key of its own result; null: it is not cached. */
   read: boolean
   key: string | null
@@ -55,8 +60,10 @@ export function openNodeWorks(options: {
     if (!node) return { skipped: true, inputs: null, model }
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
-    const uncached = { ...node, model, read: false, key: null, origin }
-    if (!write || hasManyValues(node.inputs)) return uncached
+    const record = taskRecord(task)
+    const runsWorkflow = record.runner === 'step' && record.runsWorkflow === true
+    const uncached = { ...node, model, runsWorkflow, read: false, key: null, origin }
+    if (runsWorkflow || !write || hasManyValues(node.inputs)) return uncached
     const { inputs, foreign } = await content(node.inputs, execution)
     // The content at a foreign URL may change, so caching it has to be requested.
     if (foreign && node.node.cache === undefined) return uncached
@@ -99,10 +106,12 @@ export function openNodeRunner(dependencies: {
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
   store: Pick<ExecutionStore, 'skip'>
+  /** Starts the execution of a node that runs a workflow; the store sets the job aside, which stops its run. */
+  runWorkflow: (running: RunningWorkflow) => Promise<void>
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
-  const { run, admission, works, flight, store, snapshots, media } = dependencies
+  const { run, admission, works, flight, store, runWorkflow, snapshots, media } = dependencies
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     if (!job.parent) {
       admission.readmit(job)
@@ -111,6 +120,7 @@ export function openNodeRunner(dependencies: {
     const found = await works.of(job)
     works.forget(job.id)
     if (found.skipped) return skip(job, signal)
+    if (found.runsWorkflow) return startWorkflow(job, found, signal)
     if (found.read && found.key !== null) await begin(job, found.key, signal)
     try {
       return await runWork(job, found, [lease, signal, report])
@@ -125,6 +135,16 @@ export function openNodeRunner(dependencies: {
     signal.throwIfAborted()
     const stopped = once(signal, 'abort')
     await store.skip(organizationId, id, { at: Date.now(), claim: { boot, claims } })
+    await stopped
+    throw signal.reason
+  }
+
+  /** Starts the execution of the node. Never resolves; rejects with the signal's reason once the job is set aside. */
+  async function startWorkflow(job: JobRecord, found: NodeTask, signal: AbortSignal): Promise<never> {
+    signal.throwIfAborted()
+    const stopped = once(signal, 'abort')
+    const { boot, claims } = job
+    await runWorkflow({ ...workflowRunOf(job, found), claim: { boot, claims } })
     await stopped
     throw signal.reason
   }
@@ -194,6 +214,13 @@ export function openNodeRunner(dependencies: {
     },
   })
 }
+
+/** What a node that runs a workflow asks for. Throws Failure for wrong inputs. */
+export const workflowRunOf = (job: JobRecord, { node, inputs }: BoundNode): RunningWorkflow => ({
+  job,
+  request: parsed(RunWorkflowRequest, inputs),
+  timeout: node.timeout,
+})
 
 /** The failure of an attempt, with the node's time until the next one. */
 function backingOff(thrown: unknown, backOffMs: number | undefined): unknown {

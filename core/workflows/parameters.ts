@@ -36,7 +36,7 @@ export function fillParameters(
     report('missing_required_parameter', name, `Missing required parameter: 'input_params.${name}'.`)
   for (const [name, parameter] of Object.entries(declared ?? {})) {
     if (Object.hasOwn(given, name)) {
-      const fault = faultOf(given[name], parameter)
+      const fault = parameterFault(given[name], parameter)
       if (fault) report(fault.code, name, `'input_params.${name}' ${fault.message}`)
     } else if (parameter.default !== undefined) filled[name] = parameter.default
     else if (parameter.required !== false) missing(name)
@@ -72,12 +72,13 @@ export function declarationFaults(name: string, parameter: Parameter): Diagnosti
   if (minimum != null && maximum != null && minimum > maximum)
     outOfRange(`The minimum of the parameter '${name}' is more than its maximum.`, 'minimum')
   if (value === undefined || mistyped('default', 'default', value)) return found
-  const fault = faultOf(value, parameter)
+  const fault = parameterFault(value, parameter)
   if (fault) outOfRange(`The default of the parameter '${name}' ${fault.message}`, 'default')
   return found
 }
 
-function faultOf(
+/** Why a value does not fit a parameter: the end of a sentence that begins with its name. */
+export function parameterFault(
   value: unknown,
   { type, required, enum: values, minimum, maximum }: Parameter,
 ): { code: FailureCode; message: string } | undefined {

@@ -46,7 +46,7 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
             optional: predecessors.get(nodeId)!.flatMap(before => (optional.has(before) ? [numbers.get(before)!] : [])),
           }
         : {}),
-      direct: dag.nodes[nodeId]!.when === undefined && neverUsesCache(dag.nodes[nodeId]!),
+      direct: dag.nodes[nodeId]!.when === undefined && isQueuedAtOnce(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? defaultRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
@@ -55,8 +55,10 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
   })
 }
 
-/** Whether it is certain in advance that the node cannot use the cache. */
-function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
+/** Whether it is certain in advance that the node runs its task and cannot use the cache. */
+function isQueuedAtOnce({ task, cache, inputs }: WorkflowNode): boolean {
+  const record = taskNamed(task)!
+  if (record.runner === 'step' && record.runsWorkflow) return false
   if (cache !== undefined) return cache !== 'use'
   // A seed or a temperature may come from a reference; then this is decided when its value is known.
   const { seed, temperature } = inputs
@@ -64,7 +66,7 @@ function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
     ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
     ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
   }
-  return !taskNamed(task)!.isRepeatable(resolvedInputs)
+  return !record.isRepeatable(resolvedInputs)
 }
 
 /**

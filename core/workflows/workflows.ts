@@ -39,7 +39,7 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
     create: (organizationId: string, definition: WorkflowDefinition): Promise<WorkflowRecord> =>
       workflows.create({ ...definition, id: newId('wf'), organizationId, createdAt: clock.now() }),
 
-    ...pick(workflows, 'find', 'versions', 'list'),
+    ...pick(workflows, 'find', 'named', 'versions', 'list'),
 
     /**
      * Adds a version. Undefined: no such workflow. Throws Failure `conflict` if `expected` is not the current version.

@@ -97,6 +97,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   attempts: integer('Attempts so far.'),
   cached: boolean('Whether the result was taken from equal work before.'),
   pinned: boolean('Whether the node did not run, because its result was pinned.'),
+  child_execution_id: nullableString('Id of the execution that a node with `workflow/run` has started; else null.'),
   job_id: nullableString('Id of the job of the node; null if it has none.'),
   started_at: nullableInteger('Unix seconds; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),

@@ -87,9 +87,13 @@ const ExecutionFacts = z.object({
   priority: integer('Priority of its jobs, -100 to 100; higher runs earlier.'),
   tags: array('Words by which it can be listed.', z.string()),
   metadata: anything('Your own key-value pairs.'),
-  trigger: z.literal('api').describe('What started it: always a call of the API.'),
+  trigger: oneOf('What started it: a request, or a node of another execution.', ['api', 'workflow']),
   token_id: string('Id of the token that started it.'),
   parent_execution_id: nullableString('Id of the execution that this one retries; null for a first one.'),
+  parent_node: nullable(
+    z.object({ execution_id: string('Id of the execution.'), node_id: string('Id of the node.') }),
+    'The node of another execution that runs it; null for one that a request has started.',
+  ),
   webhook_url: nullableString('Where its events are sent, as the request said; null if it did not.'),
   traceparent: nullableString(
     'The trace of the request that started it, as its `traceparent` header said; null without a valid one. The jobs of its nodes have the same.',
@@ -120,6 +124,11 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   const { startedAt, finishedAt, metadata } = execution
   return viewOf(ExecutionSummary, execution, {
     waiting_for: execution.queued ? waitingForOthers(execution) : null,
+    trigger: execution.parentNode ? 'workflow' : 'api',
+    parent_node: execution.parentNode && {
+      execution_id: execution.parentNode.executionId,
+      node_id: execution.parentNode.nodeId,
+    },
     error: errorOf(execution),
     warnings: execution.warnings.map(({ nodeId, cause }) => ({
       code: 'node_failed' as const,

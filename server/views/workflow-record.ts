@@ -15,11 +15,11 @@ import {
   optionalString,
   string,
 } from '../../core/schemas/fields.ts'
-import { type Region, regions, requiredLabel } from '../../core/schemas/region.ts'
+import { type Region, regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import { typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
-import { offerOf } from '../../core/workflows/offer.ts'
+import { offerFor } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type Viewer } from './job-record.ts'
@@ -107,25 +107,24 @@ export const shownWorkflow = (
     dag: withDag ? workflow.dag : undefined,
   })
 
-/** Returns the models that workflows of the caller may use: those that the token may use. */
-export const offerFor = (viewer: Viewer, { admission, registry }: Owners<'admission' | 'registry'>, region?: Region) =>
-  offerOf(
-    registry,
-    id => admission.allowed(viewer.caller, id),
-    requiredLabel(region) ?? requiredLabel(viewer.caller.token.region as Region | null),
-  )
+type DiagnosisOwners = Owners<'admission' | 'registry' | 'workflows'>
 
 /** The part of a definition that is validated. */
-type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & { region?: Region | undefined }
+type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & {
+  region?: Region | undefined
+  /** Of a stored workflow. */
+  id?: string
+}
 
-export const diagnosticsFor = (viewer: Viewer, definition: Diagnosed, owners: Owners<'admission' | 'registry'>) =>
+export const diagnosticsFor = (viewer: Viewer, definition: Diagnosed, owners: DiagnosisOwners) =>
   surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   viewer: Viewer,
-  { dag, parameters, region }: Diagnosed,
-  owners: Owners<'admission' | 'registry'>,
-): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer, owners, region))
+  { dag, parameters, region, id }: Diagnosed,
+  owners: DiagnosisOwners,
+): Promise<Survey> =>
+  surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer.caller, owners, region), { self: id })
 
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(id: string, viewer: Viewer, { workflows }: Owners<'workflows'>, version?: number) {

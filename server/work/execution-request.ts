@@ -13,6 +13,7 @@ import {
 import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
+import { offerFor } from '../../core/workflows/offer.ts'
 import type { RetryFrom } from '../../core/workflows/plan.ts'
 import type { Selection } from '../../core/workflows/selection.ts'
 import { Tags, WorkflowFields } from '../../core/workflows/workflow-fields.ts'
@@ -20,7 +21,7 @@ import type { ClientExchange } from '../http/request/exchange.ts'
 import { idempotencyOf } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { askForRegion } from '../http/request/region.ts'
-import { distinct, offerFor } from '../views/workflow-record.ts'
+import { distinct } from '../views/workflow-record.ts'
 import { executionWebhookTypes, Metadata, Priority, priorityOf, webhookFields, webhookInBody } from './job-terms.ts'
 
 /** Returns the options of an execution of this definition. */
@@ -29,7 +30,7 @@ export const executionOptionsOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
   terms: ExecutionTerms,
-  owners: Owners<'admission' | 'config' | 'registry' | 'webhooks'>,
+  owners: Owners<'admission' | 'config' | 'registry' | 'webhooks' | 'workflows'>,
 ): ExecutionOptions => {
   askForRegion(exchange, terms.region)
   const retention = owners.config.limits.job_retention
@@ -50,7 +51,7 @@ export const executionOptionsOf = (
     origin: exchange.origin,
     traceparent: exchange.traceparent ?? null,
     webhook: webhookInBody(terms, exchange, executionWebhookTypes, owners) ?? null,
-    offer: offerFor(exchange, owners),
+    offer: offerFor(exchange.caller, owners),
   }
 }
 

@@ -92,18 +92,31 @@ const works = openNodeWorks({
   cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
   content: inputs => Promise.resolve({ inputs, foreign: false }),
 })
+const none = () => Promise.reject(new Error('No node runs a workflow here'))
 const flight = openSingleFlight(store.executions)
 const run = openNodeRunner({
   admission,
   works,
   flight,
   store: store.executions,
+  runWorkflow: none,
   snapshots,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"choices":[{"message":{"content":"done"}}]}' })),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
-const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet: { upcoming() {} }, log })
+const nesting = { requesterOf: none, offerFor: () => offer, cpu: { pruned: none } }
+const executions = openExecutions({
+  store,
+  jobs,
+  admission,
+  snapshots,
+  works,
+  flight,
+  nesting,
+  fleet: { upcoming() {} },
+  log,
+})
 const offered = { all: () => [], find: () => undefined, catalog: () => new Map() }
 const offer = {
   ...offerOf(offered, () => true),

@@ -1,5 +1,6 @@
 import type { Admission, Admitted } from '../../core/admission/admission.ts'
 import { Model } from '../../core/models/model.ts'
+import { noModel } from '../../core/models/no-model.ts'
 import type { NewJob } from '../../core/store/store.ts'
 import { noLimits } from './accounts/_caller.ts'
 
@@ -7,7 +8,13 @@ type Named = Pick<NewJob, 'organizationId' | 'tokenId' | 'task' | 'modelId'>
 
 /** Work as admission grants it, for tests without admission. */
 export const admittedWork = ({ organizationId, tokenId, task, modelId }: Named): Admitted =>
-  ({ organizationId, tokenId, task, model: Model.parse({ id: modelId }), hold: 0 }) as unknown as Admitted
+  ({
+    organizationId,
+    tokenId,
+    task,
+    model: modelId === noModel.id ? noModel : Model.parse({ id: modelId }),
+    hold: 0,
+  }) as unknown as Admitted
 
 /** An admission that admits everything. */
 export function admitsAll(models: {
@@ -16,7 +23,7 @@ export function admitsAll(models: {
   return {
     holdNode: async () => {},
     admit: ({ organizationId, tokenId }, { task, modelId }) => admittedWork({ organizationId, tokenId, task, modelId }),
-    readmit: ({ modelId }) => models.find(modelId)!,
+    readmit: ({ modelId }) => (modelId === noModel.id ? noModel : models.find(modelId)!),
   }
 }
 

@@ -6,6 +6,7 @@ const none = (): CommitEffects => ({
   withdrawn: [],
   setAside: [],
   executions: [],
+  nestedEnded: [],
   deliveries: [],
   organizations: [],
   batches: [],

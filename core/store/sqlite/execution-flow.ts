@@ -46,7 +46,9 @@ export function openExecutionFlow(
   const jobError = connection.scalar<string | null>`SELECT error FROM jobs WHERE execution = ? AND node = ?`
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
-  const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
+  const endJob = openEnd(connection, { ...context, flow: { advance() {}, cancelNested } })
+  const nestedOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND parent_job = ?
+    AND finished_at IS NULL`
 
   function createJob(execution: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
     const { number, organizationId, id: executionId, tokenId, priority, traceparent } = execution
@@ -120,7 +122,7 @@ export function openExecutionFlow(
       case 'withdraw_job':
         return withdrawJob(execution, write, at)
       case 'count':
-        return counts.move(number, at, write.by)
+        return count(execution, write.by, at)
       case 'event':
         return events.addOfExecution(number, organizationId, `workflow_execution.${write.event}`, at, write.node)
       case 'announce':
@@ -134,15 +136,36 @@ export function openExecutionFlow(
     }
   }
 
+  /** What nodes use counts for the executions around theirs too. */
+  function count({ number, ancestors }: LiveExecution, by: CountChange, at: number): void {
+    counts.move(number, at, by)
+    const { running: _, waiting: _w, completed: _c, failed: _f, skipped: _s, ...spent } = by
+    if (Object.keys(spent).length > 0) for (const ancestor of ancestors) counts.move(ancestor, at, spent)
+  }
+
+  /** Cancels the execution that a job awaits, if it has not ended. */
+  function cancelNested(organizationId: string, jobId: string, at: number): void {
+    const number = nestedOf.get(organizationId, jobId)
+    if (number !== undefined) advanceOne(number, { type: 'cancelled', at })
+  }
+
+  function advanceOne(number: number, input: ExecutionInput): void {
+    const execution = live.get(number)
+    const writes = advance(execution.plan, execution.state, input)
+    applyWrites(execution.plan, execution.state, writes, input.at)
+    for (const write of writes) apply(execution, write, input.at)
+    if (!writes.some(({ write }) => write === 'end')) return
+    const { organizationId, id, parentJob } = execution
+    if (parentJob !== null) effects.add('nestedEnded', { organizationId, id, jobId: parentJob })
+    onEnded(execution, input.at)
+  }
+
   return {
     /** Applies an event of the execution or of one of its jobs: writes what follows. */
-    advance(number: number, input: ExecutionInput): void {
-      const execution = live.get(number)
-      const writes = advance(execution.plan, execution.state, input)
-      applyWrites(execution.plan, execution.state, writes, input.at)
-      for (const write of writes) apply(execution, write, input.at)
-      if (writes.some(({ write }) => write === 'end')) onEnded(execution, input.at)
-    },
+    advance: advanceOne,
+    cancelNested,
+    /** The executions around the one that a node would run, its own first, by number. */
+    around: (number: number): number[] => [number, ...live.get(number).ancestors],
 
     /** The execution id and node id that a job runs for. */
     parentOf(number: number, node: number): { executionId: string; nodeId: string } {

@@ -1,5 +1,5 @@
 import type { Statements } from '../method-table.ts'
-import type { JobError, JobStatus } from '../store.ts'
+import { deferredUntil, type JobError, type JobStatus, type RowKey } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts'
 import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
@@ -12,13 +12,16 @@ import { usageJson } from './usage-columns.ts'
 /** An execution as its row has it: JSON as text. */
 interface ExecutionRow
   extends RowOf<
-    Omit<ExecutionRecord, 'warnings' | 'queued'>,
+    Omit<ExecutionRecord, 'warnings' | 'queued' | 'continues' | 'parentNode'>,
     'definition' | 'inputParams' | 'webhook' | 'error' | 'progress' | 'usage'
   > {
   number: number
   dag: string | null
   failed: number
   queued: number
+  continues: number
+  parentId: string | null
+  parentNodeId: string | null
 }
 
 interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'pinned' | 'error'>, JobOfNode {
@@ -36,8 +39,11 @@ export function executionReads(connection: Connection) {
   const columns = `${selected(
     `number, organizationId, id, tokenId, workflowId, workflowVersion, definition, inputParams, priority, status, error,
     timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
-    expiresAt, failed, cost, queued`,
-  )}, parent_id AS parentExecutionId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
+    expiresAt, failed, cost, queued, continues`,
+  )}, parent_id AS parentExecutionId,
+    (SELECT id FROM executions AS p WHERE p.number = executions.parent_execution) AS parentId,
+    (SELECT node_id FROM execution_nodes AS p WHERE p.execution = executions.parent_execution
+      AND p.node = executions.parent_node) AS parentNodeId, ${usageJson} AS usage, json_object('total', nodes, 'completed', completed,
     'failed', failed, 'skipped', skipped, 'running', running, 'waiting', waiting) AS progress`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
   // Counted for single executions only: with ten thousand waiting ones it takes half a millisecond.
@@ -55,11 +61,20 @@ export function executionReads(connection: Connection) {
       ORDER BY id DESC LIMIT ?`
   const newest = pages('')
   const newestOf = pages('AND workflow_id = ?')
+  const nestedBy = connection.query<ExecutionRow>`SELECT NULL AS dag, NULL AS queuePosition, ${columns} ${from}
+    WHERE (parent_execution, parent_node) = (SELECT execution, node FROM execution_nodes WHERE execution = ?
+    AND node_id = ?) ORDER BY number DESC LIMIT 1000`
+  const unresolved = connection.query<RowKey & { jobId: string }>`SELECT jobs.organization_id AS organizationId,
+    coalesce(e.id, '') AS id, jobs.id AS jobId FROM jobs LEFT JOIN executions AS e
+    ON e.organization_id = jobs.organization_id AND e.parent_job = jobs.id
+    WHERE jobs.awaits = 'execution' AND jobs.status = 'pending' AND jobs.not_before = ${String(deferredUntil)}
+    AND (e.number IS NULL OR e.finished_at IS NOT NULL)`
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
-    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}
+    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+    LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = n.job_id
     WHERE n.execution = ? ORDER BY n.node`
   const toleratedFailures = connection.query<Pick<NodeRow, 'nodeId' | 'error'>>`SELECT n.node_id AS nodeId, jobs.error
     FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
@@ -82,15 +97,20 @@ export function executionReads(connection: Connection) {
   const cached = connection.scalar<string>`SELECT job_id FROM cached_results WHERE key = ? AND EXISTS
     (SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`
 
-  const record = ({ number, dag, failed, ...row }: ExecutionRow): ExecutionRecord => ({
+  const record = ({ number, dag, failed, parentId, parentNodeId, ...row }: ExecutionRow): ExecutionRecord => ({
     ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
     queued: row.queued === 1,
+    continues: row.continues === 1,
+    parentNode: parentId === null || parentNodeId === null ? null : { executionId: parentId, nodeId: parentNodeId },
     definition: definitionOf({ definition: row.definition, dag }),
     warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
   })
 
   return {
     'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
+    'executions.nested': (organizationId, id, nodeId) =>
+      nestedBy.all(numberOf.get(organizationId, id), nodeId).map(record),
+    'executions.unresolved': () => unresolved.all(),
     'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
     'executions.nodes': (organizationId, id) => nodes.all(numberOf.get(organizationId, id)).map(nodeOf),
     'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata, tag }) {

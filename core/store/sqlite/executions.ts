@@ -1,5 +1,5 @@
 import { type ExecutionStatus } from '../../dag/execution-state.ts'
-import { conflict, Failure } from '../../failure.ts'
+import { conflict, Failure, invalid } from '../../failure.ts'
 import { limitFailure } from '../limits.ts'
 import type { Statements } from '../method-table.ts'
 import { type JobClaim, type RowKey, waitingOf } from '../store.ts'
@@ -8,12 +8,18 @@ import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredPlanNode } from './live-executions.ts'
+import { openSetAside } from './set-aside.ts'
 import type { WriteContext } from './write-context.ts'
 
 interface ExecutionRow extends Pick<ExecutionRecord, 'organizationId' | 'id' | 'status'> {
   number: number
 }
 const columns = 'number, organization_id AS organizationId, id, status'
+
+/** How deep executions are nested. */
+const maxDepth = 5
+
+type ParentJob = NonNullable<NewExecution['parentJob']>
 
 /** A sweep stops after this many jobs; the next sweep continues. */
 const maxForgotten = 500
@@ -24,16 +30,14 @@ const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'ru
 const hasResult = ({ reuses, pinned }: NewExecutionNode): boolean => reuses !== null || pinned === true
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
-export function executionCommands(
-  connection: Connection,
-  { flow, queue, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution }: WriteContext,
-) {
+export function executionCommands(connection: Connection, context: WriteContext) {
+  const { flow, queue, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution } = context
   const insert = openInsert(
     connection,
     'executions',
     `organizationId, id, tokenId, workflowId, workflowVersion, onFailure, priority, status, timeoutMs, retentionMs,
     metadata, parentId, createdAt, updatedAt, nodes, completed, webhook, traceparent,
-    queued`,
+    queued, continues, parentExecution, parentNode, parentJob, depth`,
   )
   const insertPlan = openInsert(connection, 'execution_plans', 'execution, definition, inputParams, plan, dag, origin')
   const insertNode = openInsert(
@@ -41,6 +45,18 @@ export function executionCommands(
     'execution_nodes',
     'execution, node, nodeId, task, modelId, onError, status, jobId, cached, at',
   )
+  const nestedOf = connection.scalar<string>`SELECT id FROM executions WHERE organization_id = ? AND parent_job = ?`
+  const facts = connection.query<{ depth: number; workflowId: string | null }>`SELECT depth, workflow_id AS workflowId
+    FROM executions WHERE number = ?`
+  const nestingJob = connection.query<{
+    number: number
+    execution: number
+    node: number
+  }>`SELECT number, execution, node
+    FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND node IS NOT NULL`
+  // The node has begun when its execution has.
+  const begin = connection.statement`UPDATE jobs SET started_at = ? WHERE number = ?`
+  const setAside = openSetAside(connection, context)
   const one = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`
   const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
@@ -97,9 +113,41 @@ export function executionCommands(
     if (own.runs) effects.add('withdrawn', waitingOf({ ...own, class: 'workflow' }))
   }
 
+  /**
+   * What an execution has of the node that runs it; or why it cannot run there. `workflows`: those of the executions around
+   * it, which wait for it, so that it must not wait for them.
+   */
+  function parentOf({ organizationId, definition }: NewExecution, { id }: ParentJob) {
+    const job = nestingJob.get(organizationId, id)
+    if (!job) return conflict(`The job ${id}, which runs this execution, has ended.`)
+    const around = flow.around(job.execution).map(number => facts.get(number))
+    const depth = (around[0]?.depth ?? 0) + 1
+    if (depth > maxDepth)
+      return invalid(
+        'workflow',
+        `The workflow '${definition.name}' cannot run here: workflows are nested at most ${maxDepth} deep.`,
+      )
+    const columns = { parentExecution: job.execution, parentNode: job.node, parentJob: id, depth }
+    return { columns, job: job.number, workflows: new Set(around.map(one => one?.workflowId)) }
+  }
+
+  function setParentAside(
+    { organizationId, createdAt: at }: NewExecution,
+    { id, claim }: ParentJob,
+    job: number,
+  ): void {
+    // Thrown, so that nothing of the execution is kept.
+    if (!setAside(organizationId, id, { awaits: 'execution', at, ...(claim ? { claim } : {}) }))
+      throw conflict(`The job ${id} no longer waits for an execution.`)
+    begin.run(at, job)
+  }
+
   return {
     /** Null if stored, otherwise the id of the execution that the same key created before. */
     addExecution(execution: NewExecution): string | null | Failure {
+      const { parentJob } = execution
+      const known = parentJob && nestedOf.get(execution.organizationId, parentJob.id)
+      if (known !== undefined) return known
       const holder = keys.assign(execution)
       if (holder !== undefined) return holder
       const reached = execution.limits && use.forbidsJobs(execution.organizationId, execution.limits)
@@ -114,11 +162,15 @@ export function executionCommands(
             `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
           )
       const completedAtOnce = nodes.every(({ reuses }) => reuses !== null)
-      const admittance = completedAtOnce ? 'start' : queue.admit(execution)
+      const parent = parentJob ? parentOf(execution, parentJob) : undefined
+      if (parent instanceof Failure) return parent
+      const startsAtOnce = completedAtOnce || parent?.workflows.has(execution.workflowId)
+      const admittance = startsAtOnce ? 'start' : queue.admit(execution)
       if (admittance instanceof Failure) {
         keys.release(execution)
         return admittance
       }
+      if (parent) setParentAside(execution, parentJob!, parent.job)
       const queued = admittance === 'queue'
       const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
       const { dag, onFailure } = definition
@@ -130,6 +182,9 @@ export function executionCommands(
         updatedAt: at,
         nodes: nodes.length,
         queued,
+        ...parent?.columns,
+        depth: parent?.columns.depth ?? 0,
+        continues: execution.continues ?? false,
         completed: nodes.filter(hasResult).length,
       })
       if (execution.webhook) outbox.ownAdded()

@@ -49,9 +49,12 @@ export function openGiveUp(
     WHERE execution = ? AND finished_at IS NULL`
   const endNodes = connection.statement`UPDATE execution_nodes SET status = 'cancelled', at = ? WHERE execution = ?
     AND status IN ('pending', 'ready')`
-  const endExecution = connection.query<RowKey & { workflowId: string | null }>`UPDATE executions SET status = 'failed',
-    queued = 0, running = 0, waiting = 0, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
-    RETURNING organization_id AS organizationId, id, workflow_id AS workflowId`
+  const endExecution = connection.query<
+    RowKey & { workflowId: string | null; parentJob: string | null }
+  >`UPDATE executions
+    SET status = 'failed', queued = 0, running = 0, waiting = 0, error = ?, finished_at = ?, updated_at = ?,
+    expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
+    RETURNING organization_id AS organizationId, id, workflow_id AS workflowId, parent_job AS parentJob`
 
   /** Does all of it or nothing. Returns what it threw, unless that concerns the whole database. */
   function thrownBy(work: () => void): unknown {
@@ -97,7 +100,8 @@ export function openGiveUp(
     const ended = endExecution.get(error, at, at, at, number)
     if (!ended) return
     events.addOfExecution(number, ended.organizationId, 'workflow_execution.failed', at)
-    const { organizationId, id } = ended
+    const { organizationId, id, parentJob } = ended
+    if (parentJob !== null) effects.add('nestedEnded', { organizationId, id, jobId: parentJob })
     effects.add('executions', { organizationId, id, ended: true, next: [] })
     ends.executionEnded(ended, at)
   }

@@ -47,7 +47,7 @@ type EndedRow = EndingRow & Pick<JobRow, 'expiresAt'>
 
 /** The part of the shared state that ending a job needs. */
 type EndWriting = Pick<SharedContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
-  flow: Pick<ExecutionFlow, 'advance'>
+  flow: Pick<ExecutionFlow, 'advance' | 'cancelNested'>
 }
 
 /** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
@@ -62,6 +62,7 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     ledger.append({ ...row, status, error: error ?? null, usage, cost, finishedAt: at }, execution)
     events.add(number, organizationId, `job.${status}`, row.attempt, at, execution, node)
     if (batch !== null && batchLine !== null) batches.lineEnded(batch, batchLine, status, usage, at)
+    if (row.awaits === 'execution') flow.cancelNested(organizationId, row.id, at)
     if (execution === null || node === null) return
     const how = { ran: before === 'processing', waited: row.awaits !== null }
     flow.advance(execution, { type: 'job_ended', node, status, ...how, spent: { ...usage, cost }, slotOf, at })

@@ -36,11 +36,15 @@ export interface LiveExecution {
   workflowId: string | null
   priority: number
   traceparent: string | null
+  /** The job of the node that runs it; null for one that a request has started. */
+  parentJob: string | null
+  /** The numbers of the executions around it, the inner ones first. */
+  ancestors: readonly number[]
   plan: ExecutionPlan & { nodes: readonly StoredPlanNode[] }
   state: ExecutionState
 }
 
-interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<ExecutionPlan, 'nodes'> {
+interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state' | 'ancestors'>, Omit<ExecutionPlan, 'nodes'> {
   status: ExecutionStatus
   plan: string
 }
@@ -51,19 +55,27 @@ interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state'>, Omit<Execu
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
-    ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, status, timeoutMs, onFailure, plan')} FROM executions
+    ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, parentJob, status, timeoutMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
   const nodes = connection.query<JobOfNode & { status: NodeStatus; at: number }>`SELECT execution_nodes.status,
     execution_nodes.at, jobs.status AS jobStatus, jobs.awaits FROM execution_nodes LEFT JOIN jobs
     ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
     WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`
+  const parentOf = connection.scalar<number | null>`SELECT parent_execution FROM executions WHERE number = ?`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
+
+  function ancestorsOf({ number, parentJob }: Pick<LiveExecution, 'number' | 'parentJob'>): number[] {
+    const found: number[] = []
+    if (parentJob === null) return found
+    for (let one = parentOf.get(number); one != null; one = parentOf.get(one)) found.push(one)
+    return found
+  }
 
   function load(number: number): LiveExecution {
     const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
     const plan = { nodes: fromJson<StoredPlanNode[]>(text), onFailure, timeoutMs }
     const held = nodes.all(number).map(({ status, at, ...job }) => ({ status: statusWith(status, job), at }))
-    return { ...row, plan, state: restoredState(plan, { status: own, nodes: held }) }
+    return { ...row, ancestors: ancestorsOf(row), plan, state: restoredState(plan, { status: own, nodes: held }) }
   }
 
   return {

@@ -175,11 +175,19 @@ CREATE TABLE executions (
   traceparent TEXT CHECK (length(traceparent) = 55),
   waiting INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),
   queued INTEGER NOT NULL DEFAULT 0 CHECK (queued IN (0, 1)),
+  parent_execution INTEGER,
+  parent_node INTEGER,
+  parent_job TEXT
+    CHECK ((parent_job IS NULL) = (parent_execution IS NULL) AND (parent_job IS NULL) = (parent_node IS NULL)),
+  depth INTEGER NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 5),
+  continues INTEGER NOT NULL DEFAULT 0 CHECK (continues IN (0, 1)),
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE UNIQUE INDEX executions_nested ON executions (organization_id, parent_job) WHERE parent_job IS NOT NULL;
+CREATE INDEX executions_of_parent ON executions (parent_execution, parent_node) WHERE parent_execution IS NOT NULL;
 CREATE INDEX executions_queued ON executions (organization_id, workflow_id, priority DESC, number) WHERE queued = 1;
 CREATE INDEX executions_running ON executions (organization_id, workflow_id)
   WHERE finished_at IS NULL AND queued = 0 AND workflow_id IS NOT NULL;

@@ -1,5 +1,6 @@
 import type { Statements } from '../method-table.ts'
 import { deferredUntil, type JobClaim, waitingOf } from '../store.ts'
+import type { ExecutionStore } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import type { JobRow } from './job-reads.ts'
@@ -33,14 +34,14 @@ export function openSetAsideEnd(
   }
 }
 
-/**
- * The writer's commands for jobs of nodes that something else than a run ends. A job that is set aside is deferred for ever,
- * so that no reader of the queue finds it, and its column `awaits` says what ends it.
- */
-export function setAsideCommands(connection: Connection, context: WriteContext) {
-  const { effects, events, flow, jobCounts } = context
-  const one = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?
-    AND awaits = ?`
+/** How a job is set aside: as `executions.setAside` says. */
+type SetAside = Parameters<ExecutionStore['setAside']>[2]
+
+/** Returns the function that sets the job of a node aside, in the caller's transaction. Undefined: it cannot be set aside. */
+export function openSetAside(
+  connection: Connection,
+  { effects, events, flow, jobCounts }: Pick<WriteContext, 'effects' | 'events' | 'flow' | 'jobCounts'>,
+) {
   const ofNode = `organization_id = ? AND id = ? AND node IS NOT NULL AND awaits IS NULL`
   const pending = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE ${ofNode} AND status = 'pending'`
   const claimed = connection.query<SetAsideRow>`UPDATE jobs
@@ -49,7 +50,6 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
   const setAside = connection.statement`UPDATE jobs SET awaits = ?, not_before = ?, updated_at = ? WHERE number = ?`
   const keepInputs = connection.statement`INSERT OR REPLACE INTO job_inputs (number, inputs) VALUES (?, ?)`
   const addWait = openWaitRows(connection)
-  const end = openSetAsideEnd(connection, context)
 
   /** Takes the job from its run: the attempt is not counted. */
   function takeFromRun(
@@ -66,6 +66,33 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
     return row
   }
 
+  return (
+    organizationId: string,
+    id: string,
+    { awaits, at, inputs, claim, wait }: SetAside,
+  ): SetAsideRow | undefined => {
+    const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
+    if (!row) return undefined
+    setAside.run(awaits, deferredUntil, at, row.number)
+    if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
+    if (inputs !== undefined) keepInputs.run(row.number, inputs)
+    const { number, attempt, execution, node } = row
+    events.add(number, organizationId, 'job.waiting', attempt, at, execution, node)
+    flow.advance(execution!, { type: 'job_set_aside', node: node!, at })
+    return row
+  }
+}
+
+/**
+ * The writer's commands for jobs of nodes that something else than a run ends. A job that is set aside is deferred for ever,
+ * so that no reader of the queue finds it, and its column `awaits` says what ends it.
+ */
+export function setAsideCommands(connection: Connection, context: WriteContext) {
+  const one = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?
+    AND awaits = ?`
+  const setAside = openSetAside(connection, context)
+  const end = openSetAsideEnd(connection, context)
+
   return {
     /** False: the job is not set aside for this. */
     resolveJob(
@@ -79,17 +106,7 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
     },
 
     ...({
-      'executions.setAside'(organizationId, id, { awaits, at, inputs, claim, wait }) {
-        const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
-        if (!row) return false
-        setAside.run(awaits, deferredUntil, at, row.number)
-        if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
-        if (inputs !== undefined) keepInputs.run(row.number, inputs)
-        const { number, attempt, execution, node } = row
-        events.add(number, organizationId, 'job.waiting', attempt, at, execution, node)
-        flow.advance(execution!, { type: 'job_set_aside', node: node!, at })
-        return true
-      },
+      'executions.setAside': (organizationId, id, how) => setAside(organizationId, id, how) !== undefined,
     } satisfies Statements),
   }
 }

@@ -109,6 +109,7 @@ export function workflowReads(connection: Connection) {
     AND v.version = w.version WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?))
     AND instr(w.folded, ?) > 0 ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`
 
+  const named = connection.scalar<string>`SELECT id FROM workflows WHERE organization_id = ? AND name = ? LIMIT 10`
   const versions = connection.query<WorkflowVersion>`SELECT version, json_extract(definition, '$.name') AS name,
     created_at AS createdAt FROM workflow_versions WHERE organization_id = ? AND workflow_id = ? AND version < ?
     ORDER BY version DESC LIMIT ?`
@@ -124,6 +125,7 @@ export function workflowReads(connection: Connection) {
         version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version),
         record,
       ),
+    'workflows.named': (organizationId, name) => named.all(organizationId, name),
     'workflows.versions'(organizationId, id, { limit, before = Number.MAX_SAFE_INTEGER }) {
       const { page, next } = pageOf(versions.all(organizationId, id, before, limit + 1), limit)
       return { versions: page, next: next?.version ?? null }

@@ -18,7 +18,7 @@ const job = (task: Task) => ({ task, modelId: 'm' }) as JobRecord
 
 const runnerNames: RunnerName[] = ['text', 'speech', 'transcription', 'generation', 'step', 'wait']
 const runnerNameOf = (task: Task): RunnerName =>
-  task.startsWith('text/') || task.startsWith('json/')
+  ['text/', 'json/', 'workflow/'].some(family => task.startsWith(family))
     ? 'step'
     : task.startsWith('wait/')
       ? 'wait'

@@ -1,11 +1,15 @@
 import { afterEach, expect } from 'vitest'
 import { openJobs } from '../../../core/jobs/jobs.ts'
+import { orNoModel } from '../../../core/models/no-model.ts'
+import { taskNamed, taskRecords } from '../../../core/tasks/registry.ts'
 import type { ContentOf } from '../../../core/workflows/content.ts'
 import { openDefinitionSnapshots } from '../../../core/workflows/definition-snapshots.ts'
+import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { openExecutions } from '../../../core/workflows/executions.ts'
 import { openNodeRunner, openNodeWorks } from '../../../core/workflows/node-run.ts'
 import { openSingleFlight } from '../../../core/workflows/single-flight.ts'
-import { admitsAll } from '../_admission.ts'
+import { workflowOf } from '../../../core/workflows/stored-workflow.ts'
+import { admitsAll, requester } from '../_admission.ts'
 import { slotsOnly } from '../jobs/_fleet.ts'
 import { done, runner } from '../jobs/_runs.ts'
 import { keptLog, openTestStore, organizationId } from '../store/_store.ts'
@@ -40,6 +44,7 @@ export async function openServer(
     works,
     flight,
     store: store.executions,
+    runWorkflow: running => executions.runWorkflow(running),
     snapshots,
     media: { take: none },
     run: runner(async job => {
@@ -48,10 +53,52 @@ export async function openServer(
       return { ...done, result: JSON.stringify({ data: input }) }
     }),
   })
-  const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, fleet: { upcoming() {} }, log })
+  const jobs = openJobs({
+    store,
+    fleet,
+    models: { ...models, find: orNoModel(models.find) },
+    weightOf: () => 1,
+    log,
+    run,
+  })
+  const offer: Offer = {
+    task(name) {
+      const task = taskNamed(name)
+      return task && { name: task.id, type: task }
+    },
+    taskNames: () => taskRecords.map(({ id }) => id),
+    model: id => ({
+      id,
+      enabled: true,
+      tasks: taskRecords.map(task => task.id),
+      extraParams: [],
+      voices: undefined,
+      voiceAliases: {},
+      resolutions: undefined,
+      generationDefaults: undefined,
+    }),
+    modelIds: () => ['any'],
+    findWorkflow: (workflow, version) => workflowOf(organizationId, { workflow, version }, store.workflows),
+  }
+  const executions = openExecutions({
+    store,
+    jobs,
+    admission,
+    snapshots,
+    works,
+    flight,
+    nesting: {
+      requesterOf: async (owner, tokenId, region) => ({ ...requester(owner, tokenId), region }),
+      offerFor: () => offer,
+      cpu: { pruned: none },
+    },
+    fleet: { upcoming() {} },
+    log,
+  })
+  await executions.resume()
   return {
     store,
+    offer,
     executions,
     jobs,
     models,

@@ -12,6 +12,7 @@ import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
 import { limitRules } from './limits.ts'
+import { nestedRules } from './nested.ts'
 import { organizationRules } from './organizations.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
@@ -52,6 +53,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   forgetting: forgettingRules,
   workflows: workflowRules,
   executions: executionRules,
+  nested: nestedRules,
   'set aside': setAsideRules,
   concurrency: concurrencyRules,
   webhooks: webhookRules,

@@ -15,6 +15,7 @@ export const executionsText = {
     status: 'State',
   },
   unsaved: 'Not stored',
+  runBy: (node: string) => `Run by the node ${node} of another execution`,
   nodesOf: (done: number, all: number) => `${done} of ${all}`,
   progress: ({ total, completed, failed, running }: Record<'total' | 'completed' | 'failed' | 'running', number>) =>
     [`${completed} of ${total} nodes completed`, running > 0 && `${running} running`, failed > 0 && `${failed} failed`]
@@ -45,6 +46,7 @@ export const executionsText = {
   node: {
     ...named('task', 'model', 'attempts', 'duration', 'inputs', 'result'),
     title: (id: string) => `Node ${id}`,
+    openChild: 'Open the execution that it runs',
     openJob: 'Open the job with its log',
     noInputs: 'The inputs are known once the node has begun.',
     noResult: 'There is no result yet.',

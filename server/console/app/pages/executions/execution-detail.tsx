@@ -57,6 +57,17 @@ function Shown({ execution }: { execution: Execution }) {
               </Link>
             )}
             {workflow_version !== null && ` · ${text.version(workflow_version)}`}
+            {execution.parent_node && (
+              <>
+                {' · '}
+                <Link
+                  href={`/executions/${execution.parent_node.execution_id}`}
+                  className="text-accent hover:underline"
+                >
+                  {text.runBy(execution.parent_node.node_id)}
+                </Link>
+              </>
+            )}
             {` · ${text.progress(progress)}`}
             {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
             {execution.cost > 0 && ` · ${costText(execution.cost)}`}

@@ -56,6 +56,13 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
         ]}
       />
       <div className="mb-4 flex flex-wrap gap-2">
+        {node.child_execution_id !== null && (
+          <TextLink
+            href={`/executions/${node.child_execution_id}`}
+            className="self-center"
+            label={text.node.openChild}
+          />
+        )}
         {job_id !== null && <TextLink href={`/jobs/${job_id}`} className="self-center" label={text.node.openJob} />}
         <RetryFrom execution={execution} from={node_id} />
       </div>

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import type { JobRecord } from '../../../core/store/store.ts'
+import type { CommitEffects, NewExecution } from '../../../core/store/workflows.ts'
+import type { Subject } from './conformance.ts'
+import { newExecution, newWorkflow } from './drawn.ts'
+import { completed, organizationId } from './records.ts'
+
+/** Executions that nodes of other executions run. */
+export function nestedRules({ store }: Subject): void {
+  const ended: CommitEffects['nestedEnded'] = []
+  store.onCommitted(effects => void ended.push(...effects.nestedEnded))
+
+  async function create(more: Partial<NewExecution> = {}): Promise<NewExecution> {
+    const { modelId: _, ...made } = newExecution({ nodes: { a: ['b'], b: [] } }, more)
+    await store.executions.create(made)
+    return made
+  }
+  const jobOf = ({ nodes }: NewExecution, node = 0) => nodes[node]!.jobId
+  const claim = async (execution: NewExecution, node = 0): Promise<JobRecord> =>
+    (await store.jobs.claim(organizationId, jobOf(execution, node), Date.now()))!
+  const nest = (outer: NewExecution, more: Partial<NewExecution> = {}) =>
+    create({ parentJob: { id: jobOf(outer) }, ...more })
+  const nodeOf = async ({ id }: NewExecution) => (await store.executions.nodes(organizationId, id))[0]!
+  const now = async ({ id }: NewExecution) => (await store.executions.summary(organizationId, id))!
+
+  test('one commit creates an execution and sets the job of its node aside; the same job has no second one', async () => {
+    const outer = await create()
+    const inner = await nest(outer)
+    const parentNode = { executionId: outer.id, nodeId: 'a' }
+    expect(await now(inner)).toMatchObject({ status: 'pending', parentNode, parentExecutionId: null })
+    expect(await now(outer)).toMatchObject({ status: 'running', parentNode: null, progress: { waiting: 1 } })
+    expect(await nodeOf(outer)).toMatchObject({ status: 'waiting', awaits: 'execution', childExecutionId: inner.id })
+    const { modelId: _, ...again } = newExecution({ nodes: { a: [] } }, { parentJob: { id: jobOf(outer) } })
+    expect(await store.executions.create(again)).toMatchObject({ replayed: true, execution: { id: inner.id } })
+    expect((await store.executions.nested(organizationId, outer.id, 'a')).map(({ id }) => id)).toEqual([inner.id])
+  })
+
+  test('a run that sets its job aside is not an attempt; an outdated one creates nothing', async () => {
+    const outer = await create()
+    const { boot, claims } = await claim(outer)
+    await expect(nest(outer)).rejects.toMatchObject({ code: 'conflict' })
+    const outdated = { boot, claims: claims + 1 }
+    await expect(nest(outer, { parentJob: { id: jobOf(outer), claim: outdated } })).rejects.toMatchObject({
+      code: 'conflict',
+    })
+    expect(await nodeOf(outer)).toMatchObject({ status: 'running', childExecutionId: null })
+    await nest(outer, { parentJob: { id: jobOf(outer), claim: { boot, claims } } })
+    expect(await nodeOf(outer)).toMatchObject({ status: 'waiting', attempts: 0 })
+    await store.executions.cancel(organizationId, outer.id, Date.now())
+    await expect(nest(outer, { parentJob: { id: jobOf(outer, 1) } })).rejects.toMatchObject({ code: 'conflict' })
+  })
+
+  test('one that its workflow refuses leaves the job of its node as it was', async () => {
+    const concurrency = { limit: 1, when_reached: 'refuse' as const }
+    const { id: workflowId } = await store.workflows.create(newWorkflow({ concurrency }))
+    await create({ workflowId, workflowVersion: 1 })
+    const outer = await create()
+    await expect(nest(outer, { workflowId, workflowVersion: 1 })).rejects.toMatchObject({ code: 'conflict' })
+    expect(await nodeOf(outer)).toMatchObject({ status: 'ready', childExecutionId: null })
+  })
+
+  test('what nodes use counts at once for all executions around theirs, and the end is told once', async () => {
+    const outer = await create()
+    const middle = await nest(outer)
+    const inner = await nest(middle)
+    ended.length = 0
+    await store.jobs.settle(await claim(inner), completed())
+    const { cost, usage } = await now(inner)
+    expect(cost).toBeGreaterThan(0)
+    expect([await now(middle), await now(outer)]).toMatchObject([
+      { cost, usage },
+      { cost, usage },
+    ])
+    expect(ended).toEqual([])
+    await store.jobs.settle(await claim(inner, 1), completed())
+    expect(ended).toEqual([{ organizationId, id: inner.id, jobId: jobOf(middle) }])
+    expect(await store.executions.unresolved()).toContainEqual(ended[0])
+    const resolve = () =>
+      store.executions.resolve(organizationId, jobOf(middle), {
+        awaits: 'execution',
+        at: Date.now(),
+        result: '{"a":1}',
+      })
+    expect([await resolve(), await resolve()]).toEqual([true, false])
+    expect(await store.executions.unresolved()).not.toContainEqual(ended[0])
+    expect([(await nodeOf(middle)).status, (await now(outer)).cost]).toEqual(['completed', 2 * cost])
+  })
+
+  test('however the job of a node ends, the execution that it runs ends with it', async () => {
+    const ends: ((outer: NewExecution) => Promise<unknown>)[] = [
+      outer => store.jobs.cancel(organizationId, jobOf(outer), Date.now()),
+      outer => store.executions.cancel(organizationId, outer.id, Date.now()),
+      async outer => store.executions.expire((await now(outer)).timeoutAt!, 100),
+      outer => store.jobs.giveUp(organizationId, jobOf(outer), Date.now()),
+    ]
+    for (const end of ends) {
+      const outer = await create()
+      const inner = await nest(await nest(outer))
+      await end(outer)
+      expect(await now(inner)).toMatchObject({ status: 'cancelled' })
+    }
+  })
+
+  test('executions are nested at most five deep', async () => {
+    let outer = await create()
+    for (let depth = 1; depth <= 5; depth++) outer = await nest(outer)
+    await expect(nest(outer)).rejects.toMatchObject({ code: 'invalid_value', message: /at most 5 deep/ })
+    expect(await nodeOf(outer)).toMatchObject({ status: 'ready' })
+  })
+}
