@@ -67,8 +67,8 @@ export function executionReads(connection: Connection) {
   const unresolved = connection.query<RowKey & { jobId: string }>`SELECT jobs.organization_id AS organizationId,
     coalesce(e.id, '') AS id, jobs.id AS jobId FROM jobs LEFT JOIN executions AS e
     ON e.organization_id = jobs.organization_id AND e.parent_job = jobs.id
-    WHERE jobs.awaits = 'execution' AND jobs.status = 'pending' AND jobs.not_before = ${String(deferredUntil)}
-    AND (e.number IS NULL OR e.finished_at IS NOT NULL)`
+    WHERE jobs.awaits = 'execution' AND jobs.status = 'pending' AND jobs.not_before > 0
+    AND jobs.not_before = ${String(deferredUntil)} AND (e.number IS NULL OR e.finished_at IS NOT NULL)`
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId

@@ -276,7 +276,7 @@ test.for([
     `UPDATE execution_nodes SET status = 'completed' WHERE node_id = 'c'`,
     [
       '1 nodes of executions have another status than their jobs.',
-      '2 nodes of executions have completed but their results are missing.',
+      '1 nodes of executions have completed but their results are missing.',
       '1 executions have ended with unfinished nodes, or are unfinished although all nodes have ended.',
       '2 executions have wrong counts of their nodes.',
     ],
