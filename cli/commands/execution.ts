@@ -156,12 +156,16 @@ function defineShow(command: Command, terminal: Terminal): void {
 }
 
 const noteOf = (
-  { error, queue_position: position, child_execution_id: child }: ExecutionNode,
+  { error, queue_position: position, child_execution_id: child, items }: ExecutionNode,
   reason: string,
 ): string =>
-  error
-    ? storedSentence(error.message).replaceAll(/\s+/g, ' ')
-    : joinFacts([position ? `${position} ahead of it` : '', child ? `runs ${child}` : '', reason])
+  joinFacts([
+    items ? `${items.completed} of ${items.total} items completed` : '',
+    items && items.failed > 0 ? `${items.failed} failed` : '',
+    ...(error
+      ? [storedSentence(error.message).replaceAll(/\s+/g, ' ')]
+      : [position ? `${position} ahead of it` : '', child ? `runs ${child}` : '', items ? '' : reason]),
+  ])
 
 /** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
 async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {

@@ -127,9 +127,10 @@ const stateWidth = 11
 /** Returns the state of a node, short enough for its box. */
 export function stateText(snapshot: NodeSnapshot | undefined, now: number): string {
   if (!snapshot) return ''
-  const { status, progress, queuePosition, since, until, durationMs, cached, pinned } = snapshot
+  const { status, progress, queuePosition, since, until, durationMs, cached, pinned, items } = snapshot
   if (status === 'pending') return ''
   if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} ahead`
+  if (status === 'running' && items) return `${items.completed + items.failed} of ${items.total}`
   if (status === 'running')
     return progress === null || progress === 0 ? lengthText((now - (since ?? now)) / 1000) : `${percentOf(progress)} %`
   if (status === 'completed')

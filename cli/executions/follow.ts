@@ -46,6 +46,8 @@ export interface NodeSnapshot extends JobSnapshot {
   until: number | null
   /** Duration as the server reports it. */
   durationMs: number | null
+  /** How many items it has and how many of them have ended; null for a node without. */
+  items: ExecutionNode['items']
 }
 
 /** The state of an execution and its nodes, in order, at one time. */
@@ -64,6 +66,7 @@ const unknownNode: NodeSnapshot = {
   since: null,
   until: null,
   durationMs: null,
+  items: null,
 }
 
 /** Returns the snapshot of a record; keeps the times at which `before` first saw each state. */
@@ -76,10 +79,11 @@ export const executionSnapshot = (before: ExecutionSnapshot, execution: Executio
 
 /** What a record and an event about progress both tell of a node. */
 type NodeProgress = Pick<ExecutionNode, 'progress' | 'waiting_for'> &
-  Partial<Pick<ExecutionNode, 'queue_position'>> & { status: string }
+  Partial<Pick<ExecutionNode, 'queue_position' | 'items'>> & { status: string }
 
-const progressOf = ({ status, progress, queue_position, waiting_for }: NodeProgress) => ({
+const progressOf = ({ status, progress, queue_position, waiting_for, items }: NodeProgress) => ({
   status,
+  items: items ?? null,
   progress: progress ?? null,
   queuePosition: queue_position ?? null,
   etaSeconds: waiting_for?.eta_seconds ?? null,

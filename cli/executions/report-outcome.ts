@@ -125,13 +125,19 @@ export function outputsOf({ outputs }: Execution, order: readonly string[], last
     const output = outputs && Object.hasOwn(outputs, node) ? outputs[node] : undefined
     if (!output) return []
     const { result, values } = output
-    const files = filesIn(result)
+    // That of a node with `for_each` is a list of results.
+    const results: unknown[] = Array.isArray(result) ? result : [result]
+    const files = results.flatMap(filesIn)
     const named = Object.values(values)
     if (named.length === 0 && !last.has(node)) return []
     // Of a node that makes files, only texts are printed: the other values describe the files.
     const isText = (value: unknown) => typeof value === 'string' && !files.some(({ url }) => url === value)
     const texts =
-      files.length > 0 ? named.filter(isText).map(stringOf) : named.length > 0 ? named.map(stringOf) : [textOf(result)]
+      files.length > 0
+        ? named.filter(isText).map(stringOf)
+        : named.length > 0
+          ? named.map(stringOf)
+          : results.map(textOf)
     const seed = (result as { seed_used?: unknown } | null)?.seed_used
     return [{ node, texts, files, seed: typeof seed === 'number' ? seed : undefined }]
   })

@@ -4,11 +4,13 @@ import {
   type ExecutionPlan,
   type ExecutionState,
   earlierFailure,
+  type ItemStatus,
   isOver,
   type NodeStatus,
-  type PlannedNode,
   type SkipReason,
 } from './execution-state.ts'
+import { countItems, expanded, type ItemCountChange, itemEnded, withdrawItems } from './items.ts'
+import { descendants, reachedBy } from './successors.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
 export type ExecutionInput = { at: number } & (
@@ -33,6 +35,19 @@ export type ExecutionInput = { at: number } & (
   | { type: 'result_reused'; node: number; ran: boolean }
   /** The condition of a node is false; `ran`: its job was running until now. */
   | { type: 'condition_false'; node: number; ran: boolean }
+  /** The list of a node with `for_each` has this many items: the node's job waits for them. */
+  | { type: 'list_known'; node: number; count: number }
+  | { type: 'item_started' | 'item_set_aside'; node: number; item: number }
+  | { type: 'item_requeued'; node: number; item: number }
+  /** The job of an item has ended, or its result is that of another job. */
+  | {
+      type: 'item_ended'
+      node: number
+      item: number
+      status: 'completed' | 'failed' | 'cancelled'
+      spent?: Spent
+      slotOf?: string | undefined
+    }
 )
 export interface Spent extends Usage {
   /** Millionths of the currency unit. */
@@ -58,6 +73,18 @@ export type ExecutionWrite =
   /** The job of the node must no longer run. */
   | { write: 'withdraw_job'; node: number }
   | { write: 'count'; by: CountChange }
+  /** The node has this many items. Its job waits for them, and starts with the first of them. */
+  | { write: 'expand'; node: number; count: number }
+  /** The job of an item: it waits, or runs at once on the slot that the job of another item has kept for it. */
+  | { write: 'create_item'; node: number; item: number; takesSlot: boolean }
+  | { write: 'item'; node: number; item: number; status: Exclude<ItemStatus, 'waiting'> }
+  /** The job of an item must no longer run. */
+  | { write: 'withdraw_item'; node: number; item: number }
+  | { write: 'count_items'; node: number; by: ItemCountChange }
+  /** The node's job ends, because this item has failed. */
+  | { write: 'fail_job'; node: number; item: number }
+  /** All items have ended: the node's job ends with their results. */
+  | { write: 'gather'; node: number }
   | { write: 'event'; event: ExecutionEventName; node: number | null }
   /** What is announced after the commit. */
   | { write: 'announce'; ended: boolean; timeoutAt?: number | undefined }
@@ -110,6 +137,20 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
         ...following(plan, state, { node, how: 'completed', at }, start),
       ]
     }
+    case 'list_known': {
+      const { node, count: length } = input
+      return [...expanded(node, length, plan.nodes[node]!.items!), announce()]
+    }
+    case 'item_started':
+    case 'item_set_aside':
+      return itemBegun(plan, state, input)
+    case 'item_requeued': {
+      const { node, item } = input
+      if (!state.items.get(node)?.open.has(item)) return []
+      return [{ write: 'item', node, item, status: 'ready' }, countItems(node, { running: -1 }), announce()]
+    }
+    case 'item_ended':
+      return endOfItem(plan, state, input)
     case 'condition_false': {
       const { node, ran, at } = input
       const start = started(plan, state, at)
@@ -149,10 +190,59 @@ function jobEnded(
 ): ExecutionWrite[] {
   if (isOver(state.nodes[node]!)) return []
   const how = status === 'completed' ? 'completed' : 'failed'
+  const hasItems = state.items.has(node)
+  const isRunning = hasItems ? state.nodes[node] === 'running' : ran
+  // Of a list without items, or whose items all reuse results, nothing has started.
+  const start = hasItems && how === 'completed' ? started(plan, state, at) : []
   return [
-    count({ running: ran ? -1 : 0, ...(waited ? { waiting: -1 } : {}), [how]: 1, ...spent }),
+    ...withdrawItems(state, node),
+    count({ running: isRunning ? -1 : 0, ...(waited && !hasItems ? { waiting: -1 } : {}), [how]: 1, ...spent }),
+    ...start,
     nodeWrite(node, how),
-    ...following(plan, state, { node, how, at, slotOf }),
+    ...following(plan, state, { node, how, at, slotOf }, start),
+  ]
+}
+
+/** A node with `for_each` runs from the start of its first item, or until that waits for something else, until its end. */
+function itemBegun(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { type, node, item, at }: Extract<ExecutionInput, { type: 'item_started' | 'item_set_aside' }>,
+): ExecutionWrite[] {
+  if (!state.items.get(node)?.open.has(item)) return []
+  const own: ExecutionWrite[] =
+    type === 'item_started' ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })] : []
+  if (state.nodes[node] === 'running') return [...own, announce()]
+  const start = started(plan, state, at)
+  return [...own, nodeWrite(node, 'running'), count({ running: 1 }), ...start, announce(start)]
+}
+
+function endOfItem(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { node, item, status, spent, slotOf, at }: Extract<ExecutionInput, { type: 'item_ended' }>,
+): ExecutionWrite[] {
+  const items = state.items.get(node)
+  if (!items?.open.has(item)) return []
+  const { items: planned, modelId } = plan.nodes[node]!
+  const used = spent ? [count(spent)] : []
+  const how = status === 'completed' ? 'completed' : 'failed'
+  if (how === 'completed' || planned!.onError === 'continue')
+    return [
+      ...used,
+      ...itemEnded(node, { item, status: how, slotOf }, { planned: planned!, modelId, items }),
+      announce(),
+    ]
+  const wasRunning = items.open.get(item) === 'running'
+  return [
+    ...used,
+    { write: 'item', node, item, status: 'failed' },
+    countItems(node, { failed: 1, ...(wasRunning ? { running: -1 } : {}) }),
+    ...withdrawItems(state, node, item),
+    { write: 'fail_job', node, item },
+    count({ running: state.nodes[node] === 'running' ? -1 : 0, failed: 1 }),
+    nodeWrite(node, 'failed'),
+    ...following(plan, state, { node, how: 'failed', at }),
   ]
 }
 
@@ -200,49 +290,11 @@ function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionSt
   if (nodes.length === 0) return []
   const writes: ExecutionWrite[] = [count({ skipped: nodes.length, ...(state && noLongerWaiting(state, nodes)) })]
   for (const node of nodes) {
+    if (state) writes.push(...withdrawItems(state, node))
     writes.push(skip(node, reason), event('node.skipped', node))
     if (state && hasIdleJob(state.nodes[node]!)) writes.push({ write: 'withdraw_job', node })
   }
   return writes
-}
-
-/**
- * The nodes that can start once the node has ended, and those that are skipped because it was, or because of each other;
- * both in the order of the definition.
- */
-function reachedBy(
-  plan: ExecutionPlan,
-  state: ExecutionState,
-  from: number,
-  wasSkipped: boolean,
-): { ready: number[]; skipped: number[] } {
-  const ready: number[] = []
-  const skipped: number[] = []
-  /** What the nodes that end now change. */
-  const missing = new Map<number, number>()
-  const absent = new Map<number, ReadonlySet<number>>()
-  const absentFor = (after: number) => absent.get(after) ?? state.absent.get(after)
-  const ended = [from]
-  for (let node = ended.pop(); node !== undefined; node = ended.pop()) {
-    const isAbsent = node !== from || wasSkipped
-    for (const after of plan.nodes[node]!.successors) {
-      if (state.nodes[after] !== 'pending') continue
-      const left = (missing.get(after) ?? state.missing[after]!) - 1
-      missing.set(after, left)
-      if (isAbsent) absent.set(after, new Set(absentFor(after)).add(node))
-      if (left > 0) continue
-      if (runsWithout(plan.nodes[after]!, absentFor(after))) ready.push(after)
-      else ended.push((skipped.push(after), after))
-    }
-  }
-  const inOrder = (a: number, b: number) => a - b
-  return { ready: ready.sort(inOrder), skipped: skipped.sort(inOrder) }
-}
-
-/** Whether a node runs without these predecessors, which were skipped; the others have ended well. */
-function runsWithout({ join, optional = [], predecessors }: PlannedNode, absent: ReadonlySet<number> | undefined) {
-  if (absent === undefined || (join === 'any' && absent.size < predecessors)) return true
-  return [...absent].every(node => optional.includes(node))
 }
 
 function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): ExecutionWrite[] {
@@ -255,7 +307,7 @@ function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): Executi
     const after = how === 'timed_out' && begun ? 'timed_out' : 'cancelled'
     by[after === 'timed_out' ? 'failed' : 'skipped']++
     if (before === 'running') by.running--
-    writes.push(nodeWrite(node, after))
+    writes.push(...withdrawItems(state, node), nodeWrite(node, after))
     if (before !== 'pending') writes.push({ write: 'withdraw_job', node })
   }
   const waiting = noLongerWaiting(state, [...state.nodes.keys()])
@@ -309,16 +361,6 @@ const hasIdleJob = (status: NodeStatus): boolean => status === 'ready' || status
 
 const notRunning = ({ nodes }: ExecutionState, except: number): number[] =>
   [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || hasIdleJob(nodes[node]!)))
-
-/** The nodes that can only run after the node: none of them has started. */
-function descendants(plan: ExecutionPlan, { nodes }: ExecutionState, from: number): number[] {
-  const found = new Set<number>()
-  const open = [from]
-  for (let node = open.pop(); node !== undefined; node = open.pop())
-    for (const after of plan.nodes[node]!.successors)
-      if (!found.has(after) && !isOver(nodes[after]!)) open.push((found.add(after), after))
-  return [...found].sort((a, b) => a - b)
-}
 
 /**
  * Returns the models of the nodes that start when those that are ready or running have ended well, each once. Empty once the

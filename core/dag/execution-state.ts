@@ -25,6 +25,10 @@ export type NodeStatus = (typeof nodeStatuses)[number]
 export const awaitables = ['items', 'approval', 'event', 'time', 'execution'] as const
 export type Awaitable = (typeof awaitables)[number]
 
+/** The states of an item: `ready` while its job is in the queue, `waiting` while that is set aside, `running` while it runs. */
+export const itemStatuses = ['ready', 'running', 'waiting', 'completed', 'failed', 'cancelled'] as const
+export type ItemStatus = (typeof itemStatuses)[number]
+
 /** Why a node was skipped: its condition was false, a node before it was skipped, or another node has failed. */
 export const skipReasons = ['condition', 'skipped_node', 'failure'] as const
 export type SkipReason = (typeof skipReasons)[number]
@@ -56,6 +60,16 @@ export interface PlannedNode {
   pinned?: true
   /** The predecessors without which it runs too if they were skipped, because it has defaults for their results. */
   optional?: readonly number[]
+  /** Its task runs once for each item of a list. */
+  items?: PlannedItems
+}
+export interface PlannedItems {
+  /** How many items have a job that has not ended, at most. */
+  parallel: number
+  /** With `fail`, the first item that fails for good fails the node. */
+  onError: 'fail' | 'continue'
+  /** As that of the node, for the jobs of the items. */
+  direct: boolean
 }
 
 /** The state of an execution: read by `advance`, changed only by `applyWrites`. */
@@ -68,8 +82,26 @@ export interface ExecutionState {
   absent: Map<number, ReadonlySet<number>>
   /** How many nodes have not ended. */
   open: number
+  /** The items of the nodes whose list is known and that have not ended. */
+  items: Map<number, ItemsState>
   /** The earliest failure of a node with `onError: 'fail'`. */
   firstFailure: { node: number; at: number } | null
+}
+
+/** The items of a node. Those before `next` that are not open have ended. */
+export interface ItemsState {
+  count: number
+  /** The next item that gets a job; `count` if all have or had one. */
+  next: number
+  /** The items whose job waits or runs. */
+  open: Map<number, 'ready' | 'running'>
+}
+
+/** A node as stored rows have it: its status, when it was set, and its items if its list is known. */
+export interface StoredNode {
+  status: NodeStatus
+  at: number
+  items?: { count: number; next: number; open: readonly (readonly [item: number, status: 'ready' | 'running'])[] }
 }
 
 const endedStatuses: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', 'skipped', 'cancelled', 'timed_out'])
@@ -84,10 +116,10 @@ export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new 
   })
 }
 
-/** The state of an execution from stored rows: the status of each node and when it was set. */
+/** The state of an execution from stored rows. */
 export function restoredState(
   plan: ExecutionPlan,
-  stored: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
+  stored: { status: ExecutionState['status']; nodes: readonly StoredNode[] },
 ): ExecutionState {
   const state: ExecutionState = {
     status: stored.status,
@@ -95,11 +127,15 @@ export function restoredState(
     missing: plan.nodes.map(({ predecessors }) => predecessors),
     absent: new Map(),
     open: 0,
+    items: new Map(),
     firstFailure: null,
   }
-  for (const [node, { status, at }] of stored.nodes.entries())
+  for (const [node, { status, at, items }] of stored.nodes.entries())
     if (isOver(status)) ended(plan, state, node, at)
-    else state.open++
+    else {
+      state.open++
+      if (items) state.items.set(node, { ...items, open: new Map(items.open) })
+    }
   return state
 }
 
@@ -114,10 +150,22 @@ export function applyWrites(
     if (one.write === 'start') state.status = 'running'
     else if (one.write === 'end') state.status = one.status
     else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
-    else if (one.write === 'node') {
+    else if (one.write === 'expand') {
+      state.nodes[one.node] = 'ready'
+      state.items.set(one.node, { count: one.count, next: 0, open: new Map() })
+    } else if (one.write === 'create_item') {
+      const items = state.items.get(one.node)!
+      items.open.set(one.item, one.takesSlot ? 'running' : 'ready')
+      items.next = one.item + 1
+    } else if (one.write === 'item') {
+      const { open } = state.items.get(one.node)!
+      if (one.status === 'ready' || one.status === 'running') open.set(one.item, one.status)
+      else open.delete(one.item)
+    } else if (one.write === 'node') {
       state.nodes[one.node] = one.status
       if (!isOver(one.status)) continue
       state.open--
+      state.items.delete(one.node)
       ended(plan, state, one.node, at)
     }
 }

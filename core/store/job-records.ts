@@ -126,8 +126,8 @@ export interface JobRecord
   expiresAt: number | null
   /** What it awaits while it is set aside (`executions.setAside`); null otherwise. */
   awaits: Awaitable | null
-  /** The execution and node that it runs for. */
-  parent: { executionId: string; nodeId: string } | null
+  /** The execution and node that it runs for, and the position of the item if it runs for one. */
+  parent: { executionId: string; nodeId: string; item?: number } | null
   /** The batch and the number of the line that it runs; null for other jobs. */
   batch: { id: string; line: number } | null
 }

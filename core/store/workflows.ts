@@ -1,6 +1,13 @@
 import type { Concurrency } from '../dag/concurrency.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { Awaitable, ExecutionStatus, NodeStatus, SkipReason } from '../dag/execution-state.ts'
+import type {
+  Awaitable,
+  ExecutionStatus,
+  ItemStatus,
+  NodeStatus,
+  PlannedItems,
+  SkipReason,
+} from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
 import type { JobLimits } from './limits.ts'
 import type {
@@ -134,6 +141,8 @@ export interface NewExecutionNode {
   optional?: number[]
   /** Its result is the pin of its definition: the node is completed from the start. */
   pinned?: true
+  /** Its task runs once for each item of a list; absent if it runs once. */
+  items?: PlannedItems
   /** It has no condition, and no earlier result is looked up before it is queued. */
   direct: boolean
   maxAttempts: number
@@ -207,6 +216,24 @@ export interface ExecutionNode {
   error: JobError | null
   startedAt: number | null
   finishedAt: number | null
+  /** How many items it has, of a node with `for_each`; null before its list is known, and if it has none. */
+  items: ItemCounts | null
+}
+
+/** Numbers of items; those that were cancelled or have no job yet are in the total only. */
+export interface ItemCounts {
+  total: number
+  completed: number
+  failed: number
+  running: number
+}
+
+/** An item of a node with `for_each` that has a job, or had one. */
+export interface ExecutionItem
+  extends Omit<ExecutionNode, 'nodeId' | 'task' | 'modelId' | 'status' | 'awaits' | 'pinned' | 'skipReason' | 'items'> {
+  /** Its position in the list, from 0. */
+  index: number
+  status: ItemStatus
 }
 
 export const executionEventTypes = [
@@ -243,12 +270,20 @@ export interface NodeResult {
   error: JobError | null
 }
 
+/** The job of a node. */
+export interface NodeJob extends RowKey {
+  executionId: string
+  nodeId: string
+}
+
 /** What a commit has changed besides what the callers of its commands get as answers. */
 export interface CommitEffects {
   /** Jobs of executions to be queued now. */
   released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
   /** Jobs of executions that were claimed in the commit that ended `before`, for the slot kept for them. */
   claimedSuccessors: { before: string; job: JobRecord }[]
+  /** Jobs of nodes with `for_each` whose items have all ended: their results are to be gathered. */
+  gathers: NodeJob[]
   /** Jobs of executions that the store has ended itself: running ones must be stopped. */
   withdrawn: WaitingJob[]
   /** Jobs that were set aside while they ran: their runs must be stopped. */
@@ -315,8 +350,27 @@ export interface ExecutionStore {
   sweep(now: number, limit: number): Promise<number>
   /** Removes an ended execution (`conflict` otherwise) with its jobs and files. Undefined: no such execution. */
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
+  /** Removes jobs of items of an ended execution, at most `limit`; returns how many. */
+  removeItems(organizationId: string, id: string, at: number, limit: number): Promise<number>
   /** The status and result of these nodes. */
   results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
+  /** Items of a node in the order of the list, after the position `after`. */
+  items(
+    organizationId: string,
+    id: string,
+    page: { nodeId: string; after: number; limit: number; status?: ItemStatus },
+  ): Promise<ExecutionItem[]>
+  /**
+   * The results of items of a node in the order of the list, from a position on, at least one unless the list ends there;
+   * null for those that have none.
+   */
+  itemResults(
+    organizationId: string,
+    id: string,
+    from: { nodeId: string; item: number },
+  ): Promise<NodeResult['result'][]>
+  /** The jobs of nodes whose items have all ended, and which have not ended themselves. */
+  gathers(): Promise<NodeJob[]>
   /** The inputs of completed nodes, JSON text by node; leaves out those longer than `maxLength`. */
   inputs(organizationId: string, id: string, maxLength: number): Promise<Record<string, string>>
   /** The job that has produced the result of the same work, if its result and files are still kept. */
@@ -329,6 +383,15 @@ export interface ExecutionStore {
     organizationId: string,
     jobId: string,
     from: { jobId: string; at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
+  ): Promise<boolean>
+  /**
+   * Sets the job of a node aside for its items, `count` of them, and gives the first of them their jobs. Otherwise like
+   * `reuse`.
+   */
+  expand(
+    organizationId: string,
+    jobId: string,
+    how: { at: number; count: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
   ): Promise<boolean>
   /** Skips the node of a job, whose condition is false. Otherwise like `reuse`. */
   skip(

@@ -75,10 +75,15 @@ export const estimateOf = (task: Task, inputs: object, audioBytes = 0): Estimate
 /** Whether stored results of the task name files, which readers get as URLs. */
 export const hasFiles = (task: string): boolean => taskNamed(task)?.files !== undefined
 
-/** Returns a stored result as readers get it, with the URLs of its files. A result without files is returned unchanged. */
+/**
+ * Returns a stored result as readers get it, with the URLs of its files. A result without files is returned unchanged. A
+ * list is that of a node with `for_each`: the results of its items, null for those that have failed.
+ */
 export function shownResult(task: string, stored: unknown, link: FileUrl): unknown {
   const files = taskNamed(task)?.files
-  return files && stored !== null ? files.shown(stored as never, link) : stored
+  if (!files || stored === null) return stored
+  if (Array.isArray(stored)) return stored.map(one => shownResult(task, one, link))
+  return files.shown(stored as never, link)
 }
 
 /** Returns the ids of the files without which a stored result is useless. */

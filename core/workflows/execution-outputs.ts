@@ -4,7 +4,7 @@ import { largeResultBytes } from '../store/store.ts'
 import type { ExecutionRecord, ExecutionStore } from '../store/workflows.ts'
 import { hasFiles, shownResult } from '../tasks/registry.ts'
 import type { FileAt } from '../tasks/steps/run-workflow.ts'
-import { maxNodeResultBytes } from './node-inputs.ts'
+import { maxNodeResultBytes } from './node-bindings.ts'
 import { prune } from './prune.ts'
 import type { ResultLookup } from './result-lookup.ts'
 

@@ -13,7 +13,10 @@ import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseExecution } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
+
+import { openGathering } from './gathering.ts'
 import { type Creation, type Nesting, openNestedExecutions } from './nested-executions.ts'
+
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -56,6 +59,9 @@ export interface ExecutionOptions {
  */
 export type Follower = (ended: boolean | undefined) => void
 
+/** How many jobs of items are removed in one transaction. */
+const itemsRemovedAtOnce = 500
+
 /** How often followers look for what another server does, milliseconds. */
 const pollMs = 100
 
@@ -80,6 +86,8 @@ export function openExecutions(dependencies: {
   const nested = openNestedExecutions({ store, nesting, create, log, clock })
   const runWorkflow = nested.begin
   const queueing = openNodeQueueing({ store, works, flight, runWorkflow, queue: jobs.queued, ended: jobs.wait, log })
+  const { forgetList: ended } = works
+  const gathering = openGathering({ store: store.executions, snapshots, ended, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
   const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 
@@ -89,6 +97,7 @@ export function openExecutions(dependencies: {
       claimedSuccessors,
       withdrawn,
       setAside,
+      gathers,
       executions,
       nestedEnded,
       organizations: ofEvents,
@@ -99,6 +108,7 @@ export function openExecutions(dependencies: {
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
     if (nestedEnded.length > 0) nested.ended(nestedEnded)
+    if (gathers.length > 0) gathering.add(gathers)
     // One commit may have changed many nodes of an execution.
     const changed = new Map<string, boolean>()
     const organizations = new Set(ofEvents)
@@ -190,7 +200,7 @@ export function openExecutions(dependencies: {
   }
 
   return {
-    ...pick(store.executions, 'find', 'summary', 'list', 'nodes', 'results', 'inputs'),
+    ...pick(store.executions, 'find', 'summary', 'list', 'nodes', 'items', 'results', 'inputs'),
     events: pick(store.events, 'ofExecution', 'ofOrganization'),
 
     /**
@@ -237,8 +247,12 @@ export function openExecutions(dependencies: {
      * Removes an ended execution with its jobs and files. Undefined: no such execution. Throws `conflict` while
      * unfinished.
      */
-    remove: (organizationId: string, id: string): Promise<true | undefined> =>
-      store.executions.remove(organizationId, id, clock.now()),
+    async remove(organizationId: string, id: string): Promise<true | undefined> {
+      const now = clock.now()
+      // In batches, so that other commands never wait long.
+      while ((await store.executions.removeItems(organizationId, id, now, itemsRemovedAtOnce)) === itemsRemovedAtOnce);
+      return store.executions.remove(organizationId, id, now)
+    },
 
     /**
      * Calls the listener after every commit that changed the execution, or any of the organization, until the returned
@@ -262,7 +276,7 @@ export function openExecutions(dependencies: {
 
     async close(): Promise<void> {
       upcoming.close()
-      await Promise.all([timeouts.close(), nested.close()])
+      await Promise.all([timeouts.close(), nested.close(), gathering.close()])
     },
   }
 }

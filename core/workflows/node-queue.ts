@@ -7,12 +7,12 @@ import { type NodeWorks, workflowRunOf } from './node-run.ts'
 import type { SingleFlight } from './single-flight.ts'
 
 /**
- * Queues released node jobs. The node of a job whose condition is false is skipped. A job that runs a workflow starts its
- * execution. A job whose work is cached reuses that
+ * Queues released node jobs. The node of a job whose condition is false is skipped; that of a node with `for_each` is
+ * replaced by the jobs of its items. A job that runs a workflow starts its execution. A job whose work is cached reuses that
  * result and is not queued; a job whose work is being done by another waits for it here, where it holds no engine slot.
  */
 export function openNodeQueueing(options: {
-  store: { jobs: Pick<Store['jobs'], 'find'>; executions: Pick<Store['executions'], 'skip'> }
+  store: { jobs: Pick<Store['jobs'], 'find'>; executions: Pick<Store['executions'], 'skip' | 'expand'> }
   works: Pick<NodeWorks, 'prepare' | 'forget'>
   flight: SingleFlight
   /** Starts the execution of a node that runs a workflow; the store sets the job aside. */
@@ -41,6 +41,10 @@ export function openNodeQueueing(options: {
         const found = await works.prepare(job).catch(() => undefined)
         if (found?.skipped) {
           await store.executions.skip(waiting.organizationId, id, { at: Date.now() })
+          return stop()
+        }
+        if (found?.items !== undefined) {
+          await store.executions.expand(waiting.organizationId, id, { at: Date.now(), count: found.items })
           return stop()
         }
         if (found?.runsWorkflow) {
@@ -76,7 +80,7 @@ export function openNodeQueueing(options: {
   function queueUnlessCached(job: WaitingJob): void {
     checkCache(job).catch((thrown: unknown) => {
       if (!Failure.from(thrown).retryable)
-        log.error('The condition or the cached result of a node could not be looked up', { job: job.id }, thrown)
+        log.error('The condition, list or cached result of a node could not be looked up', { job: job.id }, thrown)
       queue([job])
     })
   }

@@ -15,17 +15,34 @@ import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
+
+import { openItemLists } from './item-lists.ts'
 import type { RunningWorkflow } from './nested-executions.ts'
-import { type BoundNode, bindNodeInputs, cacheKeyOf, cacheUse, hasManyValues, oversize } from './node-inputs.ts'
+import {
+  type BoundNode,
+  bindNodeInputs,
+  cacheKeyOf,
+  cacheUse,
+  conditionHolds,
+  hasManyValues,
+  oversize,
+} from './node-inputs.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
-/** The work of a node's job; `skipped`: it has none, because the condition of the node is false. */
-export type NodeWork = NodeTask | { skipped: true; inputs: null; model: Model; runsWorkflow?: undefined }
+/**
+ * The work of a node's job. `skipped`: it has none, because the condition of the node is false. `items`: the node has
+ * `for_each`, and the jobs of this many items do the work.
+ */
+export type NodeWork =
+  | NodeTask
+  | { skipped: true; items?: undefined; runsWorkflow?: undefined; inputs: null; model: Model }
+  | { items: number; skipped?: undefined; runsWorkflow?: undefined; inputs: null; model: Model }
 
 /** What a node's job does. */
 interface NodeTask extends BoundNode {
   skipped?: undefined
+  items?: undefined
   model: Model
   /** Whether it runs a workflow, instead of its task. */
   runsWorkflow: boolean
@@ -44,10 +61,11 @@ const maxKeptLength = 1 << 14
 export function openNodeWorks(options: {
   snapshots: DefinitionSnapshots
   admission: Pick<Admission, 'readmit'>
-  cpu: Pick<ResultLookup, 'referred'>
+  cpu: Pick<ResultLookup, 'referred' | 'listed'>
   content: ContentOf
 }) {
   const { snapshots, admission, cpu, content } = options
+  const lists = openItemLists({ snapshots, cpu })
   /** By job id. Results never change, so the inputs of a job never change either. */
   const kept = new Map<string, NodeWork>()
 
@@ -56,8 +74,14 @@ export function openNodeWorks(options: {
     const execution = await snapshots.of(organizationId, parent!.executionId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
     admission.readmit({ ...job, region: requiredLabel(execution.definition.region) })
-    const node = await bindNodeInputs(execution, parent!.nodeId, { snapshots, cpu })
-    if (!node) return { skipped: true, inputs: null, model }
+    const { nodeId, item } = parent!
+    if (item === undefined) {
+      if (!(await conditionHolds(execution, nodeId, { snapshots, cpu }))) return { skipped: true, inputs: null, model }
+      if (execution.definition.dag.nodes[nodeId]!.for_each !== undefined)
+        return { items: await lists.count(execution, nodeId), inputs: null, model }
+    }
+    const bound = item === undefined ? undefined : await lists.item(execution, nodeId, item)
+    const node = await bindNodeInputs(execution, nodeId, { snapshots, cpu }, bound)
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const record = taskRecord(task)
@@ -92,6 +116,8 @@ export function openNodeWorks(options: {
     },
     /** Call it when the job has started or will not run. */
     forget: (jobId: string): void => void kept.delete(jobId),
+    /** Call it when the items of a node have ended. */
+    forgetList: lists.drop,
   }
 }
 export type NodeWorks = ReturnType<typeof openNodeWorks>
@@ -105,7 +131,7 @@ export function openNodeRunner(dependencies: {
   admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
-  store: Pick<ExecutionStore, 'skip'>
+  store: Pick<ExecutionStore, 'skip' | 'expand'>
   /** Starts the execution of a node that runs a workflow; the store sets the job aside, which stops its run. */
   runWorkflow: (running: RunningWorkflow) => Promise<void>
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
@@ -119,7 +145,11 @@ export function openNodeRunner(dependencies: {
     }
     const found = await works.of(job)
     works.forget(job.id)
-    if (found.skipped) return skip(job, signal)
+    if (found.skipped) return leave(signal, claim => store.skip(job.organizationId, job.id, claim), job)
+    if (found.items !== undefined) {
+      const { items: count } = found
+      return leave(signal, claim => store.expand(job.organizationId, job.id, { ...claim, count }), job)
+    }
     if (found.runsWorkflow) return startWorkflow(job, found, signal)
     if (found.read && found.key !== null) await begin(job, found.key, signal)
     try {
@@ -130,11 +160,15 @@ export function openNodeRunner(dependencies: {
     }
   }
 
-  /** Skips the node, which ends the job. Never resolves; rejects with the signal's reason. */
-  async function skip({ id, organizationId, boot, claims }: JobRecord, signal: AbortSignal): Promise<never> {
+  /** Makes the store take the job out of the queue, which stops this run. Never resolves; rejects with the signal's reason. */
+  async function leave(
+    signal: AbortSignal,
+    take: (how: { at: number; claim: Pick<JobRecord, 'boot' | 'claims'> }) => Promise<boolean>,
+    { boot, claims }: JobRecord,
+  ): Promise<never> {
     signal.throwIfAborted()
     const stopped = once(signal, 'abort')
-    await store.skip(organizationId, id, { at: Date.now(), claim: { boot, claims } })
+    await take({ at: Date.now(), claim: { boot, claims } })
     await stopped
     throw signal.reason
   }
@@ -209,8 +243,9 @@ export function openNodeRunner(dependencies: {
     },
     written({ id, parent }: JobRecord, { result }: RunResult) {
       flight.end(id, 'running')
-      // Large results are read in parts.
-      if (parent && typeof result === 'string') snapshots.keepResult(parent.executionId, parent.nodeId, result)
+      // Large results are read in parts, and that of an item is not the result of the node.
+      if (parent && parent.item === undefined && typeof result === 'string')
+        snapshots.keepResult(parent.executionId, parent.nodeId, result)
     },
   })
 }

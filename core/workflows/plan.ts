@@ -1,4 +1,4 @@
-import { type Dag, isPinned, type WorkflowNode } from '../dag/definition.ts'
+import { type Dag, defaultParallel, isPinned, type WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import { noModelId } from '../schemas/task.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
@@ -31,6 +31,7 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
     const { task, model_id, on_error, retries, timeout, join } = dag.nodes[nodeId]!
     const pinned = isPinned(dag.nodes[nodeId]!)
     const optional = optionalNodes(dag.nodes[nodeId]!)
+    const items = plannedItems(dag.nodes[nodeId]!)
     return {
       nodeId,
       task: taskNamed(task)!.id,
@@ -46,7 +47,8 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
             optional: predecessors.get(nodeId)!.flatMap(before => (optional.has(before) ? [numbers.get(before)!] : [])),
           }
         : {}),
-      direct: dag.nodes[nodeId]!.when === undefined && isQueuedAtOnce(dag.nodes[nodeId]!),
+      ...(items ? { items } : {}),
+      direct: !items && dag.nodes[nodeId]!.when === undefined && isQueuedAtOnce(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? defaultRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
@@ -54,6 +56,16 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
     }
   })
 }
+
+/** How the task of a node runs for the items of its list; undefined if it has none. */
+const plannedItems = (node: WorkflowNode): NewExecutionNode['items'] =>
+  node.for_each === undefined
+    ? undefined
+    : {
+        parallel: node.max_parallel ?? defaultParallel,
+        onError: node.on_item_error ?? 'fail',
+        direct: isQueuedAtOnce(node),
+      }
 
 /** Whether it is certain in advance that the node runs its task and cannot use the cache. */
 function isQueuedAtOnce({ task, cache, inputs }: WorkflowNode): boolean {

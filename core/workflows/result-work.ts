@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
+import { jsonType } from '../schemas/schema-walk.ts'
 import type { Task } from '../schemas/task.ts'
 import { resultExpired } from '../store/large-result.ts'
 import { shownResult } from '../tasks/registry.ts'
@@ -19,6 +20,18 @@ export interface FoundValues {
   /** Approximate size of all values together, bytes of JSON. */
   bytes: number
 }
+
+/** A part of a list: its items from a position on, at least one unless the list ends there. */
+export interface ListSlice {
+  /** The number of items of the whole list. */
+  count: number
+  from: number
+  items: unknown[]
+}
+
+/** About how many bytes of JSON a slice of a list has, and the most items. */
+const sliceBytes = 1 << 17
+const sliceItems = 1_000
 
 /** Thread work on large results of nodes. */
 export const resultWork = {
@@ -47,6 +60,33 @@ export const resultWork = {
       }
     }
     return { value: { found, bytes } }
+  },
+  /**
+   * The items of a list in a result of a task, from a position on; `kind` if it is no list, `missing` if it does not
+   * exist.
+   */
+  listIn(options: {
+    path: string
+    nodeId: string
+    source: string
+    from: number
+    task: Task
+  }): Done<ListSlice | { kind: string } | { missing: string }> {
+    const { path, nodeId, source, from, task } = options
+    const result = shownResult(task, readResult(path), ({ id }) => id)
+    const nodes = { [nodeId]: { status: 'completed', error: null, result, outputs: result } }
+    let list: unknown
+    try {
+      list = resolve(parseReference(source), { input: {}, nodes, execution: {} })
+    } catch (thrown) {
+      if (!(thrown instanceof Unresolved)) throw thrown
+      return { value: { missing: thrown.message } }
+    }
+    if (!Array.isArray(list)) return { value: { kind: jsonType(list) } }
+    let end = from
+    for (let bytes = 0; end < list.length && bytes < sliceBytes && end - from < sliceItems; end++)
+      bytes += JSON.stringify(list[end]).length
+    return { value: { count: list.length, from, items: list.slice(from, end) } }
   },
   /** The part of a result that a node keeps, as JSON in UTF-8: `{result, values}`, or the result alone. */
   prunedResult(options: { path: string; outputs: readonly string[]; what: 'kept' | 'result' }): Done<Uint8Array> {

@@ -18,6 +18,7 @@ import {
 import { Task } from '../../core/schemas/task.ts'
 import { batchEventTypes, jobEventTypes, jobStatuses } from '../../core/store/store.ts'
 import { executionEventTypes } from '../../core/store/workflows.ts'
+import { ExecutionNodeObject } from '../views/execution-nodes.ts'
 import { ExecutionObject, ExecutionSummary } from '../views/execution-record.ts'
 import { JobErrorObject, JobSummary, WaitingFor } from '../views/job-record.ts'
 
@@ -181,6 +182,7 @@ export function registerLogEvents(): void {
           z.object({
             node_id: string('Id of the node.'),
             status: string('State of the node.'),
+            items: ExecutionNodeObject.shape.items,
             progress,
             queue_position,
             waiting_for,

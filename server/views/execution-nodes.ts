@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { awaitables, nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
+import { awaitables, itemStatuses, nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
 import type { JobProgress } from '../../core/jobs/jobs.ts'
 import {
   anything,
@@ -10,12 +10,13 @@ import {
   nullableInteger,
   nullableNumber,
   nullableString,
+  object,
   oneOf,
   string,
 } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import type { ExecutionItem, ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
@@ -102,6 +103,15 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   started_at: nullableInteger('Unix seconds; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  items: nullable(
+    object('Numbers of items.', {
+      total: integer('All items of the list.'),
+      completed: integer('Items that have completed.'),
+      failed: integer('Items that have failed.'),
+      running: integer('Items that run.'),
+    }),
+    'How many items a node with `for_each` has; null before its list is known, and for other nodes.',
+  ),
   progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
   queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
   waiting_for: nullable(WaitingFor, 'Why it has not begun; null unless it waits.'),
@@ -116,13 +126,35 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   logs_url: nullableString('Where to read the log of the job; null without a job.'),
 })
 
+export const ExecutionItemObject = namedObject('ExecutionItem', 'An item of a node with `for_each`.', {
+  index: integer('Its position in the list, from 0.'),
+  status: oneOf('State of the item.', itemStatuses),
+  attempts: integer('Attempts so far.'),
+  cached: boolean('Whether the result was taken from equal work before.'),
+  job_id: nullableString('Id of the job of the item, which has its inputs and its result.'),
+  started_at: nullableInteger('Unix seconds; null before.'),
+  finished_at: nullableInteger('Unix seconds; null before.'),
+  duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  error: nullable(JobErrorObject, 'Why the item failed; null if it did not.'),
+})
+
+export const shownItem = (item: ExecutionItem): z.input<typeof ExecutionItemObject> =>
+  viewOf(ExecutionItemObject, item, { duration_ms: durationOf(item) })
+
+const durationOf = ({ startedAt, finishedAt }: Pick<ExecutionNode, 'startedAt' | 'finishedAt'>): number | null =>
+  startedAt === null || finishedAt === null ? null : finishedAt - startedAt
+
+/** The part of its items that has ended, from 0 to 1; null for a node without any. */
+const progressOfItems = ({ items }: ExecutionNode): number | null =>
+  items === null || items.total === 0 ? null : (items.completed + items.failed) / items.total
+
 /** Returns a node without its inputs and result, which callers add. */
 export function shownNode(node: ExecutionNode, viewer: Viewer, jobProgress?: JobProgress) {
-  const { startedAt, finishedAt, jobId } = node
+  const { jobId } = node
   return viewOf(ExecutionNodeObject, node, {
     task: node.task as Task,
-    duration_ms: startedAt === null || finishedAt === null ? null : finishedAt - startedAt,
-    progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
+    duration_ms: durationOf(node),
+    progress: node.status === 'completed' ? 1 : (progressOfItems(node) ?? jobProgress?.progress ?? null),
     queue_position: jobProgress?.queuePosition ?? null,
     waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,
     resolved_inputs: null,

@@ -86,10 +86,11 @@ await store.organizations.create({ id: organizationId, name: 'bench', plan: 'ent
 const { fleet, models } = slotsOnly({ slots })
 const snapshots = openDefinitionSnapshots(store.executions)
 const admission = admitsAll(models)
+const noLarge = () => Promise.reject(new Error('There are no large results here'))
 const works = openNodeWorks({
   snapshots,
   admission,
-  cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
+  cpu: { referred: noLarge, listed: noLarge },
   content: inputs => Promise.resolve({ inputs, foreign: false }),
 })
 const none = () => Promise.reject(new Error('No node runs a workflow here'))

@@ -313,6 +313,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/workflows/{id}/executions', { path })
     await run.send('GET /api/workflow-executions/{id}/nodes', of)
     await run.send('GET /api/workflow-executions/{id}/nodes/{node}', { path: { ...of.path, node: 'write' } })
+    await run.send('GET /api/workflow-executions/{id}/nodes/{node}/items', { path: { ...of.path, node: 'write' } })
     await run.stream('GET /api/events', { query: { after: 'evt_0' } }, event =>
       JSON.stringify(event).includes('"type":"workflow_execution.completed"'),
     )

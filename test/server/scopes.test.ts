@@ -138,6 +138,7 @@ const written: Record<string, string> = {
   'GET /api/workflow-executions/:id': 'user:read',
   'GET /api/workflow-executions/:id/nodes': 'user:read',
   'GET /api/workflow-executions/:id/nodes/:node': 'user:read',
+  'GET /api/workflow-executions/:id/nodes/:node/items': 'user:read',
   'GET /api/workflow-executions/:id/events': 'user:read',
   'POST /api/workflow-executions/:id/cancel': 'user:write',
   'POST /api/workflow-executions/:id/retry': 'user:write',

@@ -172,13 +172,14 @@ const jobContradictions: Contradictions = {
   'The counts of jobs by status do not match the jobs.': `SELECT count(*) FROM job_counts WHERE jobs <> (SELECT count(*) FROM jobs WHERE jobs.status = job_counts.status)`,
   '# jobs have another status than their last event says.': `SELECT count(*) FROM (SELECT max(sequence) AS sequence FROM events GROUP BY number)
      JOIN events USING (sequence) JOIN jobs USING (number)
-   WHERE status <> CASE type WHEN 'job.started' THEN 'processing' WHEN 'job.created' THEN 'pending'
+   WHERE awaits IS NOT 'items' AND status <> CASE type WHEN 'job.started' THEN 'processing' WHEN 'job.created' THEN 'pending'
      WHEN 'job.retrying' THEN 'pending' WHEN 'job.waiting' THEN 'pending' ELSE substr(type, 5) END`,
 }
 
 /** Contradictions between executions, their nodes and the nodes' jobs. */
 const executionContradictions: Contradictions = {
-  '# nodes of executions have another status than their jobs.': `SELECT count(*) FROM execution_nodes AS n JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
+  '# nodes of executions have another status than their jobs.': `SELECT count(*) FROM execution_nodes AS n JOIN jobs
+    ON jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node
     WHERE CASE n.status
       WHEN 'ready' THEN jobs.status NOT IN ('pending', 'processing')
       WHEN 'completed' THEN jobs.status <> 'completed'
@@ -186,7 +187,7 @@ const executionContradictions: Contradictions = {
       WHEN 'pending' THEN 1
       ELSE jobs.status <> 'cancelled' END`,
   '# nodes of executions are ready and have no job.': `SELECT count(*) FROM execution_nodes AS n WHERE n.status = 'ready' AND NOT EXISTS (
-    SELECT 1 FROM jobs WHERE jobs.execution = n.execution AND jobs.node = n.node)`,
+    SELECT 1 FROM jobs WHERE jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node)`,
   '# nodes of executions have completed but their results are missing.': `SELECT count(*) FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
     WHERE n.status = 'completed' AND n.job_id IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM jobs JOIN job_results USING (number)
@@ -199,12 +200,25 @@ const executionContradictions: Contradictions = {
       FROM execution_nodes GROUP BY execution) AS n ON n.execution = e.number
     WHERE e.nodes <> n.nodes OR e.completed <> n.completed OR e.failed <> n.failed OR e.skipped <> n.skipped`,
   '# executions have wrong counts of running nodes.': `SELECT count(*) FROM executions AS e WHERE e.running <> (
-    SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND node IS NOT NULL AND status = 'processing')`,
+    SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND node IS NOT NULL AND item IS NULL
+    AND (status = 'processing' OR (awaits = 'items' AND finished_at IS NULL AND started_at IS NOT NULL)))`,
   '# executions have wrong counts of waiting nodes.': `SELECT count(*) FROM executions AS e WHERE e.waiting <> (
-    SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND awaits IS NOT NULL)`,
+    SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND item IS NULL AND awaits <> 'items')`,
   '# jobs are set aside and in a queue.': `SELECT count(*) FROM jobs WHERE awaits IS NOT NULL AND not_before <> ${deferredUntil}`,
   '# nodes wait for a person, an event or a time without their wait, or have a wait and do not.': `SELECT count(*) FROM jobs
     WHERE (coalesce(awaits, '') IN ('approval', 'event', 'time')) <> (EXISTS (SELECT 1 FROM waits WHERE waits.number = jobs.number))`,
+  '# items of nodes have another status than their jobs.': `SELECT count(*) FROM execution_items AS i JOIN executions AS e ON e.number = i.execution
+    LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = i.job_id
+    WHERE CASE i.status
+      WHEN 'ready' THEN jobs.status IS NULL OR jobs.status NOT IN ('pending', 'processing')
+      WHEN 'completed' THEN jobs.status IS NULL OR jobs.status <> 'completed'
+      WHEN 'failed' THEN jobs.status NOT IN ('failed', 'cancelled')
+      ELSE jobs.status <> 'cancelled' END`,
+  '# nodes of executions have wrong counts of their items.': `SELECT count(*) FROM execution_nodes AS n LEFT JOIN (
+      SELECT execution, node, count(*) AS items, sum(status = 'completed') AS completed, sum(status = 'failed') AS failed
+      FROM execution_items GROUP BY execution, node) AS i ON i.execution = n.execution AND i.node = n.node
+    WHERE n.items IS NOT NULL AND (n.items_completed <> coalesce(completed, 0) OR n.items_failed <> coalesce(failed, 0)
+      OR n.items < coalesce(i.items, 0))`,
   '# jobs belong to executions that do not exist.': `SELECT count(*) FROM jobs WHERE execution IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM executions WHERE number = jobs.execution AND executions.organization_id = jobs.organization_id)`,
   '# cached results name jobs that are missing or not completed.': `SELECT count(*) FROM cached_results WHERE NOT EXISTS (

@@ -3,6 +3,7 @@ import type { CommitEffects } from '../workflows.ts'
 const none = (): CommitEffects => ({
   released: [],
   claimedSuccessors: [],
+  gathers: [],
   withdrawn: [],
   setAside: [],
   executions: [],

@@ -34,7 +34,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
   }
 
   return {
-    /** Adds an event of a job; with `execution` and `node` if it is a node's job. */
+    /** Adds an event of a job; with `execution` and `node` if it is a node's job, but not if it is that of an item. */
     add(
       number: number | bigint,
       organizationId: string,
@@ -48,7 +48,8 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
     },
     /** Adds the event of a job that waits again. `error`: why its attempt failed; null if the attempt was given back. */
     addRetry(job: RetriedJob, at: number, error: JobError | null): void {
-      const { number, organizationId, attempt, execution, node } = job
+      const { number, organizationId, attempt, item } = job
+      const { execution, node } = item === null ? job : { execution: null, node: null }
       const event = { number, organizationId, type: 'job.retrying', attempt, at, execution, node }
       record(event, error && JSON.stringify(error))
     },
@@ -82,7 +83,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
   }
 }
 export type Events = ReturnType<typeof openEvents>
-export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 'execution' | 'node'>
+export type RetriedJob = Pick<JobRow, 'number' | 'organizationId' | 'attempt' | 'execution' | 'node' | 'item'>
 
 /**
  * Deletes up to `limit` events older than `before`, oldest first and only up to the first younger one, so that the

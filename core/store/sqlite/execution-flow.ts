@@ -1,9 +1,10 @@
 import { advance, type CountChange, type ExecutionInput, type ExecutionWrite, nextModels } from '../../dag/advance.ts'
 import { applyWrites } from '../../dag/execution-state.ts'
 import { noUsage } from '../../usage.ts'
-import { type JobError, rankAt, waitingOf } from '../store.ts'
+import { type JobError, type JobRecord, rankAt, waitingOf } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
 import type { Connection } from './database.ts'
+import { type ItemJob, openItemFlow } from './item-flow.ts'
 import { cancelledError, type EndingRow, endingColumns, openEnd } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
@@ -36,42 +37,57 @@ export function openExecutionFlow(
     WHERE number = ?`
   const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
       model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node,
-      requested_model, traceparent, crashes, not_before)`
+      requested_model, traceparent, item, crashes, not_before)`
   const insertWaiting = connection.statement`${newJob}
-    VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
+    VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`
   const insertBegun = connection.query<JobRow>`${newJob}
-    VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`
+    VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
+    RETURNING ${jobColumns}`
   const unfinishedJob = connection.query<EndingRow & { rank: number }>`SELECT ${endingColumns}, rank FROM jobs
     WHERE organization_id = ? AND id = ? AND finished_at IS NULL`
-  const jobError = connection.scalar<string | null>`SELECT error FROM jobs WHERE execution = ? AND node = ?`
+  const jobError = connection.scalar<string | null>`SELECT error FROM jobs WHERE execution = ? AND item IS NULL
+    AND node = ?`
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
   const endJob = openEnd(connection, { ...context, flow: { advance() {}, cancelNested } })
   const nestedOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND parent_job = ?
     AND finished_at IS NULL`
+  const items = openItemFlow(connection, { ...context, endJob })
 
   function createJob(execution: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
+    const { jobId, direct } = execution.plan.nodes[node]!
+    setReady.run(jobId, at, execution.number, node)
+    const before = takesSlotOf === null ? null : execution.plan.nodes[takesSlotOf]!.jobId
+    insertJob(execution, { jobId, node, direct }, { at, before })
+  }
+
+  /** Inserts the job of a node, or of one of its items. `before`: the job whose slot it takes; null: it waits. */
+  function insertJob(
+    execution: LiveExecution,
+    { jobId, node, item, direct }: Omit<ItemJob, 'item'> & { item?: number },
+    { at, before }: { at: number; before: string | null },
+  ): void {
     const { number, organizationId, id: executionId, tokenId, priority, traceparent } = execution
     const planned = execution.plan.nodes[node]!
-    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct, requestedModel = null } = planned
+    const { nodeId, task, modelId, maxAttempts, timeoutMs, requestedModel = null } = planned
     const rank = rankAt(at * 1000, priority)
     const who = [organizationId, jobId, tokenId, task, modelId, priority, rank] as const
     // Its inputs are in the definition; the resolved inputs are written when it ends.
-    const values = [...who, maxAttempts, timeoutMs, at, at, number, node, requestedModel, traceparent] as const
-    setReady.run(jobId, at, number, node)
-    if (takesSlotOf === null) {
-      const { lastInsertRowid } = insertWaiting.run(...values)
-      events.add(lastInsertRowid, organizationId, 'job.created', 0, at, number, node)
+    const terms = [maxAttempts, timeoutMs, at, at, number, node, requestedModel, traceparent, item ?? null] as const
+    const parent = { executionId, nodeId, ...(item === undefined ? {} : { item }) }
+    const ofNode = item === undefined ? ([number, node] as const) : []
+    if (before === null) {
+      const { lastInsertRowid } = insertWaiting.run(...who, ...terms)
+      events.add(lastInsertRowid, organizationId, 'job.created', 0, at, ...ofNode)
       jobCounts.move(organizationId, undefined, 'pending')
       const released = { id: jobId, organizationId, modelId, class: 'workflow', rank } as const
       return effects.add('released', { ...released, executionId, nodeId, direct })
     }
-    const row = insertBegun.get(boot, at, ...values)!
-    events.add(row.number, organizationId, 'job.created', 0, at, number, node)
-    events.add(row.number, organizationId, 'job.started', 1, at, number, node)
+    const row = insertBegun.get(boot, at, ...who, ...terms)!
+    events.add(row.number, organizationId, 'job.created', 0, at, ...ofNode)
+    events.add(row.number, organizationId, 'job.started', 1, at, ...ofNode)
     jobCounts.move(organizationId, undefined, 'processing')
-    const before = execution.plan.nodes[takesSlotOf]!.jobId
-    effects.add('claimedSuccessors', { before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
+    effects.add('claimedSuccessors', { before, job: recordOf(row, undefined, null, parent) })
   }
 
   function withdrawJob({ organizationId, plan }: LiveExecution, { node }: Write<'withdraw_job'>, at: number): void {
@@ -104,7 +120,8 @@ export function openExecutionFlow(
     live.drop(execution.number)
   }
 
-  function apply(execution: LiveExecution, write: ExecutionWrite, at: number): void {
+  /** `ended`: the job whose end is the event. */
+  function apply(execution: LiveExecution, write: ExecutionWrite, at: number, ended: string | null): void {
     const { number, organizationId, id } = execution
     switch (write.write) {
       case 'start':
@@ -116,11 +133,27 @@ export function openExecutionFlow(
         if (write.status === 'skipped') setSkipped.run(write.reason, at, number, write.node)
         else if (write.status !== 'running' && write.status !== 'waiting' && write.status !== 'ready')
           setNode.run(write.status, at, number, write.node)
+        else if (write.status === 'running' && execution.state.items.has(write.node))
+          items.started(execution, write.node, at)
         return
       case 'create_job':
         return createJob(execution, write, at)
       case 'withdraw_job':
         return withdrawJob(execution, write, at)
+      case 'expand':
+        return items.expand(execution, write)
+      case 'create_item':
+        return insertJob(execution, items.add(execution, write, at), { at, before: write.takesSlot ? ended : null })
+      case 'item':
+        return items.set(execution, write, at)
+      case 'withdraw_item':
+        return items.withdraw(execution, write, at)
+      case 'count_items':
+        return items.count(execution, write)
+      case 'fail_job':
+        return items.fail(execution, write, at)
+      case 'gather':
+        return items.gather(execution, write)
       case 'count':
         return count(execution, write.by, at)
       case 'event':
@@ -149,11 +182,11 @@ export function openExecutionFlow(
     if (number !== undefined) advanceOne(number, { type: 'cancelled', at })
   }
 
-  function advanceOne(number: number, input: ExecutionInput): void {
+  function advanceOne(number: number, input: ExecutionInput, ended: string | null = null): void {
     const execution = live.get(number)
     const writes = advance(execution.plan, execution.state, input)
     applyWrites(execution.plan, execution.state, writes, input.at)
-    for (const write of writes) apply(execution, write, input.at)
+    for (const write of writes) apply(execution, write, input.at, ended)
     if (!writes.some(({ write }) => write === 'end')) return
     const { organizationId, id, parentJob } = execution
     if (parentJob !== null) effects.add('nestedEnded', { organizationId, id, jobId: parentJob })
@@ -161,22 +194,31 @@ export function openExecutionFlow(
   }
 
   return {
-    /** Applies an event of the execution or of one of its jobs: writes what follows. */
+    /** Applies an event of the execution or of one of its jobs, whose id is that of the job which ends: writes what follows. */
     advance: advanceOne,
     cancelNested,
     /** The executions around the one that a node would run, its own first, by number. */
     around: (number: number): number[] => [number, ...live.get(number).ancestors],
 
-    /** The execution id and node id that a job runs for. */
-    parentOf(number: number, node: number): { executionId: string; nodeId: string } {
+    /** The execution id and node id that a job runs for, and the item if it runs for one. */
+    parentOf(number: number, node: number, item: number | null): NonNullable<JobRecord['parent']> {
       const { id, plan } = live.get(number)
-      return { executionId: id, nodeId: plan.nodes[node]!.nodeId }
+      return { executionId: id, nodeId: plan.nodes[node]!.nodeId, ...(item === null ? {} : { item }) }
     },
 
     /** Call it when a transaction was rolled back: the states in memory may be wrong. */
     forget: live.clear,
   }
 }
+/** The change of a job of an execution as an event, without its time: that of a node, or that of one of its items. */
+export const changeOf = <Change extends 'started' | 'requeued' | 'set_aside'>(
+  { node, item }: Pick<JobRow, 'node' | 'item'>,
+  change: Change,
+) =>
+  item === null
+    ? ({ type: `job_${change}`, node: node! } as const)
+    : ({ type: `item_${change}`, node: node!, item } as const)
+
 export type ExecutionFlow = ReturnType<typeof openExecutionFlow>
 
 const columns = ['running', 'waiting', 'completed', 'failed', 'skipped', 'cost', ...usageColumnNames]

@@ -1,6 +1,6 @@
 import type { Statements } from '../method-table.ts'
-import { deferredUntil, type JobError, type JobStatus, type RowKey } from '../store.ts'
-import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts'
+import { deferredUntil, type JobError, type RowKey } from '../store.ts'
+import type { ExecutionItem, ExecutionNode, ExecutionRecord, NodeJob, NodeResult } from '../workflows.ts'
 import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
@@ -24,12 +24,24 @@ interface ExecutionRow
   parentNodeId: string | null
 }
 
-interface NodeRow extends Omit<ExecutionNode, 'attempts' | 'cached' | 'pinned' | 'error'>, JobOfNode {
+/** The columns of a node or of an item, and of its job. */
+interface WorkRow
+  extends Pick<ExecutionNode, 'jobId' | 'childExecutionId' | 'startedAt' | 'finishedAt' | 'status'>,
+    JobOfNode {
   at: number
   cached: number
   attempt: number | null
   error: string | null
 }
+interface NodeRow extends WorkRow, Pick<ExecutionNode, 'nodeId' | 'task' | 'modelId' | 'skipReason'> {
+  items: number | null
+  itemsCompleted: number
+  itemsFailed: number
+  itemsRunning: number
+}
+
+/** About how many characters of results are read at once. */
+const resultsLength = 1 << 18
 
 /** How many rows a page scans for a rare kind. */
 const maxScanned = 1_000
@@ -70,15 +82,36 @@ export function executionReads(connection: Connection) {
     WHERE jobs.awaits = 'execution' AND jobs.status = 'pending' AND jobs.not_before > 0
     AND jobs.not_before = ${String(deferredUntil)} AND (e.number IS NULL OR e.finished_at IS NOT NULL)`
   const nodes = connection.query<NodeRow>`
-    SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')}, jobs.status AS jobStatus,
+    SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')},
+    ${selected('items, itemsCompleted, itemsFailed, itemsRunning', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
     LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = n.job_id
     WHERE n.execution = ? ORDER BY n.node`
   const toleratedFailures = connection.query<Pick<NodeRow, 'nodeId' | 'error'>>`SELECT n.node_id AS nodeId, jobs.error
-    FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
+    FROM execution_nodes AS n LEFT JOIN jobs
+    ON jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node
     WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`
+  const numberOfNode = connection.query<{ execution: number; node: number; items: number | null }>`
+    SELECT n.execution, n.node, n.items FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
+    WHERE e.organization_id = ? AND e.id = ? AND n.node_id = ?`
+  const jobOfItem = `FROM execution_items AS i JOIN executions AS e ON e.number = i.execution
+    LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = i.job_id`
+  const items = connection.query<WorkRow & Pick<ExecutionItem, 'index'>>`
+    SELECT i.item AS 'index', ${selected('status, at, jobId, cached', 'i')}, jobs.status AS jobStatus,
+    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId ${jobOfItem}
+    LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = i.job_id
+    WHERE i.execution = :execution AND i.node = :node AND i.item > :after AND (:status IS NULL OR :status =
+    CASE WHEN i.status <> 'ready' THEN i.status WHEN jobs.status = 'processing' THEN 'running'
+      WHEN jobs.awaits IS NULL THEN 'ready' ELSE 'waiting' END) ORDER BY i.item LIMIT :limit`
+  const resultsOfItems = connection.query<ResultRow>`SELECT result, file, bytes ${jobOfItem}
+    LEFT JOIN job_results ON job_results.number = jobs.number AND i.status = 'completed'
+    WHERE i.execution = ? AND i.node = ? AND i.item >= ? ORDER BY i.item`
+  const gathers = connection.query<NodeJob>`SELECT ${selected('organizationId, id', 'jobs')}, e.id AS executionId,
+    n.node_id AS nodeId FROM jobs INDEXED BY jobs_awaiting JOIN executions AS e ON e.number = jobs.execution
+    JOIN execution_nodes AS n ON n.execution = jobs.execution AND n.node = jobs.node
+    WHERE awaits = 'items' AND n.items = n.items_completed + n.items_failed`
   const nextDue = connection.scalar<number | null>`SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL`
   const numberOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND id = ?`
@@ -144,6 +177,23 @@ export function executionReads(connection: Connection) {
       }
       return found
     },
+    'executions.items'(organizationId, id, { nodeId, after, limit, status = null }) {
+      const found = numberOfNode.get(organizationId, id, nodeId)
+      if (!found) return []
+      const { execution, node } = found
+      return items.all({ execution, node, after, limit, status }).map(row => workOf(row) as ExecutionItem)
+    },
+    'executions.itemResults'(organizationId, id, { nodeId, item }) {
+      const found = numberOfNode.get(organizationId, id, nodeId)
+      const results: NodeResult['result'][] = []
+      let length = 0
+      for (const row of found ? resultsOfItems.iterate(found.execution, found.node, item) : []) {
+        results.push(shownResult(row))
+        if ((length += row.result?.length ?? 1) > resultsLength) break
+      }
+      return results
+    },
+    'executions.gathers': () => gathers.all(),
     'executions.inputs'(organizationId, id, maxLength) {
       const found = inputsOf.all(numberOf.get(organizationId, id), maxLength)
       return Object.fromEntries(found.map(({ nodeId, inputs }) => [nodeId, inputs]))
@@ -153,7 +203,7 @@ export function executionReads(connection: Connection) {
 }
 
 /** The error of a node. A cancelled job has no error of its own. */
-function errorOf({ status, jobStatus, error }: Pick<NodeRow, 'status' | 'jobStatus' | 'error'>): JobError | null {
+function errorOf({ status, jobStatus, error }: Pick<WorkRow, 'status' | 'jobStatus' | 'error'>): JobError | null {
   if (error !== null) return fromJson(error)
   return status === 'failed' && jobStatus === 'cancelled' ? cancelledError : null
 }
@@ -163,13 +213,17 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
   cause: fromJson(error) ?? cancelledError,
 })
 
-function nodeOf({ at, jobStatus, attempt, ...row }: NodeRow): ExecutionNode {
-  const status = statusWith(row.status, { jobStatus, awaits: row.awaits })
-  const cached = row.cached === 1
+function nodeOf({ items: total, itemsCompleted, itemsFailed, itemsRunning, ...row }: NodeRow): ExecutionNode {
+  const items = total === null ? null : { total, completed: itemsCompleted, failed: itemsFailed, running: itemsRunning }
   // All others that are completed have a job.
-  const pinned = status === 'completed' && row.jobId === null
-  const node = { ...row, status, error: errorOf({ ...row, jobStatus }), cached, pinned }
-  return cached || pinned
-    ? { ...node, attempts: 0, startedAt: at, finishedAt: at }
-    : { ...node, attempts: attempt ?? 0 }
+  const pinned = row.status === 'completed' && row.jobId === null
+  const node = { ...workOf(row), awaits: row.awaits, items, pinned }
+  return pinned ? { ...node, startedAt: row.at, finishedAt: row.at } : node
+}
+
+function workOf<Row extends WorkRow>(row: Row) {
+  const { at, jobStatus: _job, attempt, cached, error: _error, status: stored, ...facts } = row
+  const status = statusWith(stored, row)
+  const work = { ...facts, status, error: errorOf({ ...row, status }), cached: cached === 1 }
+  return cached === 1 ? { ...work, attempts: 0, startedAt: at, finishedAt: at } : { ...work, attempts: attempt ?? 0 }
 }

@@ -11,6 +11,7 @@ import type { StoredPlanNode } from './live-executions.ts'
 import { openSetAside } from './set-aside.ts'
 import type { WriteContext } from './write-context.ts'
 
+type OwnJob = Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status' | 'node' | 'item'>
 interface ExecutionRow extends Pick<ExecutionRecord, 'organizationId' | 'id' | 'status'> {
   number: number
 }
@@ -56,20 +57,29 @@ export function executionCommands(connection: Connection, context: WriteContext)
     FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND node IS NOT NULL`
   // The node has begun when its execution has.
   const begin = connection.statement`UPDATE jobs SET started_at = ? WHERE number = ?`
-  const setAside = openSetAside(connection, context)
+  const { setAside } = openSetAside(connection, context)
   const one = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`
   const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
   const over = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE expires_at IS NOT NULL
     AND expires_at <= ? ORDER BY expires_at LIMIT ?`
   const neverExpires = connection.statement`UPDATE executions SET expires_at = NULL WHERE number = ?`
-  const ownJobs = connection.query<Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status'>>`SELECT ${columns}
-    FROM jobs WHERE execution = ?`
-  const usedElsewhere = connection.scalar<number>`SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1
-    AND execution <> ? LIMIT 1`
-  const reassign = connection.statement`UPDATE jobs SET execution = ?, node = NULL WHERE number = ?`
+  const ownJobs = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ?`
+  const someItems = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ? AND item >= 0
+    LIMIT ?`
+  const usedElsewhere = connection.query<{ execution: number; node: number }>`
+    SELECT execution, node FROM execution_nodes WHERE job_id = :job AND cached = 1 AND execution <> :own UNION ALL
+    SELECT execution, node FROM execution_items WHERE job_id = :job AND cached = 1 AND execution <> :own LIMIT 1`
+  const reassign = connection.statement`UPDATE jobs SET execution = ?, node = NULL, item = NULL WHERE number = ?`
+  const jobsOfNodes = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ?
+    AND item IS NULL AND node IN (SELECT node FROM execution_nodes WHERE execution = jobs.execution AND items IS NOT NULL)`
+  const reassignItems = [
+    `UPDATE execution_items SET execution = ?, node = ? WHERE execution = ? AND node = ?`,
+    `UPDATE jobs SET execution = ?, node = NULL, item = NULL WHERE execution = ? AND item >= 0 AND node = ?`,
+  ].map(sql => connection.prepare(sql))
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
+    'DELETE FROM execution_items WHERE execution = ?',
     'DELETE FROM execution_nodes WHERE execution = ?',
     'DELETE FROM events WHERE execution = ?',
     'DELETE FROM executions WHERE number = ?',
@@ -78,25 +88,41 @@ export function executionCommands(connection: Connection, context: WriteContext)
     Pick<JobRow, 'number' | 'organizationId' | 'id' | 'modelId' | 'rank' | 'status' | 'boot' | 'claims'> & {
       execution: number
       node: number
+      item: number | null
     }
-  >`SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node FROM jobs WHERE organization_id = ?
+  >`SELECT ${columns}, model_id AS modelId, rank, boot, claims, execution, node, item FROM jobs WHERE organization_id = ?
     AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL AND awaits IS NULL`
   const takeOver = connection.statement`UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ?
     AND node = ?`
+  const itemTakesOver = connection.statement`UPDATE execution_items SET job_id = ?, cached = 1 WHERE execution = ?
+    AND node = ? AND item = ?`
   const withoutJob = connection.statement`UPDATE execution_nodes SET job_id = NULL WHERE execution = ? AND node = ?`
   const completed = connection.scalar<number>`SELECT 1 FROM jobs WHERE organization_id = ? AND id = ?
     AND status = 'completed'`
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
   function forget({ number }: ExecutionRow, at: number): number {
+    keepReusedItems(number)
     const jobs = ownJobs.all(number)
-    for (const job of jobs) {
-      const other = usedElsewhere.get(job.id, number)
-      if (other === undefined) forgetJob(job, at)
-      else reassign.run(other, job.number)
-    }
+    for (const job of jobs) forgetOrReassign(job, number, at)
     for (const drop of drops) drop.run(number)
     return jobs.length
+  }
+
+  function forgetOrReassign(job: OwnJob, own: number, at: number): void {
+    const other = usedElsewhere.get({ job: job.id, own })
+    if (other === undefined) forgetJob(job, at)
+    else reassign.run(other.execution, job.number)
+  }
+
+  /** Assigns the items of a node to the execution that reuses the results of all of them: their files are part of these. */
+  function keepReusedItems(own: number): void {
+    for (const { id, node } of jobsOfNodes.all(own)) {
+      const other = usedElsewhere.get({ job: id, own })
+      if (other === undefined) continue
+      reassignItems[0]!.run(other.execution, other.node, own, node)
+      reassignItems[1]!.run(other.execution, own, node)
+    }
   }
 
   /** The job of a node that can be removed: it waits, or runs under the claim. */
@@ -234,6 +260,15 @@ export function executionCommands(connection: Connection, context: WriteContext)
        * Returns how many were removed. Stops early after large ones, because other commands wait for the writer
        * meanwhile.
        */
+      'executions.removeItems'(organizationId, id, at, limit) {
+        const row = one.get(organizationId, id)
+        if (!row || unfinishedStatuses.has(row.status)) return 0
+        keepReusedItems(row.number)
+        const jobs = someItems.all(row.number, limit)
+        for (const job of jobs) forgetOrReassign(job, row.number, at)
+        return jobs.length
+      },
+
       'executions.sweep'(now, limit) {
         let jobs = 0
         const forgotten = new Set<number>()
@@ -241,7 +276,12 @@ export function executionCommands(connection: Connection, context: WriteContext)
           over.all(now, limit),
           row => {
             if (jobs >= maxForgotten) return
-            jobs += forget(row, now)
+            keepReusedItems(row.number)
+            const items = someItems.all(row.number, maxForgotten)
+            jobs += items.length
+            for (const job of items) forgetOrReassign(job, row.number, now)
+            // Of an execution with more items the rest is removed by the next sweep.
+            if (items.length < maxForgotten) jobs += forget(row, now)
             forgotten.add(row.number)
           },
           ({ number }) => neverExpires.run(number),
@@ -253,8 +293,15 @@ export function executionCommands(connection: Connection, context: WriteContext)
         const own = removableJob(organizationId, jobId, from.claim)
         if (!own || completed.get(organizationId, from.jobId) === undefined) return false
         removeJob(own, from.at)
-        takeOver.run(from.jobId, own.execution, own.node)
-        flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: own.runs, at: from.at })
+        const { execution, node, item, runs } = own
+        const { at } = from
+        if (item === null) {
+          takeOver.run(from.jobId, execution, node)
+          flow.advance(execution, { type: 'result_reused', node, ran: runs, at })
+        } else {
+          itemTakesOver.run(from.jobId, execution, node, item)
+          flow.advance(execution, { type: 'item_ended', node, item, status: 'completed', at })
+        }
         return true
       },
 

@@ -49,6 +49,9 @@ export function openGiveUp(
     WHERE execution = ? AND finished_at IS NULL`
   const endNodes = connection.statement`UPDATE execution_nodes SET status = 'cancelled', at = ? WHERE execution = ?
     AND status IN ('pending', 'ready')`
+  const endItems = connection.statement`UPDATE execution_items SET status = 'cancelled', at = ? WHERE execution = ?
+    AND status = 'ready'`
+  const noItemRuns = connection.statement`UPDATE execution_nodes SET items_running = 0 WHERE execution = ?`
   const endExecution = connection.query<
     RowKey & { workflowId: string | null; parentJob: string | null }
   >`UPDATE executions
@@ -94,6 +97,8 @@ export function openGiveUp(
       effects.add('withdrawn', waitingOf({ ...row, class: 'workflow' }))
     }
     endNodes.run(at, number)
+    endItems.run(at, number)
+    noItemRuns.run(number)
     const cause = jobErrorOf(unusable('The execution'), 0)
     const none = { nodeId: null, task: null, failedNodes: [], skippedNodes: [] }
     const error = JSON.stringify({ code: 'node_failed', ...none, cause } satisfies ExecutionError)

@@ -10,7 +10,7 @@ import type { SharedContext } from './write-context.ts'
 
 /** The columns needed to end a job; GPU time and energy are those of its earlier attempts, null before the first. */
 export const endingColumns = selected(
-  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, execution, node, awaits, batch, batchLine, gpuMs, energyMj',
+  'number, organizationId, id, tokenId, task, modelId, engineId, status, attempt, retentionMs, createdAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, execution, node, item, awaits, batch, batchLine, gpuMs, energyMj',
 )
 export interface EndingRow
   extends Pick<JobRow, 'number' | 'organizationId' | 'id' | 'tokenId' | 'task' | 'modelId' | 'engineId' | 'status'>,
@@ -25,6 +25,7 @@ export interface EndingRow
       | 'fallbackReason'
       | 'execution'
       | 'node'
+      | 'item'
       | 'awaits'
       | 'batch'
       | 'batchLine'
@@ -54,18 +55,24 @@ type EndWriting = Pick<SharedContext, 'ledger' | 'jobCounts' | 'events' | 'batch
 function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow, batches }: EndWriting) {
   const keepFiles = connection.statement`UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL`
 
-  return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
-    const { status, at, error, usage = noUsage, cost = 0 } = end
-    const { number, organizationId, execution, node, batch, batchLine } = row
+  return (row: EndedRow, before: JobStatus, given: End, slotOf?: string): void => {
+    const { status, at, error, usage = noUsage, cost = 0 } = given
+    const { number, organizationId, execution, node, item, batch, batchLine } = row
     keepFiles.run(row.expiresAt, row.id)
     jobCounts.move(organizationId, before, status)
     ledger.append({ ...row, status, error: error ?? null, usage, cost, finishedAt: at }, execution)
-    events.add(number, organizationId, `job.${status}`, row.attempt, at, execution, node)
+    const ofNode = item === null ? ([execution, node] as const) : []
+    events.add(number, organizationId, `job.${status}`, row.attempt, at, ...ofNode)
     if (batch !== null && batchLine !== null) batches.lineEnded(batch, batchLine, status, usage, at)
     if (row.awaits === 'execution') flow.cancelNested(organizationId, row.id, at)
     if (execution === null || node === null) return
     const how = { ran: before === 'processing', waited: row.awaits !== null }
-    flow.advance(execution, { type: 'job_ended', node, status, ...how, spent: { ...usage, cost }, slotOf, at })
+    const end = { node, status, spent: { ...usage, cost }, slotOf, at }
+    flow.advance(
+      execution,
+      item === null ? { type: 'job_ended', ...how, ...end } : { type: 'item_ended', item, ...end },
+      row.id,
+    )
   }
 }
 

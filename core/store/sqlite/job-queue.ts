@@ -11,6 +11,7 @@ import {
 } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { RetriedJob } from './events.ts'
+import { changeOf } from './execution-flow.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf, openBatchesOf, waitingColumns } from './job-reads.ts'
 import type { WriteContext } from './write-context.ts'
@@ -36,7 +37,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
   const giveBack = connection.query<RetriedJob>`UPDATE jobs
     SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-    RETURNING number, organization_id AS organizationId, attempt, execution, node`
+    RETURNING number, organization_id AS organizationId, attempt, execution, node, item`
   const pastDeadline = connection.query<EndingRow & { startBy: number }>`SELECT ${endingColumns}, start_by AS startBy
     FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by
     LIMIT ?`
@@ -126,10 +127,11 @@ function openClaim(connection: Connection, { boot, jobCounts, events, flow }: Wr
     const claimed = claim.get(boot, now, now, now, behindMs, organizationId, id, now, now)
     if (!claimed) return undefined
     jobCounts.move(organizationId, 'pending', 'processing')
-    const { number, attempt, execution, node } = claimed
-    events.add(number, organizationId, 'job.started', attempt, now, execution, node)
+    const { number, attempt, execution, node, item } = claimed
+    const ofNode = item === null ? ([execution, node] as const) : []
+    events.add(number, organizationId, 'job.started', attempt, now, ...ofNode)
     if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number), null, null, batchOf(claimed))
-    flow.advance(execution, { type: 'job_started', node, at: now })
-    return jobOf(claimed, undefined, null, flow.parentOf(execution, node))
+    flow.advance(execution, { ...changeOf(claimed, 'started'), at: now })
+    return jobOf(claimed, undefined, null, flow.parentOf(execution, node, item))
   }
 }

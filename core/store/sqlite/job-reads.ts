@@ -24,6 +24,8 @@ export interface JobRow
   number: number
   execution: number | null
   node: number | null
+  /** The position of the item for which it runs; null for the job of a node, and outside of executions. */
+  item: number | null
   batch: number | null
   batchLine: number | null
 }
@@ -31,7 +33,7 @@ export const jobColumns = `${selected(
   `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
   claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
   createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, traceparent,
-  finishedAt, expiresAt, awaits, execution, node, batch, batchLine`,
+  finishedAt, expiresAt, awaits, execution, node, item, batch, batchLine`,
 )}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
 
 /** The columns of a job that waits. */
@@ -49,6 +51,7 @@ export const jobOf = (
     number: _number,
     execution: _execution,
     node: _node,
+    item: _item,
     batchLine: _line,
     webhook,
     error,
@@ -64,12 +67,14 @@ export const jobOf = (
   return { ...record, kind: 'async', notBefore, ...json, inputs, result, parent, batch }
 }
 
-/** The execution and node of a job. Most jobs have none, and cost no query. */
+/** The execution and node of a job, and its item. Most jobs have none, and cost no query. */
 function openParents(connection: Connection) {
   const parent = connection.query<NonNullable<JobRecord['parent']>>`SELECT e.id AS executionId, n.node_id AS nodeId
     FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`
-  return ({ execution, node }: Pick<JobRow, 'execution' | 'node'>): JobRecord['parent'] =>
-    execution === null || node === null ? null : (parent.get(execution, node) ?? null)
+  return ({ execution, node, item }: Pick<JobRow, 'execution' | 'node' | 'item'>): JobRecord['parent'] => {
+    const found = execution === null || node === null ? undefined : parent.get(execution, node)
+    return found === undefined ? null : item === null ? found : { ...found, item }
+  }
 }
 
 /** The batch and line of a job. Most jobs have none, and cost no query. */
@@ -171,7 +176,8 @@ export function jobListReads(connection: Connection, scan = listScan) {
   const calls = connection.query<CallRow>`SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId
     AND kind = 'sync' AND job_id < :before AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`
 
-  const ofExecution = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
+  // Items have a list of their own: there may be thousands.
+  const ofExecution = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND item IS NULL AND execution =
     (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId) AND id < :before
     AND ${matches} ORDER BY id DESC`
 

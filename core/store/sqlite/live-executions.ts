@@ -5,6 +5,7 @@ import {
   type ExecutionStatus,
   type NodeStatus,
   restoredState,
+  type StoredNode,
 } from '../../dag/execution-state.ts'
 import type { JobStatus } from '../store.ts'
 import type { NewExecutionNode } from '../workflows.ts'
@@ -18,12 +19,15 @@ export type StoredPlanNode = Omit<NewExecutionNode, 'reuses'>
 export interface JobOfNode {
   jobStatus: JobStatus | null
   awaits: Awaitable | null
+  /** A job that awaits items starts with the first of them. */
+  startedAt: number | null
 }
 
 /** The status of a node whose row says `ready` while its job is unfinished. */
-export const statusWith = (stored: NodeStatus, { jobStatus, awaits }: JobOfNode): NodeStatus => {
+export const statusWith = (stored: NodeStatus, { jobStatus, awaits, startedAt }: JobOfNode): NodeStatus => {
   if (stored !== 'ready') return stored
   if (jobStatus === 'processing') return 'running'
+  if (awaits === 'items') return startedAt === null ? 'ready' : 'running'
   return awaits === null ? 'ready' : 'waiting'
 }
 
@@ -49,6 +53,14 @@ interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state' | 'ancestors
   plan: string
 }
 
+interface NodeRow extends JobOfNode {
+  node: number
+  status: NodeStatus
+  at: number
+  /** How many items its list has; null if that is not known yet, or it has none. */
+  items: number | null
+}
+
 /**
  * The unfinished executions. Their states are kept between events, because reading a thousand nodes at the end of each
  * of them would take a hundred times as long as the end itself.
@@ -57,10 +69,14 @@ export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
     ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, parentJob, status, timeoutMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
-  const nodes = connection.query<JobOfNode & { status: NodeStatus; at: number }>`SELECT execution_nodes.status,
-    execution_nodes.at, jobs.status AS jobStatus, jobs.awaits FROM execution_nodes LEFT JOIN jobs
-    ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
-    WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`
+  const nodes = connection.query<NodeRow>`SELECT n.node, n.status, n.at, n.items, jobs.status AS jobStatus, jobs.awaits,
+    jobs.started_at AS startedAt FROM execution_nodes AS n LEFT JOIN jobs
+    ON jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node WHERE n.execution = ? ORDER BY n.node`
+  const nextItem = connection.scalar<number | null>`SELECT max(item) + 1 FROM execution_items WHERE execution = ?
+    AND node = ?`
+  const openItems = connection.query<{ item: number; job: string }>`SELECT i.item, jobs.status AS job
+    FROM execution_items AS i CROSS JOIN jobs ON jobs.execution = i.execution AND jobs.item = i.item AND jobs.node = i.node
+    WHERE i.execution = ? AND i.node = ? AND i.status = 'ready' ORDER BY i.item`
   const parentOf = connection.scalar<number | null>`SELECT parent_execution FROM executions WHERE number = ?`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
@@ -74,8 +90,17 @@ export function openLiveExecutions(connection: Connection) {
   function load(number: number): LiveExecution {
     const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
     const plan = { nodes: fromJson<StoredPlanNode[]>(text), onFailure, timeoutMs }
-    const held = nodes.all(number).map(({ status, at, ...job }) => ({ status: statusWith(status, job), at }))
+    const held = nodes.all(number).map(row => nodeOf(number, row))
     return { ...row, ancestors: ancestorsOf(row), plan, state: restoredState(plan, { status: own, nodes: held }) }
+  }
+
+  function nodeOf(number: number, { node, status: stored, at, items: count, ...job }: NodeRow): StoredNode {
+    const status = statusWith(stored, job)
+    if (stored !== 'ready' || count === null) return { status, at }
+    const open = openItems
+      .all(number, node)
+      .map(({ item, job: own }) => [item, own === 'processing' ? 'running' : 'ready'] as const)
+    return { status, at, items: { count, next: nextItem.get(number, node) ?? 0, open } }
   }
 
   return {

@@ -22,6 +22,7 @@ import { traceparent } from './migrations/019-traceparent.ts'
 import { parentTraceparent } from './migrations/020-parent-traceparent.ts'
 import { skipReason } from './migrations/021-skip-reason.ts'
 import { awaits } from './migrations/022-awaits.ts'
+import { items } from './migrations/023-items.ts'
 import { nestedExecutions } from './migrations/024-nested-executions.ts'
 import { recentRuns } from './migrations/025-recent-runs.ts'
 import { waits } from './migrations/026-waits.ts'
@@ -56,6 +57,7 @@ export const migrations: readonly Migration[] = [
   parentTraceparent,
   skipReason,
   awaits,
+  items,
   nestedExecutions,
   recentRuns,
   waits,

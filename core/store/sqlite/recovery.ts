@@ -66,7 +66,7 @@ export function releaseOwn(connection: Connection, { at, ...context }: WriteCont
   const release = connection.query<RetriedJob>`UPDATE jobs
     SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id AS organizationId, attempt, execution,
-    node`
+    node, item`
   connection
     .transaction(() => {
       const released = release.all(boot)

@@ -105,6 +105,19 @@ CREATE INDEX events_execution ON events (execution) WHERE execution IS NOT NULL;
 CREATE INDEX events_job ON events (number);
 CREATE INDEX events_organization ON events (organization_id);
 
+CREATE TABLE execution_items (
+  execution INTEGER NOT NULL,
+  node INTEGER NOT NULL,
+  item INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('ready', 'completed', 'failed', 'cancelled')),
+  job_id TEXT NOT NULL,
+  cached INTEGER NOT NULL DEFAULT 0 CHECK (cached IN (0, 1)),
+  at INTEGER NOT NULL,
+  PRIMARY KEY (execution, node, item),
+  FOREIGN KEY (execution, node) REFERENCES execution_nodes (execution, node)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX execution_items_reused ON execution_items (job_id) WHERE cached = 1;
+
 CREATE TABLE execution_nodes (
   execution INTEGER NOT NULL REFERENCES executions (number),
   node INTEGER NOT NULL,
@@ -119,6 +132,10 @@ CREATE TABLE execution_nodes (
   at INTEGER NOT NULL,
   skip_reason TEXT
     CHECK (skip_reason IN ('condition', 'skipped_node', 'failure')),
+  items INTEGER CHECK (items >= 0),
+  items_running INTEGER NOT NULL DEFAULT 0 CHECK (items_running >= 0),
+  items_completed INTEGER NOT NULL DEFAULT 0,
+  items_failed INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (execution, node),
   UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;
@@ -317,6 +334,7 @@ CREATE TABLE jobs (
   traceparent TEXT CHECK (length(traceparent) = 55),
   awaits TEXT CHECK (awaits IS NULL
     OR (awaits IN ('items', 'approval', 'event', 'time', 'execution') AND status = 'pending' AND node IS NOT NULL)),
+  item INTEGER CHECK (item IS NULL OR (item >= 0 AND node IS NOT NULL)),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
@@ -324,9 +342,10 @@ CREATE TABLE jobs (
   CHECK (status <> 'completed' OR (error IS NULL AND cost IS NOT NULL)),
   CHECK (expires_at IS NULL OR finished_at IS NOT NULL)
 ) STRICT;
+CREATE INDEX jobs_awaiting ON jobs (awaits) WHERE awaits IS NOT NULL;
 CREATE INDEX jobs_delayed ON jobs (not_before) WHERE status = 'pending' AND not_before > 0;
 CREATE INDEX jobs_due ON jobs (model_id, class, organization_id, rank) WHERE status = 'pending' AND not_before = 0;
-CREATE INDEX jobs_execution ON jobs (execution, node) WHERE execution IS NOT NULL;
+CREATE INDEX jobs_execution ON jobs (execution, item, node) WHERE execution IS NOT NULL;
 CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_held ON jobs (organization_id) WHERE held > 0;
 CREATE INDEX jobs_processing ON jobs (boot) WHERE status = 'processing';

@@ -2,6 +2,7 @@ import type { Statements } from '../method-table.ts'
 import { deferredUntil, type JobClaim, waitingOf } from '../store.ts'
 import type { ExecutionStore } from '../workflows.ts'
 import type { Connection } from './database.ts'
+import { changeOf } from './execution-flow.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import type { JobRow } from './job-reads.ts'
 import { openResultRows, type WrittenOutcome } from './results.ts'
@@ -37,7 +38,10 @@ export function openSetAsideEnd(
 /** How a job is set aside: as `executions.setAside` says. */
 type SetAside = Parameters<ExecutionStore['setAside']>[2]
 
-/** Returns the function that sets the job of a node aside, in the caller's transaction. Undefined: it cannot be set aside. */
+/** How the job of a node with a list is set aside: as `executions.expand` says. */
+type Expansion = Parameters<ExecutionStore['expand']>[2]
+
+/** Sets jobs of nodes aside, in the caller's transaction. */
 export function openSetAside(
   connection: Connection,
   { effects, events, flow, jobCounts }: Pick<WriteContext, 'effects' | 'events' | 'flow' | 'jobCounts'>,
@@ -61,25 +65,37 @@ export function openSetAside(
     const row = claimed.get(organizationId, id, boot, claims)
     if (!row) return undefined
     jobCounts.move(organizationId, 'processing', 'pending')
-    flow.advance(row.execution!, { type: 'job_requeued', node: row.node!, at })
+    flow.advance(row.execution!, { ...changeOf(row, 'requeued'), at })
     effects.add('setAside', waitingOf({ ...row, class: 'workflow' }))
     return row
   }
 
-  return (
-    organizationId: string,
-    id: string,
-    { awaits, at, inputs, claim, wait }: SetAside,
-  ): SetAsideRow | undefined => {
-    const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
-    if (!row) return undefined
-    setAside.run(awaits, deferredUntil, at, row.number)
-    if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
-    if (inputs !== undefined) keepInputs.run(row.number, inputs)
-    const { number, attempt, execution, node } = row
-    events.add(number, organizationId, 'job.waiting', attempt, at, execution, node)
-    flow.advance(execution!, { type: 'job_set_aside', node: node!, at })
-    return row
+  return {
+    /** Undefined: it cannot be set aside. */
+    setAside(
+      organizationId: string,
+      id: string,
+      { awaits, at, inputs, claim, wait }: SetAside,
+    ): SetAsideRow | undefined {
+      const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
+      if (!row) return undefined
+      setAside.run(awaits, deferredUntil, at, row.number)
+      if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
+      if (inputs !== undefined) keepInputs.run(row.number, inputs)
+      const { number, attempt, execution, node, item } = row
+      events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))
+      flow.advance(execution!, { ...changeOf(row, 'set_aside'), at })
+      return row
+    },
+
+    /** The job of a node with a list awaits its items from now on. False: it cannot be set aside. */
+    expand(organizationId: string, id: string, { count, at, claim }: Expansion): boolean {
+      const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
+      if (!row) return false
+      setAside.run('items', deferredUntil, at, row.number)
+      flow.advance(row.execution!, { type: 'list_known', node: row.node!, count, at })
+      return true
+    },
   }
 }
 
@@ -90,7 +106,7 @@ export function openSetAside(
 export function setAsideCommands(connection: Connection, context: WriteContext) {
   const one = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?
     AND awaits = ?`
-  const setAside = openSetAside(connection, context)
+  const { setAside, expand } = openSetAside(connection, context)
   const end = openSetAsideEnd(connection, context)
 
   return {
@@ -107,6 +123,7 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
 
     ...({
       'executions.setAside': (organizationId, id, how) => setAside(organizationId, id, how) !== undefined,
+      'executions.expand': expand,
     } satisfies Statements),
   }
 }

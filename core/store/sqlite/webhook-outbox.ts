@@ -40,8 +40,8 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
   // Both are answered by partial indexes.
   const anyOwn = connection.scalar<number>`SELECT EXISTS (SELECT 1 FROM jobs WHERE webhook IS NOT NULL) OR EXISTS
     (SELECT 1 FROM executions WHERE webhook IS NOT NULL)`
-  const job = connection.query<{ id: string; webhook: string | null; batch: number | null }>`SELECT id, webhook, batch
-    FROM jobs WHERE number = ?`
+  const job = connection.query<{ id: string; webhook: string | null; batch: number | null; item: number | null }>`
+    SELECT id, webhook, batch, item FROM jobs WHERE number = ?`
   const execution = connection.query<{ id: string; webhook: string | null }>`SELECT id, webhook FROM executions
     WHERE number = ?`
   const nodeId = connection.scalar<string>`SELECT node_id FROM execution_nodes WHERE execution = ? AND node = ?`
@@ -101,8 +101,8 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       const registered = endpointsOf(organizationId)
       if (registered.length === 0 && !hasOwn) return
       const ofJob = number === null ? undefined : job.get(number)
-      // 150,000 messages for a file of 50,000 lines would delay all others. The batch sends its end.
-      if (ofJob && ofJob.batch !== null) return
+      // 150,000 messages for a file of 50,000 lines would delay all others. The batch sends its end, a node that of its items.
+      if (ofJob && (ofJob.batch !== null || ofJob.item !== null)) return
       const ofExecution = event.execution === null ? undefined : execution.get(event.execution)
       const named =
         event.execution === null || event.node === null ? undefined : nodeId.get(event.execution, event.node)

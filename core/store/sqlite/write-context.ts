@@ -4,12 +4,13 @@ import { openBatchFlow } from './batches.ts'
 import { openCommitEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import { openEvents, type RetriedJob } from './events.ts'
-import { type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
+import { changeOf, type ExecutionFlow, openExecutionCounts, openExecutionFlow } from './execution-flow.ts'
 import { type ExecutionQueue, openExecutionQueue } from './execution-queue.ts'
 import { openFileRows } from './files.ts'
 import { openGiveUp } from './give-up.ts'
 import type { TransactionMemory } from './group.ts'
 import { openIdempotencyKeys } from './idempotency-keys.ts'
+import { openItemCounts } from './item-flow.ts'
 import { openJobCounts } from './job-counts.ts'
 import { openEnd } from './job-end.ts'
 import { openForget } from './job-forget.ts'
@@ -38,6 +39,7 @@ function openShared(connection: Connection, boot: string) {
     jobCounts,
     use: openOrganizationUse(connection, jobCounts),
     counts: openExecutionCounts(connection),
+    itemCounts: openItemCounts(connection),
     events,
     effects,
     outbox,
@@ -84,14 +86,15 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
     requeued(job, at, error) {
       const { execution, node } = job
       shared.events.addRetry(job, at, error)
-      if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
+      if (execution !== null && node !== null) flow.advance(execution, { ...changeOf(job, 'requeued'), at })
     },
   }
 }
 
 /** The part of it that is reverted with a transaction. */
 export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): TransactionMemory {
-  const { ledger, totals, recentRuns, jobCounts, counts, spend, events, effects, outbox, flow, keys } = context
+  const { ledger, totals, recentRuns, jobCounts, counts, itemCounts, spend, events, effects, outbox, flow, keys } =
+    context
   // In the order in which they are written: sums of usage add to what is spent, and that adds events.
   const owners: (Pick<TransactionMemory, 'forget'> & Partial<TransactionMemory>)[] = [
     ledger,
@@ -99,6 +102,7 @@ export function memoryOf(context: SharedContext & Pick<WriteContext, 'flow'>): T
     recentRuns,
     jobCounts,
     counts,
+    itemCounts,
     spend,
     events,
     effects,

@@ -93,8 +93,8 @@ async function progressOf(
   const shown = nodes.flatMap(node => {
     const known = progresses.get(node.nodeId)
     if (!known) return []
-    const { node_id, status, progress, queue_position, waiting_for } = shownNode(node, exchange, known)
-    return { node_id, status, progress, queue_position, waiting_for }
+    const { node_id, status, items, progress, queue_position, waiting_for } = shownNode(node, exchange, known)
+    return { node_id, status, items, progress, queue_position, waiting_for }
   })
   return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { maxMembers } from '../../../core/dag/definition.ts'
-import { executionStatuses } from '../../../core/dag/execution-state.ts'
+import { executionStatuses, itemStatuses } from '../../../core/dag/execution-state.ts'
 import { Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import {
@@ -31,8 +31,10 @@ import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { approverOf, urlOfWait } from '../../views/approval-record.ts'
 import {
+  ExecutionItemObject,
   ExecutionNodeObject,
   progressOfNodes,
+  shownItem,
   shownNode,
   shownNodes,
   shownResult,
@@ -120,6 +122,11 @@ const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
   nodes: array('The nodes.', ExecutionNodeObject),
 })
 const OneNode = namedObject('ExecutionNodeAnswer', 'One node of an execution.', { node: ExecutionNodeObject })
+const OfNode = One.extend({ node: string('Id of the node.') })
+const Items = namedObject('ExecutionItemPage', 'A page of the items of a node.', {
+  items: array('The items in the order of the list. Those after the last one have no job yet.', ExecutionItemObject),
+  ...pageFields,
+})
 const Deleted = deletedObject(
   'ExecutionDeleted',
   'Confirms that an execution was deleted.',
@@ -284,12 +291,10 @@ const readRoutes = (owners: ExecutionOwners) => [
     summary: 'Get node of execution',
     description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
     errorCodes: ['not_found', 'output_expired'],
-    params: One.extend({ node: string('Id of the node.') }),
+    params: OfNode,
     response: OneNode,
     handle: async ({ params }, exchange) => {
-      const { id, organizationId, definition } = await findExecution(params.id, exchange, owners)
-      const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
-      if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
+      const { organizationId, definition, node } = await findNode(params, exchange, owners)
       const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
       const progresses = await progressOfNodes([node], exchange, owners)
       const embedded: Embedded[] = []
@@ -304,7 +309,40 @@ const readRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
+  route('GET /api/workflow-executions/:id/nodes/:node/items', 'user:read', {
+    summary: 'List items of node',
+    description:
+      'Returns the items of a node with `for_each` in the order of its list, as far as they have or had a job. The job of an item has its inputs and its result.',
+    errorCodes: ['not_found'],
+    params: OfNode,
+    query: z.strictObject({
+      status: optionalOneOf('Only items with this status.', itemStatuses),
+      limit: pageLimit,
+      after: z.coerce.number().int().min(0).optional().describe(cursorDescription),
+    }),
+    response: Items,
+    handle: async ({ params, query: { status, limit, after = -1 } }, exchange) => {
+      const { organizationId, id } = await findNode(params, exchange, owners)
+      const page = { nodeId: params.node, after, limit: limit + 1, ...(status === undefined ? {} : { status }) }
+      const found = await owners.executions.items(organizationId, id, page)
+      const items = found.slice(0, limit)
+      const next = found.length > limit ? String(items.at(-1)!.index) : null
+      return { items: items.map(shownItem), ...pageEnd(next) }
+    },
+  }),
 ]
+
+/** Finds a node of an execution. Throws Failure `not_found`. */
+async function findNode(
+  { id, node: nodeId }: z.output<typeof OfNode>,
+  exchange: ClientExchange,
+  owners: Owners<'executions'>,
+) {
+  const { organizationId, definition } = await findExecution(id, exchange, owners)
+  const node = (await owners.executions.nodes(organizationId, id)).find(one => one.nodeId === nodeId)
+  if (!node) throw new Failure('not_found', `The execution ${id} has no node '${nodeId.slice(0, 64)}'.`)
+  return { organizationId, id, definition, node }
+}
 
 const changeRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflow-executions/:id/cancel', 'user:write', {

@@ -7,6 +7,8 @@ import { openDefinitionSnapshots } from '../../../core/workflows/definition-snap
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { openExecutions } from '../../../core/workflows/executions.ts'
 import { openNodeRunner, openNodeWorks } from '../../../core/workflows/node-run.ts'
+import { openResultLookup } from '../../../core/workflows/result-lookup.ts'
+import { resultWork } from '../../../core/workflows/result-work.ts'
 import { openSingleFlight } from '../../../core/workflows/single-flight.ts'
 import { workflowOf } from '../../../core/workflows/stored-workflow.ts'
 import { admitsAll, requester } from '../_admission.ts'
@@ -15,6 +17,10 @@ import { done, runner } from '../jobs/_runs.ts'
 import { keptLog, openTestStore, organizationId } from '../store/_store.ts'
 
 const none = () => Promise.reject(new Error('There is no such thing here'))
+/** The work of the thread, in this one. */
+const lookedUp = async (work: string, request: unknown): Promise<never> =>
+  resultWork[work as keyof typeof resultWork](request as never).value as never
+
 const { log, lines } = keptLog()
 afterEach(() => expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([]))
 
@@ -35,7 +41,7 @@ export async function openServer(
   const works = openNodeWorks({
     snapshots,
     admission,
-    cpu: { referred: none },
+    cpu: openResultLookup({ calling: () => (_pool, work, request) => lookedUp(work, request) }),
     content,
   })
   const flight = openSingleFlight(store.executions)

@@ -19,6 +19,8 @@ const content = openContent({
   publicUrl: 'https://infer.example',
 })
 
+const none = () => Promise.reject(new Error('There are no large results here'))
+
 /** What a node with these inputs takes from other nodes and gives to them. */
 async function workOf(task: string, inputs: object, more: object = {}) {
   const dag = Dag.parse({ nodes: { a: { model_id: 'm', task, inputs, ...more } } })
@@ -33,12 +35,12 @@ async function workOf(task: string, inputs: object, more: object = {}) {
   const works = openNodeWorks({
     snapshots: { of: () => Promise.resolve(snapshots) } as unknown as DefinitionSnapshots,
     admission: admitsAll({ find: () => Model.parse({ id: 'm' }) }),
-    cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
+    cpu: { referred: none, listed: none },
     content,
   })
   const job = { parent: { executionId: 'e', nodeId: 'a' }, organizationId: 'org', modelId: 'm', task } as unknown
   const work = await works.of(job as JobRecord)
-  if (work.skipped) throw new Error('Its condition is false')
+  if (work.skipped || work.items !== undefined) throw new Error('It has no work of its own')
   const { read, key } = work
   return { read, key }
 }

@@ -8,6 +8,7 @@ import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
 import { fileRules } from './files.ts'
 import { forgettingRules } from './forgetting.ts'
+import { itemRules } from './items.ts'
 import { jobRules } from './jobs.ts'
 import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
@@ -56,6 +57,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   nested: nestedRules,
   'set aside': setAsideRules,
   concurrency: concurrencyRules,
+  items: itemRules,
   webhooks: webhookRules,
   'large results': largeResultRules,
   limits: limitRules,

@@ -88,12 +88,12 @@ export function executionRules({ store }: Subject): void {
             heed({ type: 'job_ended', node, status: 'cancelled', ...how, at: Date.now() })
           } else if (deed === 'set aside') {
             const at = Date.now()
-            const aside = store.executions.setAside(organizationId, jobOf(node), { awaits: 'items', at })
+            const aside = store.executions.setAside(organizationId, jobOf(node), { awaits: 'event', at })
             expect(await commit(aside, undone)).toBe(now === 'ready')
             if (now === 'ready') heed({ type: 'job_set_aside', node, at })
           } else if (deed === 'resolve') {
             const at = Date.now()
-            const wanted = { awaits: 'items', at, ...(pick % 3 === 0 ? { error } : { result: '{}' }) } as const
+            const wanted = { awaits: 'event', at, ...(pick % 3 === 0 ? { error } : { result: '{}' }) } as const
             const twice = store.executions.resolve(organizationId, jobOf(node), wanted)
             const resolved = await commit(store.executions.resolve(organizationId, jobOf(node), wanted), undone)
             expect([await twice, resolved]).toEqual([now === 'waiting', false])
@@ -103,7 +103,7 @@ export function executionRules({ store }: Subject): void {
             if (deed === 'set aside claimed') {
               const at = Date.now()
               const { boot, claims: count } = claim
-              const how = { awaits: 'items', at, inputs: '{}', claim: { boot, claims: count } } as const
+              const how = { awaits: 'event', at, inputs: '{}', claim: { boot, claims: count } } as const
               expect(await commit(store.executions.setAside(organizationId, jobOf(node), how), undone)).toBe(true)
               heed({ type: 'job_requeued', node, at })
               heed({ type: 'job_set_aside', node, at })

@@ -79,9 +79,9 @@ export function setAsideRules({ store, fresh }: Subject): void {
 
   test('a large result is kept like any other', async () => {
     const { id, a } = await begun()
-    await store.executions.setAside(organizationId, a, { awaits: 'items', at: 5 })
+    await store.executions.setAside(organizationId, a, { awaits: 'event', at: 5 })
     const result = JSON.stringify('x'.repeat(largeResultBytes))
-    expect(await store.executions.resolve(organizationId, a, { awaits: 'items', at: 6, result })).toBe(true)
+    expect(await store.executions.resolve(organizationId, a, { awaits: 'event', at: 6, result })).toBe(true)
     const { result: stored } = (await store.executions.results(organizationId, id, ['a'])).a!
     expect(stored).toMatchObject({ bytes: result.length })
     await store.executions.cancel(organizationId, id, 7)

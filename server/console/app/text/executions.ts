@@ -43,8 +43,11 @@ export const executionsText = {
   },
   cachedShort: 'Reused',
   pinnedShort: 'Pinned',
+  items: (ended: string, total: string) => `${ended} of ${total} items`,
+  itemsFailed: (failed: string) => `${failed} failed`,
+  itemsRunning: (running: string) => `${running} running`,
   node: {
-    ...named('task', 'model', 'attempts', 'duration', 'inputs', 'result'),
+    ...named('task', 'model', 'items', 'attempts', 'duration', 'inputs', 'result'),
     title: (id: string) => `Node ${id}`,
     openChild: 'Open the execution that it runs',
     openJob: 'Open the job with its log',

@@ -17,6 +17,8 @@ const listIn = (result: unknown, name: string): Members[] => (isObject(result) ?
 
 /** Returns the files of a result: `images`, `video`, or the audio of speech. */
 export function filesOf(result: unknown): ResultFile[] {
+  // That of a node with `for_each` is a list of results.
+  if (Array.isArray(result)) return result.flatMap(filesOf)
   if (!isObject(result)) return []
   const file = (kind: Medium, one: Members): ResultFile[] =>
     typeof one.url === 'string'

@@ -8,6 +8,7 @@ import { mediaIn, resultTextIn } from '../../components/result/result-facts.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
+import { itemsText } from './items-text.ts'
 import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
 
@@ -48,7 +49,7 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
 })
 
 function Near({ node }: { node: ExecutionNode }) {
-  const { node_id: id, task, model_id, status, progress, cached, pinned, error, result } = node
+  const { node_id: id, task, model_id, status, progress, cached, pinned, error, result, items } = node
   const [medium] = mediaIn(result)
   const words = error?.message ?? (medium ? '' : resultTextIn(result))
   return (
@@ -60,6 +61,7 @@ function Near({ node }: { node: ExecutionNode }) {
             <JobStatus status={status} progress={progress} />
             {cached && <span className="text-muted"> {text.cachedShort}</span>}
             {pinned && <span className="text-muted"> {text.pinnedShort}</span>}
+            {items && <span className="text-muted"> {itemsText(items)}</span>}
           </p>
           {words === '' ? (
             <p className="text-muted truncate">{[taskName(task), model_id].filter(Boolean).join(' · ')}</p>

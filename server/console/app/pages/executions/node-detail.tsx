@@ -13,6 +13,7 @@ import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
+import { itemsText } from './items-text.ts'
 import { type Execution, type ExecutionNode } from './use-execution.ts'
 
 interface NodeDetailProps {
@@ -52,6 +53,7 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
           [text.node.task, taskName(node.task)],
           [text.node.model, node.model_id],
           [text.node.duration, duration_ms !== null && durationText(duration_ms)],
+          [text.node.items, node.items && itemsText(node.items)],
           [text.node.attempts, node.attempts > 1 && node.attempts],
         ]}
       />

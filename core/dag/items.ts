@@ -1,0 +1,57 @@
+import type { ExecutionWrite } from './advance.ts'
+import type { ExecutionState, ItemsState, PlannedItems } from './execution-state.ts'
+
+/**
+ * The items of a node with `for_each`: its task runs once for each item of a list. Items get their jobs in order, and only
+ * as many at once as the node allows. The functions return writes as data, like `advance`.
+ */
+
+/** Changes of the counts of the items of a node; they may be negative. Cancelled items are in none of them. */
+export type ItemCountChange = Partial<Record<'running' | 'completed' | 'failed', number>>
+
+/** The list of the node has this many items: the first of them get their jobs. */
+export function expanded(node: number, count: number, { parallel }: PlannedItems): ExecutionWrite[] {
+  if (count === 0)
+    return [
+      { write: 'expand', node, count },
+      { write: 'gather', node },
+    ]
+  const first = Array.from(
+    { length: Math.min(count, parallel) },
+    (_, item): ExecutionWrite => ({ write: 'create_item', node, item, takesSlot: false }),
+  )
+  return [{ write: 'expand', node, count }, ...first]
+}
+
+/** An item has ended and the node goes on: the next item gets its job, or all results are gathered. */
+export function itemEnded(
+  node: number,
+  { item, status, slotOf }: { item: number; status: 'completed' | 'failed'; slotOf?: string | undefined },
+  { planned, modelId, items }: { planned: PlannedItems; modelId: string; items: ItemsState },
+): ExecutionWrite[] {
+  const by: ItemCountChange = { [status]: 1 }
+  if (items.open.get(item) === 'running') by.running = -1
+  const end: ExecutionWrite = { write: 'item', node, item, status }
+  const { next, count, open } = items
+  if (next === count)
+    return [end, countItems(node, by), ...(open.size === 1 ? [{ write: 'gather' as const, node }] : [])]
+  const takesSlot = planned.direct && slotOf === modelId
+  if (takesSlot) by.running = (by.running ?? 0) + 1
+  return [end, countItems(node, by), { write: 'create_item', node, item: next, takesSlot }]
+}
+
+/** Cancels the items of a node that have not ended, all but one. */
+export function withdrawItems(state: ExecutionState, node: number, except?: number): ExecutionWrite[] {
+  const items = state.items.get(node)
+  if (!items) return []
+  const writes: ExecutionWrite[] = []
+  let running = 0
+  for (const [item, status] of items.open) {
+    if (item === except) continue
+    if (status === 'running') running++
+    writes.push({ write: 'item', node, item, status: 'cancelled' }, { write: 'withdraw_item', node, item })
+  }
+  return running > 0 ? [...writes, countItems(node, { running: -running })] : writes
+}
+
+export const countItems = (node: number, by: ItemCountChange): ExecutionWrite => ({ write: 'count_items', node, by })

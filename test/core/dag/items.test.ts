@@ -1,0 +1,311 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { advance, type ExecutionInput, type ExecutionWrite } from '../../../core/dag/advance.ts'
+import {
+  applyWrites,
+  type ExecutionPlan,
+  type ExecutionState,
+  isOver,
+  newState,
+  type PlannedItems,
+  restoredState,
+  type StoredNode,
+} from '../../../core/dag/execution-state.ts'
+
+type Untimed<Input = ExecutionInput> = Input extends ExecutionInput ? Omit<Input, 'at'> : never
+
+const node = (more: Partial<ExecutionPlan['nodes'][number]> = {}): ExecutionPlan['nodes'][number] => ({
+  modelId: 'm',
+  direct: false,
+  successors: [],
+  predecessors: 0,
+  onError: 'fail',
+  ...more,
+})
+const items = (more: Partial<PlannedItems> = {}): PlannedItems => ({
+  parallel: 2,
+  onError: 'fail',
+  direct: true,
+  ...more,
+})
+
+/** A node with items, node 0, and one after it, node 1. */
+const planOf = (more: Partial<PlannedItems> = {}, onError: 'fail' | 'continue' = 'fail'): ExecutionPlan => ({
+  onFailure: 'fail_fast',
+  timeoutMs: 1_000,
+  nodes: [node({ items: items(more), successors: [1], onError }), node({ predecessors: 1 })],
+})
+
+/**
+ * The input of a step: `3` items are known, `0~` item 0 starts, `0^` is requeued, `0+` completes, `0!` fails, `0s` completes
+ * and keeps a slot, `.` the results are gathered, `@` all is cancelled, `@@` times out.
+ */
+function inputOf(step: string): Untimed {
+  if (step === '@') return { type: 'cancelled' }
+  if (step === '@@') return { type: 'timed_out' }
+  if (step === '.') return { type: 'job_ended', node: 0, status: 'completed', ran: false }
+  if (step === 'x') return { type: 'job_ended', node: 0, status: 'cancelled', ran: false }
+  const number = Number.parseInt(step, 10)
+  const sign = step.at(-1)!
+  if (/\d/.test(sign)) return { type: 'list_known', node: 0, count: number }
+  if (sign === '~') return { type: 'item_started', node: 0, item: number }
+  if (sign === '^') return { type: 'item_requeued', node: 0, item: number }
+  const status = sign === '!' ? 'failed' : 'completed'
+  return { type: 'item_ended', node: 0, item: number, status, ...(sign === 's' ? { slotOf: 'm' } : {}) }
+}
+
+/** One write in short; empty for those that the table does not show. */
+function shown(one: ExecutionWrite): string[] {
+  if (one.write === 'create_item') return [`+${one.item}${one.takesSlot ? 's' : ''}`]
+  if (one.write === 'withdraw_item') return [`-${one.item}`]
+  if (one.write === 'create_job' && one.node === 1) return ['next']
+  if (one.write === 'gather' || one.write === 'fail_job' || one.write === 'start') return [one.write]
+  if (one.write === 'end') return [one.status]
+  return []
+}
+
+test.for<[title: string, steps: string, followed: string, more?: Partial<PlannedItems>, onError?: 'continue']>([
+  ['items get jobs in order, as many as may run', '4 0~ 1~ 1+ 0+', '+0 +1, start, , +2, +3'],
+  ['the results are gathered after the last', '2 0~ 1~ 1+ 0+ .', '+0 +1, start, , , gather, next'],
+  ['a list shorter than the window', '1 0~ 0+ .', '+0, start, gather, next', { parallel: 5 }],
+  ['an empty list is gathered at once, and starts the execution', '0 .', 'gather, start next'],
+  ['an item that is told to end twice', '3 0+ 0+ 0!', '+0 +1, +2, , '],
+  ['an item that waits again', '3 0~ 0^ 0~ 0+', '+0 +1, start, , , +2'],
+  ['the first failure cancels the others', '5 0~ 1~ 0!', '+0 +1, start, , -1 fail_job failed'],
+  ['items that fail late change nothing', '5 0~ 1~ 0! 1!', '+0 +1, start, , -1 fail_job failed, '],
+  ['failures may be continued', '3 0! 1! 2! .', '+0 +1, +2, , gather, start next', { onError: 'continue' }],
+  ['a failed node may be continued', '3 0!', '+0 +1, -1 fail_job next', {}, 'continue'],
+  ['the next item takes the slot', '3 0~ 0s 1s', '+0 +1, start, +2s, '],
+  ['but not where a stored result has to be looked for', '3 0~ 0s', '+0 +1, start, +2', { direct: false }],
+  ['a cancelled execution cancels its items', '3 0~ @ 0+ .', '+0 +1, start, -0 -1 cancelled, , '],
+  ['so does its time limit', '3 0~ @@ 0+ .', '+0 +1, start, -0 -1 timed_out, , '],
+  ['and the end of the node from outside', '3 0~ x 0+', '+0 +1, start, -0 -1 failed, '],
+])('%s', ([, steps, followed, more, onError]) => {
+  const plan = planOf(more, onError)
+  const state = newState(plan)
+  const all = [{ type: 'created' } as const, ...steps.split(' ').map(inputOf)].map((input, at) => {
+    const before = structuredClone(state)
+    const writes = advance(plan, state, { ...input, at })
+    expect(state).toEqual(before)
+    applyWrites(plan, state, writes, at)
+    return writes.flatMap(shown).join(' ')
+  })
+  expect(all.slice(1).join(', ')).toBe(followed)
+})
+
+test('a node runs from the start of its first item to its end, and is counted once', () => {
+  const plan = planOf()
+  const state = newState(plan)
+  const counts = ['2', '0~', '1~', '0^', '0~', '0+', '1+', '.'].map((step, at) => {
+    const writes = advance(plan, state, { ...inputOf(step), at })
+    applyWrites(plan, state, writes, at)
+    return [
+      state.nodes[0],
+      ...writes.flatMap(one => (one.write === 'count' || one.write === 'count_items' ? one.by : [])),
+    ]
+  })
+  expect(counts).toEqual([
+    ['ready'],
+    ['running', { running: 1 }, { running: 1 }],
+    ['running', { running: 1 }],
+    ['running', { running: -1 }],
+    ['running', { running: 1 }],
+    ['running', { completed: 1, running: -1 }],
+    ['running', { completed: 1, running: -1 }],
+    ['completed', { running: -1, completed: 1 }],
+  ])
+})
+
+test('what an item has used is counted with the execution', () => {
+  const plan = planOf()
+  const state = newState(plan)
+  applyWrites(plan, state, advance(plan, state, { ...inputOf('1'), at: 0 }), 0)
+  const spent = { inputTokens: 1, outputTokens: 2, cost: 3 }
+  const end = { type: 'item_ended', node: 0, item: 0, status: 'completed', spent, at: 1 } as const
+  expect(advance(plan, state, end)).toContainEqual({ write: 'count', by: spent })
+})
+
+describe('of any graph, with ends, crashes and requeues in any order', () => {
+  const size = 6
+  const most = 5
+  const list = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: size, maxLength: size })
+  const drawn = fc.record({
+    edges: fc.array(fc.tuple(fc.nat(size - 1), fc.nat(size - 1)), { maxLength: 10, size: 'max' }),
+    items: list(
+      fc.option(
+        fc.record({
+          parallel: fc.integer({ min: 1, max: 3 }),
+          onError: fc.constantFrom('fail' as const, 'continue' as const),
+          direct: fc.boolean(),
+          count: fc.integer({ min: 0, max: most }),
+        }),
+        { nil: undefined },
+      ),
+    ),
+    onError: list(fc.constantFrom('fail' as const, 'continue' as const)),
+    onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
+    fails: list(fc.array(fc.integer({ min: 0, max: 3 }), { minLength: most, maxLength: most })),
+  })
+
+  interface Row extends StoredNode {
+    rows?: string[]
+    count?: number
+  }
+
+  /** A store in memory: the rows that the writes make, and what the rules say about each write. */
+  function openRows(plan: ExecutionPlan) {
+    const rows: Row[] = plan.nodes.map(() => ({ status: 'pending', at: 0 }))
+    const gathered = new Set<number>()
+    const counted = plan.nodes.map(() => ({ running: 0, completed: 0, failed: 0 }))
+    const ends: string[] = []
+    let status: ExecutionState['status'] = 'pending'
+    let running = 0
+    function write(one: ExecutionWrite, at: number): void {
+      if (one.write === 'start') status = 'running'
+      else if (one.write === 'end') ends.push((status = one.status))
+      else if (one.write === 'count') running += one.by.running ?? 0
+      else if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
+      else if (one.write === 'node') Object.assign(rows[one.node]!, { status: one.status, at })
+      else if (one.write === 'expand') Object.assign(rows[one.node]!, { status: 'ready', rows: [], count: one.count })
+      else if (one.write === 'create_item') {
+        // In order, each once.
+        expect(rows[one.node]!.rows).toHaveLength(one.item)
+        rows[one.node]!.rows!.push(one.takesSlot ? 'running' : 'ready')
+        expect(open(one.node)).toBeLessThanOrEqual(plan.nodes[one.node]!.items!.parallel)
+      } else if (one.write === 'item') {
+        expect(['ready', 'running']).toContain(rows[one.node]!.rows![one.item])
+        rows[one.node]!.rows![one.item] = one.status
+      } else if (one.write === 'gather') {
+        expect(gathered.has(one.node)).toBe(false)
+        gathered.add(one.node)
+        expect(open(one.node)).toBe(0)
+        expect(rows[one.node]!.rows).toHaveLength(rows[one.node]!.count!)
+      } else if (one.write === 'count_items')
+        for (const name of ['running', 'completed', 'failed'] as const) counted[one.node]![name] += one.by[name] ?? 0
+    }
+    const open = (at: number) => rows[at]!.rows!.filter(one => one === 'ready' || one === 'running').length
+    return {
+      rows,
+      gathered,
+      ends,
+      write,
+      stored: () => ({
+        status,
+        nodes: rows.map(({ status: own, at, rows: those, count }): StoredNode => {
+          if (!those || isOver(own)) return { status: own, at }
+          const opened = [...those.entries()].filter(([, one]) => one === 'ready' || one === 'running')
+          return { status: own, at, items: { count: count!, next: those.length, open: opened as never } }
+        }),
+      }),
+      check() {
+        expect(running).toBe(rows.filter(one => one.status === 'running').length)
+        for (const [at, { rows: those = [] }] of rows.entries())
+          for (const name of ['running', 'completed', 'failed'] as const)
+            expect(counted[at]![name]).toBe(those.filter(one => one === name).length)
+      },
+    }
+  }
+
+  /** What each node ends as if nothing stops the execution: the rules, said as simply as possible. */
+  function interpreted({ items: those, fails }: Drawn): string[] {
+    return those.map((one, at) => {
+      const fate = (item: number) => fails[at]![item] !== 0
+      if (!one) return fate(0) ? 'completed' : 'failed'
+      const all = Array.from({ length: one.count }, (_, item) => fate(item))
+      return one.onError === 'continue' || all.every(Boolean) ? 'completed' : 'failed'
+    })
+  }
+  type Drawn = typeof drawn extends fc.Arbitrary<infer T> ? T : never
+
+  function run(given: Drawn, picks: Iterator<number>, stopAfter: number) {
+    const edges = [...new Set(given.edges.filter(([a, b]) => a < b).map(pair => pair.join('>')))].map(text =>
+      text.split('>').map(Number),
+    )
+    const plan: ExecutionPlan = {
+      onFailure: given.onFailure,
+      timeoutMs: 1_000,
+      nodes: given.items.map((one, at) =>
+        node({
+          successors: edges.filter(([from]) => from === at).map(([, to]) => to!),
+          predecessors: edges.filter(([, to]) => to === at).length,
+          onError: given.onError[at]!,
+          ...(one ? { items: one } : {}),
+        }),
+      ),
+    }
+    const store = openRows(plan)
+    let state = newState(plan)
+    let now = 0
+    const pick = (count: number) => picks.next().value! % count
+    const step = (input: Untimed) => {
+      const at = ++now
+      const writes = advance(plan, state, { ...input, at })
+      applyWrites(plan, state, writes, at)
+      for (const one of writes) store.write(one, at)
+      store.check()
+      // A crash at any time loses nothing.
+      const restored = restoredState(plan, store.stored())
+      expect(restored).toEqual(state)
+      state = restored
+    }
+    const status = (at: number, item: number) => (given.fails[at]![item] === 0 ? 'failed' : 'completed') as 'completed'
+    step({ type: 'created' })
+    for (let steps = 0; ; steps++) {
+      if (steps === stopAfter) step({ type: pick(2) ? 'cancelled' : 'timed_out' })
+      const live = store.rows.flatMap(({ status: own, rows }, at): Untimed[] => {
+        if (own !== 'ready' && own !== 'running') return []
+        const ran = own === 'running'
+        if (store.gathered.has(at))
+          return [{ type: 'job_ended', node: at, status: 'completed', ran: false, waited: true }]
+        if (rows)
+          return [...rows.entries()].flatMap(([item, one]): Untimed[] => {
+            const end: Untimed = { type: 'item_ended', node: at, item, status: status(at, item) }
+            if (one === 'ready') return [{ type: 'item_started', node: at, item }, end]
+            if (one !== 'running') return []
+            return [end, { ...end, slotOf: 'm' }, { type: 'item_requeued', node: at, item }]
+          })
+        const known: Untimed = ran
+          ? { type: 'job_requeued', node: at }
+          : { type: 'list_known', node: at, count: given.items[at]?.count ?? 0 }
+        const ends: Untimed = { type: 'job_ended', node: at, status: status(at, 0), ran }
+        return [
+          given.items[at] ? known : ends,
+          ran ? { type: 'job_requeued', node: at } : { type: 'job_started', node: at },
+        ]
+      })
+      if (live.length === 0) break
+      // Shrinking may draw what would requeue for ever.
+      step(live[steps > 500 ? 0 : pick(live.length)]!)
+    }
+    expect(state).toMatchObject({ open: 0 })
+    expect(state.items.size).toBe(0)
+    expect(store.ends).toHaveLength(1)
+    expect(store.rows.flatMap(({ rows = [] }) => rows).filter(one => one === 'ready' || one === 'running')).toEqual([])
+    return { store, state }
+  }
+
+  const streams = fc.infiniteStream(fc.nat())
+
+  test('each item gets one job in its turn and ends once, and each node ends as the rules say', () => {
+    fc.assert(
+      fc.property(drawn, streams, (given, picks) => {
+        const all = { ...given, onError: given.onError.map(() => 'continue' as const) }
+        const { state } = run(all, picks, -1)
+        expect(state.nodes).toEqual(interpreted(all))
+        expect(state.status).toBe('completed')
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  test('with failures and a stop at any time, the execution ends once and nothing of it goes on', () => {
+    fc.assert(
+      fc.property(drawn, streams, fc.nat(40), (given, picks, stopAfter) => {
+        const { store, state } = run(given, picks, stopAfter)
+        expect(state.status).toBe(store.ends[0])
+        expect(state.nodes.every(isOver)).toBe(true)
+      }),
+      { numRuns: 150 },
+    )
+  })
+})

@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest'
+import type { PlannedItems } from '../../../core/dag/execution-state.ts'
+import type { CommitEffects } from '../../../core/store/workflows.ts'
+import { noUsage } from '../../../core/usage.ts'
+import type { Subject } from './conformance.ts'
+import { newExecution } from './drawn.ts'
+import { claimWaiting, completed, failed, organizationId } from './records.ts'
+
+/** Nodes whose task runs once for each item of a list. */
+export function itemRules({ store, fresh }: Subject): void {
+  /** An execution `a` > `b` in which `a` has items. */
+  function drawn(more: Partial<PlannedItems> = {}) {
+    const { modelId, ...execution } = newExecution({ nodes: { a: ['b'], b: [] } })
+    const [a, b] = execution.nodes
+    Object.assign(a!, { direct: false, items: { parallel: 2, onError: 'fail', direct: true, ...more } })
+    return { execution, modelId, id: execution.id, a: a!.jobId, b: b!.jobId }
+  }
+  async function expanded(count: number, more?: Partial<PlannedItems>) {
+    const made = drawn(more)
+    await store.executions.create(made.execution)
+    expect(await store.executions.expand(organizationId, made.a, { at: 5, count })).toBe(true)
+    return made
+  }
+  const itemsOf = (id: string, of = store) =>
+    of.executions.items(organizationId, id, { nodeId: 'a', after: -1, limit: 100 })
+  const statusesOf = async (id: string) => (await itemsOf(id)).map(({ status }) => status)
+  const nodeOf = async (id: string, of = store) => (await of.executions.nodes(organizationId, id))[0]!
+  const made = (text: string) => ({ ...completed(), result: JSON.stringify(text) })
+
+  test('the first items get jobs, each end brings the next, and the last end asks for the results', async () => {
+    const { id, modelId, a, b } = await expanded(3)
+    expect(await store.executions.expand(organizationId, a, { at: 5, count: 3 })).toBe(false)
+    expect(await statusesOf(id)).toEqual(['ready', 'ready'])
+    expect(await nodeOf(id)).toMatchObject({ status: 'ready', items: { total: 3, running: 0 }, startedAt: null })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({ status: 'pending' })
+    const [first, second] = await claimWaiting(store, { modelId })
+    expect([first, second]).toMatchObject([0, 1].map(item => ({ parent: { executionId: id, nodeId: 'a', item } })))
+    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { running: 2 } })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({
+      status: 'running',
+      progress: { running: 1, waiting: 0 },
+    })
+    await store.jobs.settle(second!, made('1'))
+    expect(await statusesOf(id)).toEqual(['running', 'completed', 'ready'])
+    expect(await store.jobs.settle(second!, made('late'))).toBe(false)
+    await store.jobs.settle(first!, made('0'))
+    expect(await store.executions.gathers()).toEqual([])
+    const gathers: CommitEffects['gathers'] = []
+    store.onCommitted(effects => gathers.push(...effects.gathers.filter(job => job.executionId === id)))
+    const [third] = await claimWaiting(store, { modelId })
+    await store.jobs.settle(third!, { ...made('2'), usage: { ...noUsage, inputTokens: 4 }, cost: 7 })
+    const job = { organizationId, id: a, executionId: id, nodeId: 'a' }
+    expect(gathers).toEqual([job])
+    expect(await store.executions.gathers()).toEqual([job])
+    const from = { nodeId: 'a', item: 0 }
+    expect(await store.executions.itemResults(organizationId, id, from)).toEqual(['"0"', '"1"', '"2"'])
+    const answer = { awaits: 'items', at: 9, result: '["0","1","2"]' } as const
+    expect(await store.executions.resolve(organizationId, a, answer)).toBe(true)
+    expect(await store.executions.gathers()).toEqual([])
+    expect(await nodeOf(id)).toMatchObject({ status: 'completed', items: { completed: 3, failed: 0, running: 0 } })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({ cost: 7 + 2 * completed().cost })
+    const [next] = await claimWaiting(store, { modelId })
+    expect(next!.id).toBe(b)
+    await store.jobs.settle(next!, completed())
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({ status: 'completed' })
+  })
+
+  test('the next item takes the slot that the end of one keeps', async () => {
+    const { id, modelId } = await expanded(4, { parallel: 1 })
+    const [first] = await claimWaiting(store, { modelId })
+    const claimed: CommitEffects['claimedSuccessors'] = []
+    store.onCommitted(effects => claimed.push(...effects.claimedSuccessors))
+    await store.jobs.settle(first!, made('0'), modelId)
+    const [{ before, job }] = claimed as [CommitEffects['claimedSuccessors'][number]]
+    expect(before).toBe(first!.id)
+    expect(job).toMatchObject({ status: 'processing', parent: { executionId: id, nodeId: 'a', item: 1 } })
+    expect(await nodeOf(id)).toMatchObject({ items: { total: 4, completed: 1, running: 1 } })
+    expect(await store.jobs.settle(job, made('1'))).toBe(true)
+    await store.executions.cancel(organizationId, id, 9)
+  })
+
+  test('an item is retried like any job, and its last failure fails the node and cancels the others', async () => {
+    const { id, modelId, a } = await expanded(9)
+    const [first] = await claimWaiting(store, { modelId })
+    await store.jobs.settle(first!, failed(1))
+    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { running: 1, failed: 0 } })
+    const [again] = (await claimWaiting(store, { modelId })).filter(job => job.id === first!.id)
+    await store.jobs.settle(again!, failed())
+    expect(await statusesOf(id)).toEqual(['failed', 'cancelled'])
+    const { error } = failed()
+    expect(await nodeOf(id)).toMatchObject({
+      status: 'failed',
+      error: { ...error, message: `Item 0: ${error.message}` },
+      items: { total: 9, failed: 1, running: 0 },
+    })
+    expect(await store.jobs.find(organizationId, a)).toMatchObject({ status: 'failed', awaits: null })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({
+      status: 'failed',
+      error: { nodeId: 'a', failedNodes: ['a'], skippedNodes: ['b'] },
+      progress: { running: 0, failed: 1, skipped: 1 },
+    })
+  })
+
+  test('an item may reuse a result, and may be set aside itself', async () => {
+    const { id, modelId, a } = await expanded(2)
+    const { id: other, modelId: otherModel } = await expanded(1)
+    const [done] = await claimWaiting(store, { modelId: otherModel })
+    await store.jobs.settle(done!, made('same'))
+    const [first, second] = await itemsOf(id)
+    const from = { jobId: done!.id, at: 7 }
+    expect(await store.executions.reuse(organizationId, first!.jobId!, from)).toBe(true)
+    expect(await store.executions.setAside(organizationId, second!.jobId!, { awaits: 'approval', at: 8 })).toBe(true)
+    expect(await itemsOf(id)).toMatchObject([
+      { status: 'completed', cached: true, jobId: done!.id },
+      { status: 'waiting' },
+    ])
+    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { completed: 1, running: 0 } })
+    const answer = { awaits: 'approval', at: 9, result: '"yes"' } as const
+    expect(await store.executions.resolve(organizationId, second!.jobId!, answer)).toBe(true)
+    const from0 = { nodeId: 'a', item: 0 }
+    expect(await store.executions.itemResults(organizationId, id, from0)).toEqual(['"same"', '"yes"'])
+    await store.executions.resolve(organizationId, a, { awaits: 'items', at: 9, result: '[]' })
+    for (const one of [id, other]) await store.executions.cancel(organizationId, one, 9)
+    expect(await claimWaiting(store, { modelId })).toEqual([])
+  })
+
+  test('jobs of items are in the list of their node, and not in those of jobs and events of the execution', async () => {
+    const { id, a } = await expanded(5, { parallel: 4 })
+    const page = { nodeId: 'a', after: 0, limit: 2 }
+    expect((await store.executions.items(organizationId, id, page)).map(({ index }) => index)).toEqual([1, 2])
+    expect(await store.executions.items(organizationId, id, { ...page, status: 'running' })).toEqual([])
+    expect(await store.executions.items(organizationId, id, { ...page, nodeId: 'b' })).toEqual([])
+    const { jobs } = await store.jobs.list(organizationId, { limit: 10, executionId: id })
+    expect(jobs.map(job => job.id)).toEqual([a])
+    const events = await store.events.ofExecution(organizationId, { sequence: 0, executionId: id, limit: 100 })
+    expect(events.map(({ type }) => type)).toEqual(['workflow_execution.created', 'job.created'])
+    await store.executions.cancel(organizationId, id, 9)
+  })
+
+  test('items go on after the store was opened again, and are removed with their execution, in batches', async () => {
+    await using opened = await fresh()
+    const { store: before, place } = opened
+    const { execution, id, a, modelId } = drawn({ onError: 'continue' })
+    await before.executions.create(execution)
+    const [whole] = await claimWaiting(before, { modelId })
+    const claim = { boot: whole!.boot, claims: whole!.claims }
+    expect(await before.executions.expand(organizationId, a, { at: 5, count: 3, claim })).toBe(true)
+    const [first, second] = await claimWaiting(before, { modelId })
+    await before.jobs.settle(first!, failed())
+    await before.close()
+    expect(await place.findings()).toEqual([])
+    const after = await place.open()
+    try {
+      expect(await nodeOf(id, after)).toMatchObject({ status: 'running', items: { failed: 1, running: 0 } })
+      const claimed = await claimWaiting(after, { modelId })
+      expect(claimed.map(({ parent }) => parent!.item)).toEqual([1, 2])
+      expect(claimed[0]!.id).toBe(second!.id)
+      for (const job of claimed) await after.jobs.settle(job, made('x'))
+      expect(await after.executions.gathers()).toHaveLength(1)
+      expect(await after.executions.itemResults(organizationId, id, { nodeId: 'a', item: 0 })).toEqual([
+        null,
+        '"x"',
+        '"x"',
+      ])
+      expect(await after.executions.removeItems(organizationId, id, 9, 2)).toBe(0)
+      await after.executions.cancel(organizationId, id, 9)
+      expect(await after.executions.removeItems(organizationId, id, 9, 2)).toBe(2)
+      expect(await after.executions.removeItems(organizationId, id, 9, 2)).toBe(1)
+      expect(await after.executions.remove(organizationId, id, 9)).toBe(true)
+      expect(await after.jobs.counts()).toMatchObject({ pending: 0, completed: 0, failed: 0, cancelled: 0 })
+    } finally {
+      await after.close()
+    }
+    expect(await place.findings()).toEqual([])
+  })
+}
