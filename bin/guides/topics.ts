@@ -35,6 +35,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'workflow-steps', summary: 'nodes without a model: split, extract, select' },
       { topic: 'workflow-nesting', summary: 'how many run at once, workflows that run others' },
       { topic: 'workflow-runs', summary: 'run a part, pin results, change inputs, estimate' },
+      { topic: 'workflow-approvals', summary: 'wait for a person, an event or a time' },
       { topic: 'coding-agents', summary: 'Claude Code, Codex, opencode and other agents' },
       { topic: 'mcp', summary: 'models and workflows as tools of agents and editors' },
       { topic: 'webhooks', summary: 'events sent to your URL: register, verify, repeat' },

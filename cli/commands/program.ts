@@ -42,6 +42,7 @@ export const entries: readonly Entry[] = [
     ['task', 'show the tasks that models can perform', () => import('./task.ts')],
     ['workflow', 'run, validate, draw and store workflows', () => import('./workflow.ts')],
     ['execution', 'list, follow, cancel and retry executions of workflows', () => import('./execution.ts')],
+    ['approval', 'answer what workflows ask people', () => import('./approval.ts')],
   ),
   ...under(
     'Server and models:',

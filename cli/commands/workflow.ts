@@ -87,14 +87,17 @@ function defineCheck(command: Command, terminal: Terminal): void {
   withExamples(check, [['infer workflow check story.yaml', 'print every error with its line and column']])
 }
 
-async function diagnosed({ dag, parameters = null, region }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {
+async function diagnosed(
+  { dag, parameters = null, region, timeout }: WorkflowDocument,
+  dataDir: string,
+): Promise<Diagnostics> {
   if (hasServer(dataDir)) {
-    return diagnosticsOf(openClient(dataDir), { dag, parameters, region })
+    return diagnosticsOf(openClient(dataDir), { dag, parameters, region, timeout })
   }
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
   const config = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
   const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
-  const offer = offerOf(registry, () => true, requiredLabel(region))
+  const offer = { ...offerOf(registry, () => true, requiredLabel(region)), ...(timeout ? { timeout } : {}) }
   return diagnose(dag, parameters ?? undefined, offer)
 }
 

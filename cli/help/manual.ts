@@ -122,7 +122,7 @@ const sharedBy = (facts: CommandFacts, ...names: string[]) => Object.fromEntries
 
 /** By the name of the command; subcommands have the facts of their command. */
 const commandFacts: Record<string, CommandFacts> = {
-  ...sharedBy(client, 'task', 'embed', 'rerank', 'console', 'status', 'logs', 'ps', 'stop', 'gpu'),
+  ...sharedBy(client, 'approval', 'task', 'embed', 'rerank', 'console', 'status', 'logs', 'ps', 'stop', 'gpu'),
   ...sharedBy({ ...client, exits: { ...client.exits, 74: exits[74] } }, 'speak', 'transcribe'),
   ...sharedBy(generation, 'run', 'image', 'video', 'job', 'file'),
   ...sharedBy(administration, 'org', 'user', 'audit'),
@@ -254,6 +254,7 @@ const commandsOfGuides = {
   batches: ['batch'],
   'files-and-batches': ['file'],
   workflows: ['workflow', 'execution'],
+  'workflow-approvals': ['approval'],
   operating: ['serve', 'service', 'backup', 'restore', 'db'],
   'web-console': ['console'],
   monitoring: ['status'],

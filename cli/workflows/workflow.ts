@@ -24,10 +24,10 @@ export function definitionOf(dag: Api['Dag']): Dag {
 /** Validates a definition with the models of the server. */
 export const diagnosticsOf = async (
   { api }: Client,
-  { dag, parameters, region }: Pick<WorkflowDocument, 'dag' | 'parameters' | 'region'>,
+  { dag, parameters, region, timeout }: Pick<WorkflowDocument, 'dag' | 'parameters' | 'region' | 'timeout'>,
   signal?: AbortSignal,
 ): Promise<Diagnostics> =>
-  memberOf(api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal }), 'diagnostics')
+  memberOf(api.POST('/api/workflows/validate', { body: { dag, parameters, region, timeout }, signal }), 'diagnostics')
 
 /** Finds workflows with this text in their name, last changed first. */
 const searchWorkflows = ({ api }: Client, word: string, signal?: AbortSignal): Promise<Workflow[]> => {

@@ -5,12 +5,14 @@ import type { RegionLabel } from '../schemas/region.ts'
 import { jsonType, type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { WorkflowRecord } from '../store/workflows.ts'
 import { isWithoutModel } from '../tasks/registry.ts'
+import { requestFields } from '../tasks/request-fields.ts'
 import type { ModelFacts, StepTaskRecord, TaskRecord } from '../tasks/task.ts'
 import { referencesOfNode } from './bind.ts'
 import { diagnoseCondition, diagnoseOptionalResults, type UncertainNodes } from './diagnose-condition.ts'
 import { diagnoseList, kindsAt, kindsOfItem, missingInResult, schemasInResult } from './diagnose-for-each.ts'
 import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
 import { diagnoseNested, type NestedWorkflow, nestedOutput } from './diagnose-nested.ts'
+import { diagnoseWait } from './diagnose-wait.ts'
 import { type Diagnostic, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { outputPath, reach } from './prune.ts'
@@ -44,6 +46,10 @@ export interface Offer {
   region?: RegionLabel | null
   /** Finds a stored workflow by id or name; rejects with Failure `not_found`. Absent where none is stored. */
   findWorkflow?: (name: string, version?: number) => Promise<WorkflowRecord>
+  /** The time limit of an execution, seconds; absent if it is the default. */
+  timeout?: number
+  /** Names of tokens, and e-mail addresses of users in lower case; absent if they are not known. */
+  approvers?: ReadonlySet<string>
 }
 
 const known = new Set(Object.keys(WorkflowNode.shape))
@@ -115,6 +121,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
   if (task.type.runsWorkflow) diagnoseNested(id, node, given, context)
+  if (task.type.runner === 'wait') diagnoseWait(id, node, requestFields(task.type, []), context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && schemasInResult(node, task.type, path) !== 'missing') continue

@@ -35,6 +35,8 @@ export const warningCodes = [
   'unusual_pin',
   'unknown_workflow',
   'workflow_cycle',
+  'unbounded_wait',
+  'unknown_approver',
 ] as const
 
 export interface Diagnostic<Code extends string = string> {
@@ -75,6 +77,8 @@ const harmless: ReadonlySet<string> = new Set<Warning['code']>([
   'unused_default',
   'unused_join',
   'unusual_pin',
+  'unbounded_wait',
+  'unknown_approver',
 ])
 
 export const severityOf = (code: string): Diagnostic['severity'] => (harmless.has(code) ? 'warning' : 'error')

@@ -18,6 +18,7 @@ import {
 import { type Region, regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
+import { defaultTimeout } from '../../core/workflows/diagnose-wait.ts'
 import { typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerFor } from '../../core/workflows/offer.ts'
 import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
@@ -74,7 +75,7 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   description: fields.description ?? null,
   tags: distinct(fields.tags),
   region: fields.region ?? 'Global',
-  timeout: fields.timeout ?? 3_600,
+  timeout: fields.timeout ?? defaultTimeout,
   onFailure: fields.on_failure ?? 'fail_fast',
   concurrency: fields.concurrency ?? null,
   parameters: fields.parameters ?? null,
@@ -107,11 +108,12 @@ export const shownWorkflow = (
     dag: withDag ? workflow.dag : undefined,
   })
 
-type DiagnosisOwners = Owners<'admission' | 'registry' | 'workflows'>
+type DiagnosisOwners = Owners<'accounts' | 'admission' | 'organizations' | 'registry' | 'workflows'>
 
 /** The part of a definition that is validated. */
 type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & {
   region?: Region | undefined
+  timeout?: number | undefined
   /** Of a stored workflow. */
   id?: string
 }
@@ -119,12 +121,36 @@ type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & {
 export const diagnosticsFor = (viewer: Viewer, definition: Diagnosed, owners: DiagnosisOwners) =>
   surveyFor(viewer, definition, owners).then(({ diagnostics }) => diagnostics)
 
-export const surveyFor = (
+export async function surveyFor(
   viewer: Viewer,
-  { dag, parameters, region, id }: Diagnosed,
+  { dag, parameters, region, timeout, id }: Diagnosed,
   owners: DiagnosisOwners,
-): Promise<Survey> =>
-  surveyInTimeSlices(dag, parameters ?? undefined, offerFor(viewer.caller, owners, region), { self: id })
+): Promise<Survey> {
+  const asks = Object.values(dag.nodes).some(({ inputs }) => Array.isArray(inputs.approvers))
+  const approvers = asks ? await approversOf(viewer.caller.organizationId, owners) : undefined
+  const offer = {
+    ...offerFor(viewer.caller, owners, region),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(approvers ? { approvers } : {}),
+  }
+  return surveyInTimeSlices(dag, parameters ?? undefined, offer, { self: id })
+}
+
+/** How many tokens and how many users are looked at for the names of approvers. */
+const maxApprovers = 1_000
+
+/** The names of all tokens and the addresses of all users; undefined if there are too many to tell. */
+async function approversOf(
+  organizationId: string,
+  { accounts, organizations }: Owners<'accounts' | 'organizations'>,
+): Promise<Set<string> | undefined> {
+  const page = { limit: maxApprovers }
+  const tokens = await accounts.list(organizationId, { ...page, status: 'active' })
+  const users = await organizations.users.list(organizationId, page)
+  return tokens.length >= maxApprovers || users.length >= maxApprovers
+    ? undefined
+    : new Set([...tokens.map(({ name }) => name), ...users.map(({ email }) => email)])
+}
 
 /** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(id: string, viewer: Viewer, { workflows }: Owners<'workflows'>, version?: number) {

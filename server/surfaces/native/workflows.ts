@@ -97,7 +97,7 @@ function expectedVersion(exchange: ClientExchange) {
   return Number(version)
 }
 
-type WorkflowOwners = Owners<'admission' | 'workflows' | 'registry'>
+type WorkflowOwners = Owners<'accounts' | 'admission' | 'organizations' | 'workflows' | 'registry'>
 
 async function change(exchange: ClientExchange, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
   await findWorkflow(id, exchange, owners)
@@ -118,6 +118,7 @@ const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.',
   dag: Dag,
   parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
   region: WorkflowFields.shape.region,
+  timeout: WorkflowFields.shape.timeout,
 })
 const Validation = namedObject('WorkflowValidation', 'Whether a workflow can be executed, and what was found.', {
   valid: boolean('Whether the workflow can be executed.'),
@@ -193,8 +194,8 @@ const collectionRoutes = (owners: WorkflowOwners) => [
     example: { dag: example.dag, parameters: example.parameters },
     response: Validation,
     handle: async ({ body }, exchange) => {
-      const { dag, parameters = null, region } = body
-      const { diagnostics, order } = await surveyFor(exchange, { dag, parameters, region }, owners)
+      const { dag, parameters = null, region, timeout } = body
+      const { diagnostics, order } = await surveyFor(exchange, { dag, parameters, region, timeout }, owners)
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),

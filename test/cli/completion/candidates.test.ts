@@ -81,7 +81,15 @@ test.each<[words: string[], values: string[], paths?: string]>([
   [['help', 'to'], ['token']],
   [
     ['help', 'workf'],
-    ['workflow', 'workflows', 'workflow-branches', 'workflow-steps', 'workflow-nesting'],
+    [
+      'workflow',
+      'workflows',
+      'workflow-branches',
+      'workflow-steps',
+      'workflow-nesting',
+      'workflow-runs',
+      'workflow-approvals',
+    ],
   ],
   [['help', 'token', 'sc'], ['scan']],
   [['help', 'routes', ''], []],

@@ -17,8 +17,19 @@ export const executionsText = {
   unsaved: 'Not stored',
   runBy: (node: string) => `Run by the node ${node} of another execution`,
   nodesOf: (done: number, all: number) => `${done} of ${all}`,
-  progress: ({ total, completed, failed, running }: Record<'total' | 'completed' | 'failed' | 'running', number>) =>
-    [`${completed} of ${total} nodes completed`, running > 0 && `${running} running`, failed > 0 && `${failed} failed`]
+  progress: ({
+    total,
+    completed,
+    failed,
+    running,
+    waiting,
+  }: Record<'total' | 'completed' | 'failed' | 'running' | 'waiting', number>) =>
+    [
+      `${completed} of ${total} nodes completed`,
+      running > 0 && `${running} running`,
+      waiting > 0 && `${waiting} waiting for an answer or event`,
+      failed > 0 && `${failed} failed`,
+    ]
       .filter(Boolean)
       .join(', '),
   older: 'Older executions',

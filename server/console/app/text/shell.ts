@@ -14,6 +14,7 @@ export const shellText = {
     'jobs',
     'workflows',
     'executions',
+    'approvals',
     'library',
     'usage',
     'organizations',

@@ -340,3 +340,28 @@ test('a question that cannot be asked is refused before anything runs', async ()
   expect(await wrong({}, 'wait/until')).toContain("either 'at' or 'seconds'")
   expect(await wrong({ titel: 'x' })).toContain("Did you mean 'title'")
 })
+
+test('the validation warns of waits without an end, and of approvers that nobody is', async () => {
+  await tokenOf('editor')
+  const validate = async (inputs: object, more: object = {}, task = 'wait/approval') => {
+    const dag = { nodes: { ask: { task, inputs } } }
+    const { diagnostics, valid } = await call<{
+      valid: boolean
+      diagnostics: { warnings: { code: string; path: string; message: string }[] }
+    }>('/api/workflows/validate', { dag, ...more })
+    expect(valid).toBe(true)
+    return diagnostics.warnings.map(({ code, path }) => `${code} ${path}`)
+  }
+  expect(await validate({ title: 'x', timeout: 60 })).toEqual([])
+  expect(await validate({ title: 'x' })).toEqual(['unbounded_wait inputs.timeout'])
+  expect(await validate({ title: 'x', timeout: 3_600 })).toEqual(['unbounded_wait inputs.timeout'])
+  expect(await validate({ title: 'x', timeout: 3_600 }, { timeout: 3_601 })).toEqual([])
+  expect(await validate({ seconds: 70 }, { timeout: 60 }, 'wait/until')).toEqual(['unbounded_wait inputs.seconds'])
+  expect(await validate({ seconds: 70 }, {}, 'wait/until')).toEqual([])
+  const approvers = ['editor', 'editr', '${input.who}', 'nobody@example.com']
+  const parameters = { who: { type: 'string' } }
+  expect(await validate({ title: 'x', timeout: 60, approvers }, { parameters })).toEqual([
+    'unknown_approver inputs.approvers[1]',
+    'unknown_approver inputs.approvers[3]',
+  ])
+})

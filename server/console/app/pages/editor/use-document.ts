@@ -81,10 +81,13 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
     if (!enabled || value === undefined) return
     const controller = new AbortController()
     const check = async () => {
-      const { dag = { nodes: {} }, parameters, region } = value as Partial<Schema<'WorkflowToValidate'>>
+      const { dag = { nodes: {} }, parameters, region, timeout } = value as Partial<Schema<'WorkflowToValidate'>>
       try {
         const { diagnostics } = await dataOf(
-          api.POST('/api/workflows/validate', { body: { dag, parameters, region }, signal: controller.signal }),
+          api.POST('/api/workflows/validate', {
+            body: { dag, parameters, region, timeout },
+            signal: controller.signal,
+          }),
         )
         const findings = [...diagnostics.warnings, ...diagnostics.type_issues]
         setFound({ problems: problemsOf(findings, text) })

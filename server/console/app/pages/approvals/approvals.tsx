@@ -1,0 +1,72 @@
+import { Link, Route, Switch } from 'wouter'
+import { api, type Schema, useAnswer } from '../../api/client.ts'
+import { useLiveRefresh } from '../../api/live.ts'
+import { Button, TextLink } from '../../components/button.tsx'
+import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
+import { approvalsText as text } from '../../text/approvals.ts'
+import { shellText } from '../../text/shell.ts'
+import { ApprovalDetail } from './approval-detail.tsx'
+
+const columns: readonly Column<Schema<'Approval'>>[] = columnsOf(text.columns, {
+  question: ({ id, title }) => <TextLink href={`/approvals/${id}`} className="break-words" label={title} />,
+  workflow: ({ workflow_id, workflow_name }) =>
+    workflow_id === null ? (
+      workflow_name
+    ) : (
+      <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+        {workflow_name}
+      </Link>
+    ),
+  node: ({ execution_id, node_id }) => (
+    <Link href={`/executions/${execution_id}`} className="hover:underline">
+      {node_id}
+    </Link>
+  ),
+  asked: ({ created_at }) => <Time at={created_at} />,
+  until: ({ timeout_at }) => (timeout_at === null ? '–' : <Time at={timeout_at} />),
+})
+
+/** The open approvals of the organization, newest first, live. */
+function ApprovalList() {
+  const [params, change] = useAddress('push')
+  const after = params.get('after') ?? undefined
+  const query = useAnswer(['approvals', 'list', after], () =>
+    api.GET('/api/approvals', { params: { query: { limit: 50, after } } }),
+  )
+  useLiveRefresh(['workflow_execution.'], ['approvals', 'list'])
+  return (
+    <>
+      <PageHeading title={shellText.pages.approvals} about={text.about} />
+      <Queried query={query} lines={4}>
+        {({ approvals, next_cursor }) => (
+          <>
+            {approvals.length > 0 ? (
+              <Table label={shellText.pages.approvals} columns={columns} rows={approvals} rowKey="id" />
+            ) : (
+              <Empty title={text.none}>
+                <p>{text.noneHelp}</p>
+              </Empty>
+            )}
+            <div className="mt-3 flex gap-2">
+              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={text.newest} />}
+              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={text.older} />}
+            </div>
+          </>
+        )}
+      </Queried>
+    </>
+  )
+}
+
+/** Approvals: the list, and one approval below `/approvals/<id>`. */
+export default function ApprovalsPage() {
+  return (
+    <Switch>
+      <Route path="/approvals/:id">{({ id }) => <ApprovalDetail key={id} id={id} />}</Route>
+      <Route component={ApprovalList} />
+    </Switch>
+  )
+}
