@@ -111,7 +111,8 @@ test('every task has inputs to fill in, outputs to drag, and a main output', () 
       const inputs = firstInputs(input)
       expect(inputPorts(input, inputs, [], false).length, task).toBeGreaterThan(0)
       const outputs = outputFields(output)
-      expect(leavesOf(outputs).length, task).toBeGreaterThan(0)
+      // What it gives depends on the workflow: references and `outputs` make its ports.
+      if (task !== 'workflow/run') expect(leavesOf(outputs).length, task).toBeGreaterThan(0)
       return [task, mainOutput(outputs)?.path.join('.')]
     }),
   )
