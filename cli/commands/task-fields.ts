@@ -3,7 +3,7 @@ import { typeText } from '../../core/schemas/type-text.ts'
 
 /** A field of a request or a result. */
 export interface TaskField {
-  /** Such as `choices[].message.content`. */
+  /** Such as `choices[].message.content`; `*` stands for any name. */
   path: string
   /** Such as `text`, `whole number 1 to 50`, `"png" or "webp"`. */
   type: string
@@ -22,6 +22,7 @@ interface Schema {
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
+  additionalProperties?: Schema | boolean
   minimum?: number
   maximum?: number
   description?: string
@@ -41,7 +42,9 @@ export function fieldsOf(root: object, { deep }: { deep: boolean }): TaskField[]
   }
 
   function walk(schema: Schema, before: string, depth: number): TaskField[] {
-    const { properties = {}, required = [] } = schema
+    const { required = [], additionalProperties: others } = schema
+    const ofAnyName = typeof others === 'object' && others.properties ? { '*': others } : {}
+    const { properties = ofAnyName } = schema
     return Object.entries(properties).flatMap(([name, value]) => {
       const property = withoutNull(follow(value))
       const path = `${before}${name}`
