@@ -195,10 +195,10 @@ function defineShow(command: Command, terminal: Terminal): void {
       const found = await findWorkflow(openClient(dataDir), text)
       if (json) return terminal.json(found)
       const { workflow, diagnostics } = found
-      const { name, description, region, timeout, on_failure, concurrency, parameters, dag } = workflow
+      const { name, description, region, timeout, on_failure, budget, concurrency, parameters, dag } = workflow
       // An older server knows no tags.
       const tags = (workflow.tags ?? []).length > 0 ? workflow.tags : null
-      const whole = { name, description, tags, region, timeout, on_failure, concurrency, parameters, dag }
+      const whole = { name, description, tags, region, timeout, on_failure, budget, concurrency, parameters, dag }
       const present = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
       terminal.remark(`${workflow.id}, version ${workflow.version}`)
       terminal.print(printable(stringify(Object.fromEntries(present), { lineWidth: 0 })).trimEnd())

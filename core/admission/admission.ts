@@ -17,7 +17,7 @@ import type { Estimate } from '../tasks/metering.ts'
 import { needsModel, taskRecord } from '../tasks/registry.ts'
 import type { StepTaskRecord, TaskRecord, WaitTaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
-import { type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
+import { type NodeLimits, type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
 /** The caller who requests work. */
 export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region'> {
@@ -251,15 +251,21 @@ export function openAdmission(options: {
     }),
 
     /**
-     * Holds what the attempt of a node's job may cost, until the job ends. Rejects with Failure `quota_exceeded`, and
-     * with `token_revoked` if its token no longer exists.
+     * Holds what the attempt of a node's job may cost, until the job ends. `limitsOf` is called only if it may cost
+     * something. Rejects with Failure `quota_exceeded`, and with `token_revoked` if its token no longer exists.
      */
-    async holdNode({ id, organizationId, tokenId }: JobRecord, model: Model, estimate: () => Estimate): Promise<void> {
+    async holdNode(
+      { id, organizationId, tokenId }: JobRecord,
+      model: Model,
+      estimate: () => Estimate,
+      limitsOf?: () => Promise<NodeLimits>,
+    ): Promise<void> {
       const amount = holdOf(model, estimate)
       if (amount === 0) return
       const spender = await spend.spenderOf(organizationId, tokenId)
       if (!spender) throw new Failure('token_revoked', 'The token that executed this workflow no longer exists.')
-      spend.hold(id, spender, amount)
+      // Last, because what is spent must not change until it is held.
+      spend.hold(id, spender, amount, await limitsOf?.())
     },
 
     /**

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
 import type { ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
+import { type Budget, openBudgets } from './budgets.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -92,6 +93,7 @@ export async function openSpend(options: {
   const accounts = new Map<string, Account>()
   /** By job id. */
   const holds = new Map<string, Hold>()
+  const budgets = openBudgets(currency)
   let month = monthOf(clock.now())
   let told: ((change: SpendChange) => void) | undefined
   /** What was settled since `keepSettled`. */
@@ -140,12 +142,14 @@ export async function openSpend(options: {
 
   /** The work has ended and costs nothing. Harmless if it holds nothing. */
   function drop(id: string): void {
+    budgets.end(id, 0)
     if (release(id)) told?.({ kind: 'ended', id, settlement: null })
   }
 
   function settle(id: string, settlement: Settlement): void {
     const { organizationId, tokenId, cost, finishedAt, tokenIds, isStored } = settlement
     const hold = release(id)
+    budgets.end(id, cost)
     if (!isStored) {
       const known = tokenIds ?? hold?.tokenIds
       const billed = { organizationId, tokenId, cost, finishedAt, ...(known && { tokenIds: known }) }
@@ -220,11 +224,13 @@ export async function openSpend(options: {
 
     /**
      * Holds what a job may cost until `release` or `settle`. Nothing changes for an amount of 0, and for a job that
-     * holds already. Throws Failure `quota_exceeded`.
+     * holds already. `limits`: what a node may cost besides. Throws Failure `quota_exceeded`.
      */
-    hold(id: string, spender: Spender, amount: number): void {
+    hold(id: string, spender: Spender, amount: number, limits?: NodeLimits): void {
       if (amount <= 0 || holds.has(id)) return
       requireAnythingLeft(spender)
+      if (limits?.node !== undefined) budgets.requireNode(limits.node, amount)
+      if (limits) budgets.hold(id, limits.executions, amount)
       keep(id, spender.organizationId, tokenIdsOf(spender.originId, spender.parents), amount)
     },
 
@@ -319,6 +325,12 @@ export async function openSpend(options: {
     },
   }
 }
+/** What a node may cost at most, millionths of the currency unit: by its own budget, and by those of its executions. */
+export interface NodeLimits {
+  node: number | undefined
+  executions: readonly Budget[]
+}
+
 /** What work holds: plain data, for another server. */
 export interface HeldWork {
   id: string

@@ -57,6 +57,9 @@ const maxPinLength = 256 << 10
 export const Pin = () =>
   z.unknown().refine(pin => !isLongerThan(pin, maxPinLength), 'a pinned result has at most 256 kB of JSON.')
 
+/** The most that something may cost, in the currency unit of the prices. */
+export const Budget = z.number().positive().max(1_000_000_000)
+
 /** One task of a workflow. Unknown fields are kept with a warning, so that editors may store their own. */
 export const WorkflowNode = z
   .looseObject({
@@ -88,6 +91,9 @@ export const WorkflowNode = z
       .max(86_400)
       .optional()
       .describe('Maximum seconds of one attempt. Default: only the limit of the execution.'),
+    budget: Budget.optional().describe(
+      'The most that the node may cost, in the currency unit of the prices: it fails before it begins if its estimate is higher. Of `workflow/run`: the budget of the execution. Default: only the budget of the execution.',
+    ),
     retries: Retries.optional().describe('Retries after a failure. Default: 2.'),
     on_error: z
       .enum(['fail', 'continue'])

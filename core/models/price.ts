@@ -178,3 +178,7 @@ export function costOf(price: Price, usage: Usage, image: Partial<PricedImage> =
   eachAmount(rates, usage, image, (count, rate) => (exact += BigInt(count) * BigInt(rate)))
   return Math.min(Number((exact + 999_999n) / 1_000_000n), Number.MAX_SAFE_INTEGER)
 }
+
+/** An amount of the currency unit in millionths, at least one; null and undefined stay. */
+export const millionthsOf = <Amount extends number | null>(amount: Amount) =>
+  (amount === null ? null : Math.max(1, Math.round(amount * 1e6))) as Amount

@@ -34,6 +34,8 @@ export interface WorkflowDefinition {
   /** Seconds. */
   timeout: number
   onFailure: 'fail_fast' | 'continue'
+  /** The most that an execution may cost, in the currency unit; null or absent without a limit. */
+  budget?: number | null
   /** Null or absent: any number of executions run at once. That of the newest version applies to all. */
   concurrency?: Concurrency | null
   /** Null: no parameters are declared, so any may be given. */
@@ -104,6 +106,8 @@ export interface NewExecution {
   priority: number
   /** Milliseconds from the start of its first node. */
   timeoutMs: number
+  /** The most that it may cost, in millionths of the currency unit; null or absent without a limit. */
+  budget?: number | null
   /** How long it is kept after its end, milliseconds; null: until it is removed. */
   retentionMs: number | null
   /** JSON text or null. */
@@ -157,9 +161,10 @@ export interface NewExecutionNode {
 export interface ExecutionRecord
   extends Omit<
     NewExecution,
-    'nodes' | 'idempotency' | 'limits' | 'webhook' | 'traceparent' | 'parentJob' | 'continues'
+    'nodes' | 'idempotency' | 'limits' | 'webhook' | 'traceparent' | 'parentJob' | 'continues' | 'budget'
   > {
   continues: boolean
+  budget: number | null
   /** The node of another execution that runs it; null for one that a request has started. */
   parentNode: { executionId: string; nodeId: string } | null
   webhook: RequestWebhook | null
@@ -322,6 +327,8 @@ export interface ExecutionStore {
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
   /** The executions that a node of an execution has run, newest first, at most 1,000, each with an empty `dag`. */
   nested(organizationId: string, id: string, nodeId: string): Promise<ExecutionRecord[]>
+  /** The budgets of an execution and of those around it, with what has been spent of each. */
+  budgets(organizationId: string, id: string): Promise<{ executionId: string; limit: number; spent: number }[]>
   /** Executions that have ended although the jobs of their nodes still await them. */
   unresolved(): Promise<(RowKey & { jobId: string })[]>
   /** Newest first, with an empty `dag`. */

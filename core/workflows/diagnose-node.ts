@@ -90,7 +90,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
     if (usesPins) return
     yield
   }
-  if (task && isWithoutModel(task.type)) diagnoseStep(id, node, task.name, context)
+  if (task && isWithoutModel(task.type)) diagnoseStep(id, node, task, context)
   else diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))
@@ -152,7 +152,14 @@ function diagnosePin(
   })
 }
 
-function diagnoseStep(id: string, { model_id }: WorkflowNode, task: string, { warn }: NodeContext): void {
+function diagnoseStep(
+  id: string,
+  { model_id, budget }: WorkflowNode,
+  { name: task, type }: { name: string; type: TaskType },
+  { warn }: NodeContext,
+): void {
+  if (budget !== undefined && !type.runsWorkflow)
+    warn('unknown_field', `Node '${id}': ${task} costs nothing; 'budget' has no effect.`, { path: 'budget' })
   if (model_id)
     warn('unknown_field', `Node '${id}': ${task} needs no model; 'model_id' is ignored.`, { path: 'model_id' })
 }

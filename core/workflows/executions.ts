@@ -5,6 +5,7 @@ import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
 import { pick } from '../members.ts'
 import type { Fleet } from '../models/fleet.ts'
+import { millionthsOf } from '../models/price.ts'
 import { noModelId, type Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, RequestWebhook, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
@@ -37,6 +38,8 @@ export interface ExecutionOptions {
   priority: number
   /** Seconds; the definition's when absent. */
   timeout: number | undefined
+  /** The most that it may cost, in the currency unit; the definition's when absent. */
+  budget?: number | undefined
   /** How long it is kept after its end, milliseconds; null: until it is removed. */
   retentionMs: number | null
   /** JSON text. */
@@ -145,6 +148,7 @@ export function openExecutions(dependencies: {
       offer,
       workflow,
       timeout,
+      budget,
       inputParams,
       ...execution
     } = options
@@ -192,6 +196,7 @@ export function openExecutions(dependencies: {
       tokenId,
       workflowId: workflow?.id ?? null,
       workflowVersion: workflow?.version ?? null,
+      budget: millionthsOf(budget ?? definition.budget ?? null),
       timeoutMs: (timeout ?? definition.timeout) * 1000,
       nodes,
       // What nodes start is not limited, as the jobs of later nodes are not.

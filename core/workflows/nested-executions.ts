@@ -62,6 +62,8 @@ export interface RunningWorkflow {
   request: RunWorkflowRequest
   /** Seconds; the workflow's when absent. */
   timeout: number | undefined
+  /** The most that it may cost, in the currency unit, besides the budget of the workflow. */
+  budget: number | undefined
   claim?: Pick<JobClaim, 'boot' | 'claims'>
 }
 
@@ -85,7 +87,7 @@ export function openNestedExecutions(options: {
   let ending: Promise<void> = Promise.resolve()
   const closing = new AbortController()
 
-  async function begin({ job, request, timeout, claim }: RunningWorkflow): Promise<void> {
+  async function begin({ job, request, timeout, budget, claim }: RunningWorkflow): Promise<void> {
     const { organizationId, tokenId, parent } = job
     const outer = await store.executions.summary(organizationId, parent!.executionId)
     if (!outer) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
@@ -101,6 +103,7 @@ export function openNestedExecutions(options: {
       inputParams: input,
       priority,
       timeout,
+      budget: lower(budget, workflow.budget ?? undefined),
       retentionMs,
       metadata: null,
       idempotency: null,
@@ -210,6 +213,10 @@ const defaultsOf = (parameters: WorkflowRecord['parameters']): Record<string, un
       value === undefined ? [] : [[name, value]],
     ),
   )
+
+/** The lower of two limits, where there are any. */
+const lower = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
 const deleted = (id: string) =>
   new Failure('output_expired', `The execution ${id}, which this node has run, was deleted.`)

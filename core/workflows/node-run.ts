@@ -6,6 +6,7 @@ import { AttemptTimeout } from '../jobs/attempts.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
+import { millionthsOf } from '../models/price.ts'
 import { parsed } from '../schemas/issues.ts'
 import { requiredLabel } from '../schemas/region.ts'
 import { RunWorkflowRequest } from '../schemas/steps.ts'
@@ -131,7 +132,7 @@ export function openNodeRunner(dependencies: {
   admission: Pick<Admission, 'readmit' | 'holdNode'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
-  store: Pick<ExecutionStore, 'skip' | 'expand'>
+  store: Pick<ExecutionStore, 'skip' | 'expand' | 'budgets'>
   /** Starts the execution of a node that runs a workflow; the store sets the job aside, which stops its run. */
   runWorkflow: (running: RunningWorkflow) => Promise<void>
   snapshots: Pick<DefinitionSnapshots, 'keepResult'>
@@ -219,8 +220,14 @@ export function openNodeRunner(dependencies: {
     })
     const filledText = JSON.stringify(filled)
     const contextLength = model.context_length ?? null
-    await admission.holdNode(job, model, () =>
-      record.metering.estimate({ inputs: { ...filled }, length: filledText.length, contextLength, audioBytes }),
+    await admission.holdNode(
+      job,
+      model,
+      () => record.metering.estimate({ inputs: { ...filled }, length: filledText.length, contextLength, audioBytes }),
+      async () => ({
+        node: node.budget === undefined ? undefined : millionthsOf(node.budget),
+        executions: await store.budgets(job.organizationId, job.parent!.executionId),
+      }),
     )
     const ran = await run({ ...job, origin, inputs: filledText }, lease, signal, report).catch((thrown: unknown) => {
       throw backingOff(thrown, node.retries?.backoff_ms)
@@ -255,6 +262,7 @@ export const workflowRunOf = (job: JobRecord, { node, inputs }: BoundNode): Runn
   job,
   request: parsed(RunWorkflowRequest, inputs),
   timeout: node.timeout,
+  budget: node.budget,
 })
 
 /** The failure of an attempt, with the node's time until the next one. */

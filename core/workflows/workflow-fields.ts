@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Concurrency } from '../dag/concurrency.ts'
-import { Dag, ParameterRecord } from '../dag/definition.ts'
+import { Budget, Dag, ParameterRecord } from '../dag/definition.ts'
 import { regions } from '../schemas/region.ts'
 
 const ignored = z
@@ -41,6 +41,9 @@ export const WorkflowFields = z
       .describe(
         '`fail_fast`: the first failure ends the execution. `continue`: nodes that do not depend on the failed one still run. Default: `fail_fast`.',
       ),
+    budget: Budget.nullish().describe(
+      'The most that an execution may cost, in the currency unit of the prices: a node whose estimate is more than what is left fails before it begins. Default: no limit.',
+    ),
     concurrency: Concurrency.nullish().describe(
       'How many executions run at once. Applies to executions of all versions. Default: any number.',
     ),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Concurrency } from '../../core/dag/concurrency.ts'
-import { Dag, Parameter } from '../../core/dag/definition.ts'
+import { Budget, Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { definedMembers } from '../../core/members.ts'
@@ -61,6 +61,7 @@ export const WorkflowObject = namedObject('Workflow', 'A stored workflow.', {
     'fail_fast',
     'continue',
   ]),
+  budget: nullable(Budget, 'The most that an execution may cost, in the currency unit; null without a limit.'),
   concurrency: nullable(Concurrency, 'How many executions run at once; null for any number.'),
   parameters: nullable(z.record(z.string(), Parameter), 'The input parameters by name; null if none are declared.'),
   dag: optional(Dag, 'The nodes and edges. In lists only with `?include=dag`.'),
@@ -77,6 +78,7 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   region: fields.region ?? 'Global',
   timeout: fields.timeout ?? defaultTimeout,
   onFailure: fields.on_failure ?? 'fail_fast',
+  budget: fields.budget ?? null,
   concurrency: fields.concurrency ?? null,
   parameters: fields.parameters ?? null,
   dag: fields.dag,
@@ -94,6 +96,7 @@ export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefin
     region: fields.region,
     timeout: fields.timeout,
     onFailure: fields.on_failure,
+    budget: fields.budget,
     concurrency: fields.concurrency,
     parameters: fields.parameters,
     dag: fields.dag,
@@ -104,6 +107,7 @@ export const shownWorkflow = (
   { withDag = true }: { withDag?: boolean } = {},
 ): z.input<typeof WorkflowObject> =>
   viewOf(WorkflowObject, workflow, {
+    budget: workflow.budget ?? null,
     concurrency: workflow.concurrency ?? null,
     dag: withDag ? workflow.dag : undefined,
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, maxNodes, ParameterRecord, Pin } from '../../core/dag/definition.ts'
+import { Budget, Dag, maxNodes, ParameterRecord, Pin } from '../../core/dag/definition.ts'
 import {
   nullish,
   optional,
@@ -45,6 +45,7 @@ export const executionOptionsOf = (
     selection: selectionOf(terms),
     priority: priorityOf(terms.priority),
     timeout: terms.timeout,
+    budget: terms.budget,
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(exchange, undefined),
@@ -84,6 +85,10 @@ const Terms = z.strictObject({
   priority: Priority.describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
   timeout: optional(z.int().min(1).max(86_400), 'Most seconds of the execution. Default: that of the workflow.'),
   tags: nullish(Tags(), 'Words by which executions can be listed, 16 at most. Default: those of the workflow.'),
+  budget: optional(
+    Budget,
+    'The most that the execution may cost, in the currency unit of the prices. Default: that of the workflow.',
+  ),
   metadata: optional(Metadata, 'Your own key-value pairs, by which executions can be listed.'),
   region: optionalOneOf(
     'Region in which the execution runs, besides that of the workflow: all models must be there.',

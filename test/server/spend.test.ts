@@ -273,3 +273,55 @@ test('the events of limits and tokens are as the reference describes them', asyn
   // Parsing removes what is not described.
   for (const event of events) expect(Event.parse(event)).toEqual(event)
 })
+
+const painted = (more: object = {}) => ({
+  model_id: 'paints',
+  task: 'slug/text-to-image',
+  inputs: image,
+  cache: 'off',
+  ...more,
+})
+const runsPaint = { task: 'workflow/run', inputs: { workflow: 'Paint' } }
+const inOrder = (...names: string[]) => names.slice(1).map((to, at) => ({ from: names[at]!, to }))
+
+/** An execution whose budget was too small: its cost, and the states and errors of its nodes. */
+async function outcomeOf(body: object) {
+  const begun = (await (await post('/api/workflows/run', body)).json()) as { execution: { id: string } }
+  const ended = await app.fetch(`/api/workflow-executions/${begun.execution.id}?wait=30`)
+  type Node = { node_id: string; status: string; error: { code: string; message: string } | null }
+  const { execution } = (await ended.json()) as {
+    execution: { id: string; status: string; budget: number | null; cost: number; nodes: Node[] }
+  }
+  return {
+    ...execution,
+    states: Object.fromEntries(execution.nodes.map(({ node_id, status }) => [node_id, status])),
+    errors: execution.nodes.flatMap(({ error }) => (error ? [`${error.code}: ${error.message}`] : [])),
+  }
+}
+
+test('a node that would pass the budget of its execution, or its own, does not begin', async () => {
+  const dag = { nodes: { a: painted(), b: painted(), c: painted() }, edges: inOrder('a', 'b', 'c') }
+  const passed = await outcomeOf({ dag, budget: 0.6 })
+  expect(passed).toMatchObject({ status: 'failed', budget: 0.6, cost: 0.5 })
+  expect(passed.states).toEqual({ a: 'completed', b: 'completed', c: 'failed' })
+  expect(passed.errors).toEqual([
+    `quota_exceeded: This node may cost 0.25 USD, more than is left of the budget of 0.60 USD of the execution ${passed.id}: 0.50 USD is spent. Raise the budget, or let the node do less.`,
+  ])
+  expect(await outcomeOf({ dag, budget: 0.75 })).toMatchObject({ status: 'completed', cost: 0.75 })
+  const own = await outcomeOf({ dag: { nodes: { a: painted({ budget: 0.1 }) } } })
+  expect(own).toMatchObject({ status: 'failed', budget: null, cost: 0 })
+  expect(own.errors[0]).toContain('more than its budget of 0.10 USD')
+})
+
+test('what executions within others cost counts for the budget of those around them', async () => {
+  const paint = { nodes: { a: painted(), b: painted() }, edges: inOrder('a', 'b') }
+  expect((await post('/api/workflows', { name: 'Paint', dag: paint })).status).toBe(201)
+  const dag = { nodes: { first: runsPaint, second: runsPaint }, edges: inOrder('first', 'second') }
+  const passed = await outcomeOf({ dag, budget: 0.6 })
+  expect(passed).toMatchObject({ status: 'failed', cost: 0.5, states: { first: 'completed', second: 'failed' } })
+  expect(passed.errors[0]).toContain(`of the budget of 0.60 USD of the execution ${passed.id}: 0.50 USD is spent`)
+  const node = { ...runsPaint, budget: 0.3 }
+  const limited = await outcomeOf({ dag: { nodes: { first: node } } })
+  expect(limited).toMatchObject({ status: 'failed', cost: 0.25 })
+  expect(limited.errors[0]).toContain('of the budget of 0.30 USD')
+})

@@ -198,7 +198,7 @@ async function checkedFile(
   { path: file, document, positionOf }: { path: string } & ReturnType<typeof readWorkflowFile>,
   { quiet, errors, signal }: Check,
 ): Promise<WorkflowRun> {
-  const { name, tags, dag, parameters = null, on_failure, timeout, region } = document
+  const { name, tags, dag, parameters = null, on_failure, timeout, budget, region } = document
   const placeOf = positionsIn(file, document, positionOf)
   if (errors) refuseErrors(terminal, await diagnosticsOf(client, document, signal), { quiet, placeOf })
   return {
@@ -206,7 +206,17 @@ async function checkedFile(
     dag,
     parameters,
     start: ({ submissions }, settings, init) => {
-      const body = { name, dag, parameters, on_failure, timeout, region, ...settings, tags: settings.tags ?? tags }
+      const body = {
+        name,
+        dag,
+        parameters,
+        on_failure,
+        timeout,
+        budget: budget ?? undefined,
+        region,
+        ...settings,
+        tags: settings.tags ?? tags,
+      }
       return memberOf(submissions.POST('/api/workflows/run', { body, ...init }), 'execution')
     },
   }

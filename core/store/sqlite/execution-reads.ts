@@ -51,7 +51,7 @@ export function executionReads(connection: Connection) {
   const columns = `${selected(
     `number, organizationId, id, tokenId, workflowId, workflowVersion, definition, inputParams, priority, status, error,
     timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
-    expiresAt, failed, cost, queued, continues`,
+    expiresAt, failed, cost, queued, continues, budget`,
   )}, parent_id AS parentExecutionId,
     (SELECT id FROM executions AS p WHERE p.number = executions.parent_execution) AS parentId,
     (SELECT node_id FROM execution_nodes AS p WHERE p.execution = executions.parent_execution
@@ -81,6 +81,12 @@ export function executionReads(connection: Connection) {
     ON e.organization_id = jobs.organization_id AND e.parent_job = jobs.id
     WHERE jobs.awaits = 'execution' AND jobs.status = 'pending' AND jobs.not_before > 0
     AND jobs.not_before = ${String(deferredUntil)} AND (e.number IS NULL OR e.finished_at IS NOT NULL)`
+  const budgets = connection.query<{ executionId: string; limit: number; spent: number }>`
+    WITH RECURSIVE around (number, id, budget, cost, parent) AS (
+      SELECT number, id, budget, cost, parent_execution FROM executions WHERE organization_id = ? AND id = ?
+      UNION ALL SELECT e.number, e.id, e.budget, e.cost, e.parent_execution FROM executions AS e
+      JOIN around ON e.number = around.parent
+    ) SELECT id AS executionId, budget AS "limit", cost AS spent FROM around WHERE budget IS NOT NULL`
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')},
     ${selected('items, itemsCompleted, itemsFailed, itemsRunning', 'n')}, jobs.status AS jobStatus,
@@ -143,6 +149,7 @@ export function executionReads(connection: Connection) {
     'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
     'executions.nested': (organizationId, id, nodeId) =>
       nestedBy.all(numberOf.get(organizationId, id), nodeId).map(record),
+    'executions.budgets': (organizationId, id) => budgets.all(organizationId, id),
     'executions.unresolved': () => unresolved.all(),
     'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
     'executions.nodes': (organizationId, id) => nodes.all(numberOf.get(organizationId, id)).map(nodeOf),

@@ -38,7 +38,8 @@ export function executionCommands(connection: Connection, context: WriteContext)
     'executions',
     `organizationId, id, tokenId, workflowId, workflowVersion, onFailure, priority, status, timeoutMs, retentionMs,
     metadata, parentId, createdAt, updatedAt, nodes, completed, webhook, traceparent,
-    queued, continues, parentExecution, parentNode, parentJob, depth`,
+    queued, continues, parentExecution, parentNode, parentJob, depth,
+    budget`,
   )
   const insertPlan = openInsert(connection, 'execution_plans', 'execution, definition, inputParams, plan, dag, origin')
   const insertNode = openInsert(

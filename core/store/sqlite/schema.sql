@@ -198,6 +198,7 @@ CREATE TABLE executions (
     CHECK ((parent_job IS NULL) = (parent_execution IS NULL) AND (parent_job IS NULL) = (parent_node IS NULL)),
   depth INTEGER NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 5),
   continues INTEGER NOT NULL DEFAULT 0 CHECK (continues IN (0, 1)),
+  budget INTEGER CHECK (budget > 0),
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))

@@ -18,13 +18,21 @@ const factsOf = ({
   region,
   timeout,
   onFailure,
+  budget,
   concurrency,
   parameters,
 }: WorkflowDefinition) =>
-  JSON.stringify({ name, description, tags, region, timeout, onFailure, concurrency, parameters } satisfies Omit<
-    WorkflowDefinition,
-    'dag'
-  >)
+  JSON.stringify({
+    name,
+    description,
+    tags,
+    region,
+    timeout,
+    onFailure,
+    budget,
+    concurrency,
+    parameters,
+  } satisfies Omit<WorkflowDefinition, 'dag'>)
 
 /** Returns a function that deletes a workflow with its versions, and returns whether there was one. */
 export function openWorkflowRemoval(connection: Connection) {

@@ -380,6 +380,7 @@ const changeRoutes = (owners: ExecutionOwners) => [
       const options = {
         ...executionOptionsOf(exchange, definition, workflow, terms, owners),
         timeout: before.timeoutMs / 1000,
+        budget: before.budget === null ? undefined : before.budget / 1e6,
         metadata: before.metadata,
         webhook: before.webhook ?? null,
       }

@@ -14,6 +14,7 @@ ALTER TABLE executions ADD COLUMN parent_job TEXT
   CHECK ((parent_job IS NULL) = (parent_execution IS NULL) AND (parent_job IS NULL) = (parent_node IS NULL));
 ALTER TABLE executions ADD COLUMN depth INTEGER NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 5);
 ALTER TABLE executions ADD COLUMN continues INTEGER NOT NULL DEFAULT 0 CHECK (continues IN (0, 1));
+ALTER TABLE executions ADD COLUMN budget INTEGER CHECK (budget > 0);
 CREATE UNIQUE INDEX executions_nested ON executions (organization_id, parent_job) WHERE parent_job IS NOT NULL;
 CREATE INDEX executions_of_parent ON executions (parent_execution, parent_node) WHERE parent_execution IS NOT NULL;
 `

@@ -8,13 +8,13 @@ import { isRecord, type Workflow } from './workflow-document.ts'
 /** A workflow as the API returns it. */
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
   Pick<Schema<'Workflow'>, 'description' | 'timeout' | 'parameters'> &
-  Partial<Pick<Schema<'Workflow'>, 'concurrency'>> & {
+  Partial<Pick<Schema<'Workflow'>, 'budget' | 'concurrency'>> & {
     dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
   }
 
 /** Writes a stored workflow as YAML; fields with their defaults are left out. */
 export function sourceOf(stored: StoredWorkflow): string {
-  const { name, description, region, timeout, on_failure, concurrency, parameters, dag } = stored
+  const { name, description, region, timeout, on_failure, budget, concurrency, parameters, dag } = stored
   const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
   const workflow = {
     name,
@@ -22,6 +22,7 @@ export function sourceOf(stored: StoredWorkflow): string {
     region: region === 'Global' ? undefined : region,
     timeout: timeout === 3_600 ? undefined : timeout,
     on_failure: on_failure === 'fail_fast' ? undefined : on_failure,
+    budget: budget ?? undefined,
     concurrency: concurrency ?? undefined,
     parameters: parameters ?? undefined,
     dag: { nodes: Object.fromEntries(nodes), edges: dag?.edges?.length ? dag.edges : undefined },

@@ -89,7 +89,7 @@ async function start(runnable: Runnable, input_params: Record<string, unknown>):
     return (await dataOf(begun)).execution.id
   }
   const { dag, ...fields } = runnable.value
-  const given = ['parameters', 'name', 'tags', 'on_failure', 'timeout', 'region'].map(name => [
+  const given = ['parameters', 'name', 'tags', 'on_failure', 'timeout', 'budget', 'region'].map(name => [
     name,
     fields[name] ?? undefined,
   ])
