@@ -86,6 +86,8 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/`?POST \/std\/v1\/files`?/g, 'infer file upload'],
   [/`?POST \/std\/v1\/videos`?/g, 'infer video'],
   [/`?POST \/api\/workflows\/run`?/g, 'infer workflow run'],
+  [/`?GET \/api\/workflows\/(\w+)\/executions`?/g, 'infer execution list --workflow $1'],
+  [/`?GET \/api\/workflows`?/g, 'infer workflow list'],
   [/`?POST \/api\/workflow-executions\/(\w+)\/retry`?/g, 'infer execution retry $1'],
   [/`?POST \/api\/jobs\/(\w+)\/(cancel|retry)`?/g, 'infer job $2 $1'],
   [/`?DELETE \/api\/jobs\/(\{id\}|\w+)`?/g, 'infer job delete $1'],

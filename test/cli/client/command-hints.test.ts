@@ -8,6 +8,8 @@ test.each([
   ['It is run again: POST /api/workflow-executions/exec_1/retry.', 'again: infer execution retry exec_1.'],
   ['Cancel it: `POST /api/jobs/job_1/cancel`.', 'Cancel it: infer job cancel job_1.'],
   ['Put it into a workflow: POST /api/workflows/run.', 'workflow: infer workflow run.'],
+  ['See: GET /api/workflows/wf_1/executions lists them.', 'See: infer execution list --workflow wf_1 lists'],
+  ['GET /api/workflows lists them.', 'infer workflow list lists them.'],
   ['Nothing to change.', 'Nothing to change.'],
 ])('%s', (sentence, part) => expect(withCommands(sentence)).toContain(part))
 

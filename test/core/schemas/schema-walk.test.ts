@@ -106,7 +106,10 @@ function* places(root: Json, of: Json[], path: ReferenceStep[] = []): Generator<
     for (const [name, one] of Object.entries(properties ?? {})) add(name, one)
     if (items) add(0, items)
   }
-  if (!here.some(({ additionalProperties: more }) => more !== undefined && more !== false))
+  const others = here.flatMap(({ additionalProperties: more }) => (typeof more === 'object' ? [more] : []))
+  // Members of any name are all alike.
+  if (path.length === 0 && others.length > 0) for (const one of others) add('any', one)
+  if (path.length === 0 || !here.some(({ additionalProperties: more }) => more !== undefined && more !== false))
     for (const [step, those] of within) yield* places(root, those, [...path, step])
 }
 
