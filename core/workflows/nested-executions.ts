@@ -222,7 +222,7 @@ const deleted = (id: string) =>
   new Failure('output_expired', `The execution ${id}, which this node has run, was deleted.`)
 
 /** Why an execution that has ended did not complete, as the failure of its node; undefined if it did. */
-export function failureOf({
+function failureOf({
   id,
   definition: { name },
   status,
