@@ -218,6 +218,8 @@ export interface ExecutionNode {
   cached: boolean
   /** Its result is the pin of its definition. */
   pinned: boolean
+  /** Millionths of the currency unit; null before the end, 0 for a result that is reused or pinned. */
+  cost: number | null
   error: JobError | null
   startedAt: number | null
   finishedAt: number | null

@@ -50,7 +50,7 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
       ...(items ? { items } : {}),
       direct: !items && dag.nodes[nodeId]!.when === undefined && isQueuedAtOnce(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? defaultRetries),
-      timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
+      timeoutMs: timeout === undefined ? null : Math.max(1, Math.round(timeout * 1000)),
       jobId: newId('job'),
       reuses: reuse.get(nodeId) ?? null,
     }

@@ -112,6 +112,9 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
     }),
     'How many items a node with `for_each` has; null before its list is known, and for other nodes.',
   ),
+  cost: nullableNumber(
+    'Cost in the currency unit of the prices; null before the end, 0 for a result that was reused or pinned.',
+  ),
   progress: nullableNumber('Progress from 0 to 1; null if unknown.'),
   queue_position: nullableInteger('How many jobs are before it; null unless it waits.'),
   waiting_for: nullable(WaitingFor, 'Why it has not begun; null unless it waits.'),
@@ -154,6 +157,7 @@ export function shownNode(node: ExecutionNode, viewer: Viewer, jobProgress?: Job
   return viewOf(ExecutionNodeObject, node, {
     task: node.task as Task,
     duration_ms: durationOf(node),
+    cost: node.cost === null ? null : node.cost / 1e6,
     progress: node.status === 'completed' ? 1 : (progressOfItems(node) ?? jobProgress?.progress ?? null),
     queue_position: jobProgress?.queuePosition ?? null,
     waiting_for: jobProgress?.waitingFor ? waitingObject(jobProgress.waitingFor) : null,

@@ -311,6 +311,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/workflow-executions/{id}', { ...of, query: { include: 'dag' } })
     await run.send('GET /api/workflow-executions')
     await run.send('GET /api/workflows/{id}/executions', { path })
+    await run.send('GET /api/workflow-executions/{id}/compare', { ...of, query: { with: begun.execution.id } })
     await run.send('GET /api/workflow-executions/{id}/nodes', of)
     await run.send('GET /api/workflow-executions/{id}/nodes/{node}', { path: { ...of.path, node: 'write' } })
     await run.send('GET /api/workflow-executions/{id}/nodes/{node}/items', { path: { ...of.path, node: 'write' } })

@@ -136,6 +136,7 @@ const written: Record<string, string> = {
   'GET /api/workflows/:id/executions': 'user:read',
   'GET /api/workflow-executions': 'user:read',
   'GET /api/workflow-executions/:id': 'user:read',
+  'GET /api/workflow-executions/:id/compare': 'user:read',
   'GET /api/workflow-executions/:id/nodes': 'user:read',
   'GET /api/workflow-executions/:id/nodes/:node': 'user:read',
   'GET /api/workflow-executions/:id/nodes/:node/items': 'user:read',

@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
-import { openClient } from '../../client/client.ts'
-import { type NodePair, pairNodes } from '../../executions/compare.ts'
-import { executionOf, findExecution } from '../../executions/execution.ts'
+import { moneyText } from '../../../core/money-text.ts'
+import { type Api, dataOf, openClient } from '../../client/client.ts'
+import { findExecution } from '../../executions/execution.ts'
 import { jobStatusText } from '../../jobs/draw.ts'
 import { withCommon, withExamples } from '../../terminal/options.ts'
 import { tookText } from '../../terminal/quantities-text.ts'
@@ -13,23 +13,24 @@ export function defineCompare(command: Command, terminal: Terminal): void {
   const compare = withCommon(command.command('compare'))
     .summary('compare two executions, node by node')
     .description(
-      'Compares two executions, node by node: status, model, inputs, result, error and time. Inputs and results that are too long for a list are not compared.',
+      'Compares two executions, node by node: status, model, inputs, result, error, time and cost. Inputs and results that are too long for a list are not compared.',
     )
     .argument('<id>', 'the first execution, or the end of its id')
     .argument('<other>', 'the second execution, or the end of its id')
     .action(async (first, second, { dataDir, json }) => {
       const client = openClient(dataDir)
-      const ids = await Promise.all([findExecution(client, first), findExecution(client, second)])
-      const [before, after] = await Promise.all(ids.map(id => executionOf(client, id)))
-      const pairs = pairNodes(before!.nodes ?? [], after!.nodes ?? [])
-      if (json) return terminal.json({ executions: ids, nodes: pairs.map(jsonOf) })
+      const [id, other] = await Promise.all([findExecution(client, first), findExecution(client, second)])
+      const params = { path: { id }, query: { with: other } }
+      const found = await dataOf(client.api.GET('/api/workflow-executions/{id}/compare', { params }))
+      if (json) return terminal.json(found)
+      const { nodes } = found
       terminal.table(
-        ['node', 'first', 'second', 'took', 'different'],
-        pairs.map(pair => rowOf(pair, terminal.paint)),
+        ['node', 'first', 'second', 'took', 'cost', 'different'],
+        nodes.map(node => rowOf(node, terminal.paint)),
       )
-      const different = pairs.filter(({ different, before, after }) => different.length > 0 || !before || !after).length
+      const different = nodes.filter(({ different, first, second }) => different.length > 0 || !first || !second).length
       terminal.remark(
-        different === 0 ? `All ${pairs.length} nodes are the same.` : `${different} of ${pairs.length} nodes differ.`,
+        different === 0 ? `All ${nodes.length} nodes are the same.` : `${different} of ${nodes.length} nodes differ.`,
       )
     })
   withExamples(compare, [
@@ -38,16 +39,20 @@ export function defineCompare(command: Command, terminal: Terminal): void {
   ])
 }
 
-const jsonOf = ({ id, before, after, different }: NodePair) => ({
-  node_id: id,
-  status: [before?.status ?? null, after?.status ?? null],
-  duration_ms: [before?.duration_ms ?? null, after?.duration_ms ?? null],
-  different,
-})
+type Compared = Api['ExecutionComparison']['nodes'][number]
 
-function rowOf({ id, before, after, different }: NodePair, paint: Paint): string[] {
-  const status = (node: typeof before) => (node ? jobStatusText(node.status, paint) : '-')
-  const took = (node: typeof before) => (node?.duration_ms == null ? '-' : tookText(node.duration_ms))
-  const why = !before ? 'only in the second' : !after ? 'only in the first' : different.join(', ') || '='
-  return [printable(id), status(before), status(after), `${took(before)} / ${took(after)}`, why]
+function rowOf({ node_id, first, second, different, unknown }: Compared, paint: Paint): string[] {
+  const status = (run: Compared['first']) => (run ? jobStatusText(run.status, paint) : '-')
+  const took = (run: Compared['first']) => (run?.duration_ms == null ? '-' : tookText(run.duration_ms))
+  const cost = (run: Compared['first']) => (run?.cost == null ? '-' : moneyText(run.cost))
+  const why = !first ? 'only in the second' : !second ? 'only in the first' : different.join(', ') || '='
+  const not = unknown.length === 0 ? '' : ` (${unknown.join(', ')} not compared)`
+  return [
+    printable(node_id),
+    status(first),
+    status(second),
+    `${took(first)} / ${took(second)}`,
+    `${cost(first)} / ${cost(second)}`,
+    why + not,
+  ]
 }

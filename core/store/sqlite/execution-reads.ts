@@ -26,7 +26,7 @@ interface ExecutionRow
 
 /** The columns of a node or of an item, and of its job. */
 interface WorkRow
-  extends Pick<ExecutionNode, 'jobId' | 'childExecutionId' | 'startedAt' | 'finishedAt' | 'status'>,
+  extends Pick<ExecutionNode, 'jobId' | 'childExecutionId' | 'startedAt' | 'finishedAt' | 'status' | 'cost'>,
     JobOfNode {
   at: number
   cached: number
@@ -90,7 +90,8 @@ export function executionReads(connection: Connection) {
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')},
     ${selected('items, itemsCompleted, itemsFailed, itemsRunning', 'n')}, jobs.status AS jobStatus,
-    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId
+    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, coalesce(child.cost, jobs.cost) AS cost,
+    child.id AS childExecutionId
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
     LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = n.job_id
@@ -106,7 +107,8 @@ export function executionReads(connection: Connection) {
     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = i.job_id`
   const items = connection.query<WorkRow & Pick<ExecutionItem, 'index'>>`
     SELECT i.item AS 'index', ${selected('status, at, jobId, cached', 'i')}, jobs.status AS jobStatus,
-    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, child.id AS childExecutionId ${jobOfItem}
+    ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, coalesce(child.cost, jobs.cost) AS cost,
+    child.id AS childExecutionId ${jobOfItem}
     LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = i.job_id
     WHERE i.execution = :execution AND i.node = :node AND i.item > :after AND (:status IS NULL OR :status =
     CASE WHEN i.status <> 'ready' THEN i.status WHEN jobs.status = 'processing' THEN 'running'
@@ -224,7 +226,8 @@ function nodeOf({ items: total, itemsCompleted, itemsFailed, itemsRunning, ...ro
   const items = total === null ? null : { total, completed: itemsCompleted, failed: itemsFailed, running: itemsRunning }
   // All others that are completed have a job.
   const pinned = row.status === 'completed' && row.jobId === null
-  const node = { ...workOf(row), awaits: row.awaits, items, pinned }
+  const work = workOf(row)
+  const node = { ...work, awaits: row.awaits, items, pinned, cost: work.cached || pinned ? 0 : row.cost }
   return pinned ? { ...node, startedAt: row.at, finishedAt: row.at } : node
 }
 

@@ -30,6 +30,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { approverOf, urlOfWait } from '../../views/approval-record.ts'
+import { compareNodes, ExecutionComparison } from '../../views/execution-comparison.ts'
 import {
   ExecutionItemObject,
   ExecutionNodeObject,
@@ -344,6 +345,27 @@ async function findNode(
   return { organizationId, id, definition, node }
 }
 
+/** Two executions are read, and their nodes with inputs and results. */
+const compareRoute = (owners: ExecutionOwners) =>
+  route('GET /api/workflow-executions/:id/compare', 'user:read', {
+    summary: 'Compare executions',
+    description:
+      'Returns what differs between two executions, node by node: status, model, inputs, result (what `outputs` of the node keeps of it) and error, with time and cost of both. Inputs and results that are too long for a list of nodes are not compared.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One,
+    query: z.strictObject({ with: z.string().max(64).describe('Id of the second execution.') }),
+    response: ExecutionComparison,
+    handle: async ({ params, query }, exchange) => {
+      const nodesOf = async (id: string) => {
+        const execution = await findExecution(id, exchange, owners)
+        const nodes = await owners.executions.nodes(execution.organizationId, id)
+        return (await shownNodes(execution, nodes, exchange, owners)).nodes
+      }
+      const nodes = compareNodes(await nodesOf(params.id), await nodesOf(query.with))
+      return { executions: [params.id, query.with], nodes }
+    },
+  })
+
 const changeRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflow-executions/:id/cancel', 'user:write', {
     bucket: 'api',
@@ -428,6 +450,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
   ...startRoutes(owners),
   ...estimateRoutes(owners),
   ...readRoutes(owners),
+  compareRoute(owners),
   ...changeRoutes(owners),
   ...listRoutes(owners),
 ]

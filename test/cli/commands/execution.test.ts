@@ -62,18 +62,27 @@ test.each([
 
 test('two executions are compared node by node', async () => {
   const ids = ['exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', 'exec_01K2ZZZZZZ7QK2M9XDBBBBBBBB']
-  const node = { task: 'std/chat-completion', model_id: 'x', status: 'completed', duration_ms: 1200, error: null }
+  const node = { status: 'completed', model_id: 'x', duration_ms: 1200, cost: 0.5 }
   const { url } = await fakeServer(({ path }, response) => {
-    const second = path.includes(ids[1]!)
+    const asked = `/api/workflow-executions/${ids[0]}/compare?with=${ids[1]}`
+    if (path !== asked) return answer(response, 404, { error: { code: 'not_found', message: path } })
     const nodes = [
-      { ...node, node_id: 'write', result: { text: 'same' } },
-      { ...node, node_id: 'paint', result: { url: second ? 'b' : 'a' }, duration_ms: second ? 300 : 900 },
+      { node_id: 'write', first: node, second: node, different: [], unknown: ['result'] },
+      {
+        node_id: 'paint',
+        first: { ...node, duration_ms: 900 },
+        second: { ...node, duration_ms: 300, cost: null },
+        different: ['result'],
+        unknown: [],
+      },
+      { node_id: 'gone', first: node, second: null, different: [], unknown: [] },
     ]
-    answer(response, 200, { execution: { id: ids[second ? 1 : 0], status: 'completed', created_at: 1, nodes } })
+    answer(response, 200, { executions: ids, nodes })
   })
   const env = { INFER_URL: url, INFER_TOKEN: 'x' }
   const { exitCode, stdout, stderr } = await infer(['execution', 'compare', ...ids], { env })
-  expect([exitCode, stderr]).toEqual([0, '1 of 2 nodes differ.\n'])
-  expect(stdout).toMatch(/write +completed +completed +1\.2 s \/ 1\.2 s +=/)
-  expect(stdout).toMatch(/paint +completed +completed +0\.9 s \/ 0\.3 s +result/)
+  expect([exitCode, stderr]).toEqual([0, '2 of 3 nodes differ.\n'])
+  expect(stdout).toMatch(/write +completed +completed +1\.2 s \/ 1\.2 s +0\.50 \/ 0\.50 += \(result not compared\)/)
+  expect(stdout).toMatch(/paint +completed +completed +0\.9 s \/ 0\.3 s +0\.50 \/ - +result/)
+  expect(stdout).toMatch(/gone +completed +- .*only in the first/)
 })

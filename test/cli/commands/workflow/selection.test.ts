@@ -68,6 +68,9 @@ test('one node runs with a given result, or all up to a node; changed inputs run
   const again = await run('execution', 'retry', execution.id, '--change', `third.messages=${message}`, '--json')
   const retried = json(again) as { id: string }
   await run('execution', 'watch', retried.id)
+  const compared = await run('execution', 'compare', execution.id, retried.id)
+  expect(compared.stdout).toMatch(/\nthird +completed +completed .* inputs, result\n/)
+  expect(compared.stdout).toMatch(/\nsecond +completed +completed .* =( \(inputs not compared\))?\n/)
   const inputs = json(await run('execution', 'show', retried.id, '--json')) as {
     nodes: { node_id: string; resolved_inputs: unknown }[]
   }

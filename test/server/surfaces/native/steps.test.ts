@@ -212,3 +212,19 @@ test('a step that runs is cancelled with its execution, and its thread serves th
   expect(await read()).toEqual(['cancelled', 'cancelled', 'cancelled'])
   expect((await run({ next: split('after') })).next!.status).toBe('completed')
 })
+
+test('the timeout of a node ends a step and its thread, however short it is', async () => {
+  const slow = (pattern: string, timeout: number) => ({
+    task: 'text/extract',
+    inputs: { text: '${input.text}', pattern, all: true },
+    timeout,
+    on_error: 'continue',
+  })
+  const nodes = { long: slow('(?s)a.*x|a', 0.3), short: slow('(?s)a.*w|a', 0.0001) }
+  const { long, short } = await run(nodes, { text: 'a'.repeat(500_000) })
+  expect(long).toMatchObject({
+    error: { code: 'timeout', message: expect.stringContaining('ran for 0.3 s') as string },
+  })
+  expect([long!.attempts, short!.error?.code]).toEqual([1, 'timeout'])
+  expect((await run({ next: split('after a timeout') })).next!.status).toBe('completed')
+})
