@@ -97,6 +97,7 @@ function* outlooksOf(works: readonly Work[], known: Known): Generator<void, Node
       averageMs: forecast?.typicalMs ?? null,
       waitingMs: forecast?.etaMs ?? null,
       ...priced(work, known),
+      items: itemsOf(node as ListNode, known),
     })
     yield
   }
@@ -109,6 +110,26 @@ function withDefaults(
 ): Record<string, unknown> {
   const defaults = Object.entries(parameters ?? {}).filter(([, { default: value }]) => value !== undefined)
   return { ...Object.fromEntries(defaults.map(([name, parameter]) => [name, parameter.default])), ...given }
+}
+
+/** The fields of a node that runs once for each item of a list, with their defaults. */
+interface ListNode {
+  for_each?: unknown
+  max_items?: number
+  max_parallel?: number
+}
+const defaultMaxItems = 1_000
+const defaultParallel = 100
+
+/** How often a node with a list runs; undefined for one without. Its number is known if the list is given. */
+function itemsOf({ for_each: list, max_items, max_parallel }: ListNode, { inputParams, parameters }: Known) {
+  if (list === undefined) return undefined
+  const known = knownInputs({ list }, inputParams, parameters)?.list
+  return {
+    count: Array.isArray(known) ? known.length : null,
+    maximum: max_items ?? defaultMaxItems,
+    parallel: max_parallel ?? defaultParallel,
+  }
 }
 
 /** What the prices tell of a node. */

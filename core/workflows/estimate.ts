@@ -17,6 +17,18 @@ export interface NodeOutlook {
   free: boolean
   /** The most that it can cost by the prices, in millionths; null if its inputs are not known yet. */
   maxCost: number | null
+  /** Of a node that runs once for each item of a list; all the other facts are those of one item. */
+  items?: ItemsOutlook | undefined
+}
+
+/** How often a node with a list runs. */
+export interface ItemsOutlook {
+  /** Null: the list is the result of another node. */
+  count: number | null
+  /** The most items that it may have. */
+  maximum: number
+  /** How many run at the same time. */
+  parallel: number
 }
 
 /** Half of the runs are at most `median`, nine of ten at most `p90`; null if unknown. */
@@ -35,6 +47,8 @@ export interface NodeEstimate {
   /** Milliseconds. */
   run: Spread
   waitingMs: number | null
+  /** Of a node with a list: `cost` and `run` are those of one item, and `all` of as many as there are, or may be. */
+  items: (ItemsOutlook & { all: { cost: NodeEstimate['cost']; run: Spread } }) | null
 }
 
 export interface Estimate {
@@ -47,10 +61,11 @@ export interface Estimate {
 
 /** Estimates what the nodes of a graph cost and how long they take. Pure. What is unknown is null, and never 0. */
 export function estimateOf(graph: Graph, outlooks: readonly NodeOutlook[]): Estimate {
-  const nodes = outlooks.map(estimateOfNode)
+  const estimates = outlooks.map(estimateOfNode)
+  const nodes = estimates.map(wholeOf)
   const all = (unknown: (node: NodeEstimate) => boolean) => nodes.filter(unknown).map(({ nodeId }) => nodeId)
   return {
-    nodes,
+    nodes: estimates,
     cost: {
       median: sum(nodes.map(({ cost }) => cost.median)),
       p90: sum(nodes.map(({ cost }) => cost.p90)),
@@ -64,16 +79,35 @@ export function estimateOf(graph: Graph, outlooks: readonly NodeOutlook[]): Esti
   }
 }
 
-function estimateOfNode({ nodeId, modelId, runs, averageMs, waitingMs, free, maxCost }: NodeOutlook): NodeEstimate {
+function estimateOfNode(outlook: NodeOutlook): NodeEstimate {
+  const { nodeId, modelId, runs, averageMs, waitingMs, free, maxCost, items } = outlook
   const costs = spreadOf(runs.map(({ cost }) => cost))
   const times = spreadOf(runs.map(({ runMs }) => runMs))
+  const cost = free ? { median: 0, p90: 0, maximum: 0 } : { ...costs, maximum: maxCost }
+  const run = times.median === null ? { median: averageMs, p90: null } : times
+  const all = items && { cost: multiplied(cost, items.count ?? items.maximum), run: multiplied(run, roundsOf(items)) }
+  return { nodeId, modelId, runs: runs.length, cost, run, waitingMs, items: items && all ? { ...items, all } : null }
+}
+
+/** How often items follow each other, if each takes as long as the others. */
+const roundsOf = ({ count, maximum, parallel }: ItemsOutlook): number => Math.ceil((count ?? maximum) / parallel)
+
+/** Each of the values times a number; what is unknown stays so. */
+function multiplied<Of extends { [Name in keyof Of]: number | null }>(values: Of, by: number): Of {
+  const entries = Object.entries<number | null>(values)
+  return Object.fromEntries(entries.map(([name, value]) => [name, value === null ? null : value * by])) as Of
+}
+
+/** A node with all its items, as the sums count it: unknown while the number of items is, unless each is free. */
+function wholeOf(node: NodeEstimate): NodeEstimate {
+  const { items } = node
+  if (!items) return node
+  if (items.count !== null) return { ...node, ...items.all }
+  const unknown = { median: null, p90: null }
   return {
-    nodeId,
-    modelId,
-    runs: runs.length,
-    cost: free ? { median: 0, p90: 0, maximum: 0 } : { ...costs, maximum: maxCost },
-    run: times.median === null ? { median: averageMs, p90: null } : times,
-    waitingMs,
+    ...node,
+    cost: items.all.cost.p90 === 0 ? items.all.cost : { ...unknown, maximum: items.all.cost.maximum },
+    run: unknown,
   }
 }
 

@@ -3,6 +3,7 @@ import {
   array,
   integer,
   namedObject,
+  nullable,
   nullableInteger,
   nullableNumber,
   nullableString,
@@ -15,6 +16,10 @@ const cost = {
   median: nullableNumber('Median, in the currency unit of the prices; null if unknown.'),
   p90: nullableNumber('What nine of ten runs cost at most; null if unknown.'),
   maximum: nullableNumber('The most by the prices and the inputs; null if the inputs are not known before the run.'),
+}
+const spreadMs = {
+  median: nullableInteger('Median of these runs, or the average of the model on this server; null if unknown.'),
+  p90: nullableInteger('What nine of ten runs take at most; null if unknown.'),
 }
 const unknown_nodes = (what: string) => array(`Ids of the nodes ${what}.`, z.string())
 
@@ -40,10 +45,16 @@ export const WorkflowEstimate = namedObject(
         model_id: nullableString('Id of the model; null without one.'),
         runs: integer('Number of runs of the same task and model in the organization that it is based on, 64 at most.'),
         cost: object('Cost of the node.', cost),
-        run_ms: object('Milliseconds of its run.', {
-          median: nullableInteger('Median of these runs, or the average of the model on this server; null if unknown.'),
-          p90: nullableInteger('What nine of ten runs take at most; null if unknown.'),
-        }),
+        run_ms: object('Milliseconds of its run.', spreadMs),
+        items: nullable(
+          z.object({
+            count: nullableInteger('How many there are; null if the list is the result of a node.'),
+            maximum: integer('The most items that the list may have.'),
+            cost: object('Cost of as many as there are, or may be.', cost),
+            run_ms: object('Milliseconds that they take together.', spreadMs),
+          }),
+          'Of a node with `for_each`, all items together: `cost` and `run_ms` beside it are those of one item. Null for others.',
+        ),
         waiting_ms: nullableInteger(
           'Milliseconds until a job of its model would start now, with loading it; null if unknown.',
         ),
@@ -58,6 +69,7 @@ const costObject = ({ median, p90, maximum }: Spread & { maximum: number | null 
   p90: units(p90),
   maximum: units(maximum),
 })
+const msObject = ({ median, p90 }: Spread) => ({ median: rounded(median), p90: rounded(p90) })
 const rounded = (ms: number | null) => (ms === null ? null : Math.round(ms))
 
 export const shownEstimate = ({ cost, criticalPath, nodes }: Estimate): z.input<typeof WorkflowEstimate> => ({
@@ -74,7 +86,13 @@ export const shownEstimate = ({ cost, criticalPath, nodes }: Estimate): z.input<
     model_id: node.modelId,
     runs: node.runs,
     cost: costObject(node.cost),
-    run_ms: { median: rounded(node.run.median), p90: rounded(node.run.p90) },
+    run_ms: msObject(node.run),
+    items: node.items && {
+      count: node.items.count,
+      maximum: node.items.maximum,
+      cost: costObject(node.items.all.cost),
+      run_ms: msObject(node.items.all.run),
+    },
     waiting_ms: rounded(node.waitingMs),
   })),
 })

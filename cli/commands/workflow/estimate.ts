@@ -62,8 +62,8 @@ const time = (ms: number | null): string => (ms === null ? '?' : tookText(ms))
 const range = <Value>(median: Value | null, p90: Value | null, text: (value: Value | null) => string): string =>
   p90 === null || text(p90) === text(median) ? text(median) : `${text(median)} – ${text(p90)}`
 
-const rowOf = ({ node_id, model_id, cost, run_ms, waiting_ms, runs }: Estimate['nodes'][number]): string[] => [
-  printable(node_id),
+const rowOf = ({ node_id, model_id, cost, run_ms, waiting_ms, runs, items }: Estimate['nodes'][number]): string[] => [
+  printable(node_id) + (items ? ` × ${items.count ?? `up to ${items.maximum}`}` : ''),
   printable(model_id ?? '-'),
   range(cost.median, cost.p90, money),
   money(cost.maximum),

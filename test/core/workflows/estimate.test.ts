@@ -49,6 +49,25 @@ test.each<[rule: string, drawn: string, described: string, path: string]>([
   expect(`${criticalPath.nodes.join('>')} ${criticalPath.median} ${criticalPath.waitingMs}`).toBe(path)
 })
 
+test.each<[rule: string, count: number | null, cost: object, run: object]>([
+  ['a known number counts', 5, { median: 20, p90: 40, maximum: 100 }, { median: 6, p90: 12 }],
+  [
+    'of an unknown one only the most is known',
+    null,
+    { median: null, p90: null, maximum: 600 },
+    { median: null, p90: null },
+  ],
+])('a node with a list: %s', (_, count, cost, run) => {
+  const items = { count, maximum: 30, parallel: 2 }
+  const runs = [4, 8].map(value => ({ runMs: value / 2, cost: value }))
+  const node = { nodeId: 'a', modelId: 'm', runs, averageMs: null, waitingMs: null, free: false, maxCost: 20, items }
+  const found = estimateOf(graphOf(['a'], []), [node])
+  expect(found.nodes[0]).toMatchObject({ cost: { median: 4, maximum: 20 }, run: { median: 2 } })
+  expect(found.nodes[0]!.items!.all.cost).toMatchObject({ maximum: (count ?? 30) * 20 })
+  expect(found.cost).toEqual({ ...cost, unknown: count === null ? ['a'] : [] })
+  expect(found.criticalPath).toMatchObject(run)
+})
+
 test('what is unknown is named, and is in no sum', () => {
   const { cost, criticalPath, nodes } = estimate('a>b', 'a@m:100 b@n:?+5')
   expect(cost).toEqual({ median: 100, p90: 100, maximum: null, unknown: ['b'] })

@@ -92,3 +92,16 @@ test('of a stored workflow, with its pins where asked', async () => {
   const refused = await app.fetch('/api/workflows/estimate', { body: { dag: circle } })
   expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_graph' } }])
 })
+
+test('a node with a list is estimated for one item, and for as many as there are or may be', async () => {
+  const each = (for_each: unknown) => ({ ...chat('priced', 'x'), for_each, max_items: 40 })
+  const nodes = { some: each(['a', 'b', 'c']), given: each('${input.list}'), other: each('${nodes.some.result}') }
+  const found = await estimate({ dag: { nodes }, input_params: { list: [1, 2] } })
+  const items = found.nodes.map(
+    one => (one as unknown as { items: { count: number; cost: { maximum: number } } }).items,
+  )
+  expect(items.map(({ count }) => count)).toEqual([3, 2, null])
+  const { maximum } = found.nodes[0]!.cost
+  expect(items[0]!.cost.maximum).toBeCloseTo(3 * maximum!, 9)
+  expect(items[2]!.cost.maximum).toBeCloseTo(40 * maximum!, 9)
+})
