@@ -127,7 +127,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
     if (isAddress(text)) return text
     throw usageFailure(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or a URL.`)
   }
-  const content = text.startsWith('@') ? fileText(name, text.slice(1)) : text
+  const content = text.startsWith('@') ? fileText(`the parameter '${name}'`, text.slice(1)) : text
   if (type === 'string' || type === 'file') return content
   const json = jsonOf(content)
   return json !== undefined && (type === undefined || misfit(json, type) === undefined) ? json : content
@@ -135,7 +135,7 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
 
 /** Returns the JSON that an option gives for a node; `@path` reads it from a file. Throws usage for other text. */
 export function jsonValueOf(flag: string, name: string, text: string): unknown {
-  const value = jsonOf(text.startsWith('@') ? fileText(name, text.slice(1)) : text)
+  const value = jsonOf(text.startsWith('@') ? fileText(`${flag} ${name}`, text.slice(1)) : text)
   if (value === undefined)
     throw usageFailure(printable(`${flag} ${name} is not JSON. Give it as ${flag} ${name}=@file.`))
   return value
@@ -178,11 +178,12 @@ export const parameterValues = (
 const isPendingUpload = (value: unknown): value is PendingUpload =>
   value !== null && typeof value === 'object' && 'path' in value && 'size' in value && 'type' in value
 
-function fileText(name: string, path: string): string {
+/** Returns the text of a file; `owner` says in an error what it is for. */
+function fileText(owner: string, path: string): string {
   try {
     // Editors add the last newline; it is not part of the text.
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    throw unreadable(`The file ${path} of '${name}'`, cause)
+    throw unreadable(`The file ${path} of ${owner}`, cause)
   }
 }
