@@ -6,7 +6,7 @@ import type { Model } from '../models/model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import { noModelId } from '../schemas/task.ts'
 import type { RecentRun } from '../store/store.ts'
-import { taskNamed } from '../tasks/registry.ts'
+import { needsModel, taskNamed } from '../tasks/registry.ts'
 import type { TaskRecord } from '../tasks/task.ts'
 import { inTimeSlices } from '../time-slice.ts'
 import { bind, Unresolved } from './bind.ts'
@@ -61,9 +61,16 @@ interface Work {
 function workOf(nodeId: string, node: WorkflowNode, sources: EstimateSources): Work {
   const record = taskNamed(node.task)
   const model = node.model_id ? sources.model(node.model_id) : undefined
-  const modelId = record?.runner === 'step' ? noModelId : (model?.id ?? null)
+  const modelId = record && !needsModel(node.task) ? noModelId : (model?.id ?? null)
   return { nodeId, node, record, model, modelId, key: `${modelId} ${record?.id}` }
 }
+
+/** Whether the time of a node is that of its own work: what waits, or runs another workflow, takes as long as that. */
+const worksItself = ({ record, modelId }: Work): boolean =>
+  modelId === noModelId ? record?.runner === 'step' && !startsExecution(record) : modelId !== null
+
+/** Whether the node costs what another execution costs. */
+const startsExecution = (record: TaskRecord): boolean => 'runsWorkflow' in record
 
 /** How many reads of the store follow each other without a pause: each takes some tens of microseconds. */
 const readsAtOnce = 16
@@ -71,8 +78,9 @@ const readsAtOnce = 16
 /** The recent runs of each work, by its key. */
 async function historyOf(organizationId: string, works: readonly Work[], { recentRuns }: EstimateSources) {
   const history = new Map<string, readonly RecentRun[]>()
-  for (const { key, record, modelId } of works) {
-    if (!record || modelId === null || history.has(key)) continue
+  for (const work of works) {
+    const { key, record, modelId } = work
+    if (!record || modelId === null || !worksItself(work) || history.has(key)) continue
     history.set(key, await recentRuns(organizationId, { modelId, task: record.id }))
     if (history.size % readsAtOnce === 0) await nextIteration()
   }
@@ -89,7 +97,7 @@ function* outlooksOf(works: readonly Work[], known: Known): Generator<void, Node
   const outlooks: NodeOutlook[] = []
   for (const work of works) {
     const { nodeId, node, modelId, key } = work
-    const forecast = modelId === null ? undefined : known.queueForecast(modelId)
+    const forecast = modelId === null || !worksItself(work) ? undefined : known.queueForecast(modelId)
     outlooks.push({
       nodeId,
       modelId: modelId === noModelId ? null : (node.model_id ?? null),
@@ -134,10 +142,10 @@ function itemsOf({ for_each: list, max_items, max_parallel }: ListNode, { inputP
 
 /** What the prices tell of a node. */
 function priced(
-  { node: { inputs }, record, model }: Work,
+  { node: { inputs }, record, model, modelId }: Work,
   { inputParams, parameters }: Known,
 ): Pick<NodeOutlook, 'free' | 'maxCost'> {
-  if (record?.runner === 'step') return { free: true, maxCost: 0 }
+  if (record && modelId === noModelId && !startsExecution(record)) return { free: true, maxCost: 0 }
   if (!record || !model) return { free: false, maxCost: null }
   if (!hasPrice(model.price)) return { free: true, maxCost: 0 }
   const known = knownInputs(inputs, inputParams, parameters)
