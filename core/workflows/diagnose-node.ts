@@ -136,17 +136,23 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   }
 }
 
-/** Warns of a pinned result that the task would not give. The pin is used all the same. */
+/**
+ * Warns of a pinned result that the task would not give. The pin is used all the same. Of a node with a list, whose result
+ * is one too, the first item counts that is not null.
+ */
 function diagnosePin(
   id: string,
-  { pin }: WorkflowNode,
+  { pin, for_each: list }: WorkflowNode,
   { name, type }: { name: string; type: Pick<TaskType, 'result'> },
   { warn }: Pick<NodeContext, 'warn'>,
 ): void {
-  const { error } = type.result.safeParse(pin)
+  const isList = list !== undefined && Array.isArray(pin)
+  const at = isList ? pin.findIndex(item => item !== null) : -1
+  if (isList && at < 0) return
+  const { error } = type.result.safeParse(isList ? pin[at] : pin)
   const [first] = error?.issues ?? []
   if (!first) return
-  const place = placeOf(['pin', ...first.path])
+  const place = placeOf(['pin', ...(isList ? [at] : []), ...first.path])
   warn('unusual_pin', `Node '${id}': the pinned result is unlike those of ${name} at ${place}: ${first.message}.`, {
     path: place,
   })

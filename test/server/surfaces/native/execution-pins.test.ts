@@ -142,17 +142,22 @@ test.each([
 })
 
 test('a pin that the task would not give is a warning', async () => {
-  const nodes = { a: chat('x', { pin: { text: 'x' } }), b: chat('x', { pin: answer('x') }) }
+  const list = { task: 'text/template', inputs: { template: 'x' }, for_each: ['x', 'y'] }
+  const nodes = {
+    a: chat('x', { pin: { text: 'x' } }),
+    each: { ...list, pin: [null, { text: 'x' }] },
+    other: { ...list, pin: [null, {}] },
+  }
   const answered = await app.fetch('/api/workflows/validate', { body: { dag: { nodes } } })
   const { valid, diagnostics } = (await answered.json()) as {
     valid: boolean
     diagnostics: { warnings: { code: string; node_id: string; path: string }[] }
   }
   expect(valid).toBe(true)
-  expect(diagnostics.warnings.map(({ code, node_id, path }) => [code, node_id, path])).toContainEqual([
-    'unusual_pin',
-    'a',
-    expect.stringMatching(/^pin\./),
+  const pins = diagnostics.warnings.filter(({ code }) => code === 'unusual_pin')
+  expect(pins.map(({ node_id, path }) => [node_id, path])).toEqual([
+    ['a', expect.stringMatching(/^pin\./)],
+    ['other', expect.stringMatching(/^pin\[1\]\./)],
   ])
 })
 
