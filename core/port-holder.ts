@@ -9,6 +9,8 @@ export interface PortHolder {
   program: string
   /** The data directory of an infer server; undefined for any other program. */
   dataDir: string | undefined
+  /** Whether it is a gateway process of infer: where its server runs, that is found first. */
+  isGateway: boolean
 }
 
 /**
@@ -28,6 +30,7 @@ export function findPortHolder(port: number): PortHolder | undefined {
       pid: Number(pid),
       program: basename(readLink(`/proc/${pid}/exe`)),
       dataDir: lock === undefined ? undefined : dirname(lock),
+      isGateway: optionalText(`/proc/${pid}/cmdline`)?.split('\0').includes('__front') ?? false,
     }
   }
   return undefined

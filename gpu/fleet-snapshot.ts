@@ -71,6 +71,7 @@ export function copyState(
       slots: resident.slots,
       leases: resident.leases,
       startedAt: epoch(resident.startedAt),
+      takenOverAt: resident.takenOver ? epoch(resident.startedAt) : null,
       lastUsedAt: epoch(resident.lastUsedAt),
       parking: engines.parking(resident),
       upcoming: upcomingText(runsNext(resident.serves.model.id), resident),

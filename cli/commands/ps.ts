@@ -40,7 +40,8 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
-      for (const text of [...memoryNotes(engines), ...adapterNotes(engines), ...saved]) terminal.remark(text)
+      const notes = [...memoryNotes(engines), ...keptNotes(engines, time), ...adapterNotes(engines), ...saved]
+      for (const text of notes) terminal.remark(text)
       for (const { model_id, upcoming } of engines) if (upcoming) terminal.remark(`${printable(model_id)}: ${upcoming}`)
     })
   withExamples(command, [
@@ -48,6 +49,14 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer ps --json', 'for a program'],
   ])
 }
+
+/** Returns a sentence for each engine that an earlier server has loaded. */
+const keptNotes = (engines: readonly Api['EngineStatus'][], now: number): string[] =>
+  engines.flatMap(({ model_id, taken_over_at }) =>
+    taken_over_at
+      ? `${printable(model_id)} was kept over a restart of the server ${lengthText(now - taken_over_at)} ago.`
+      : [],
+  )
 
 /** Returns sentences about the LoRA adapters of the loaded models; none from an older server. */
 function adapterNotes(engines: readonly Api['EngineStatus'][]): string[] {

@@ -168,8 +168,8 @@ function elsewhere({ engines, time }: Api['SystemStatus']): StyledLine[] {
 }
 
 function engineLine(engine: Api['EngineStatus'], time: number, width: number): StyledLine {
-  const { model_id, state, memory_bytes, busy, slots, started_at, pid, placement } = engine
-  const since = `since ${lengthText(time - started_at)}`
+  const { model_id, state, memory_bytes, busy, slots, started_at, taken_over_at, pid, placement } = engine
+  const since = `${taken_over_at ? 'kept over a restart, ' : ''}since ${lengthText(time - started_at)}`
   const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : state
   const facts = [
     padded(shown, 10),

@@ -361,6 +361,8 @@ export interface ResidentSnapshot {
   slots: number
   leases: number
   startedAt: number
+  /** When this server took it over from the server before, without loading it again; null if this server started it. */
+  takenOverAt: number | null
   lastUsedAt: number
   /** What happens to it when another model needs its memory, in sentences; null before it starts, and if its kind cannot be parked. */
   parking: string | null

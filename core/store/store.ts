@@ -81,7 +81,10 @@ export interface Store extends StoreMethods {
    * server; its answer, or the Failure with which it rejects, is that of the command.
    */
   handOver(send: SendCommand): Promise<void>
-  /** Runs a command that another server got from `handOver` of an earlier one. */
+  /**
+   * Runs a command that another server got from `handOver` of an earlier one; it goes on to the next server after a `handOver`
+   * here. Rejects with Failure `shutting_down` once the store is closed: it may be sent again, to the next store.
+   */
   perform: SendCommand
   close(): Promise<void>
 }

@@ -17,7 +17,7 @@ const closeTimeoutMs = 250
 /** The channel between a front and control: that of a child process with its parent. */
 export interface Channel {
   send: (message: FromFront, socket?: SendHandle) => void
-  onMessage(listener: (message: ToFront) => void): void
+  onMessage(listener: (message: ToFront, socket?: unknown) => void): void
   /** Called when control has ended or closed the channel. */
   onClosed(listener: () => void): void
 }
@@ -30,8 +30,8 @@ export async function runFront(channel: Channel, parts: FrontParts): Promise<voi
   const closed = Promise.withResolvers<void>()
   let front: ReturnType<typeof openFront> | undefined
   channel.onClosed(closed.resolve)
-  channel.onMessage(message => {
-    if (message.kind === 'start') front = openFront(message, channel, parts)
+  channel.onMessage((message, socket) => {
+    if (message.kind === 'start') front = openFront(message, channel, parts, socket)
     else if (message.kind === 'close') void (front?.close() ?? Promise.resolve()).then(closed.resolve)
     else front?.received(message)
   })
@@ -43,6 +43,8 @@ function openFront(
   { host, port, descriptors, backlog, keyPair, limits, connections, ...control }: FrontStart,
   channel: Channel,
   parts: FrontParts,
+  /** The socket of a front before this one. */
+  inherited: unknown,
 ) {
   const log = logOf(channel)
   let forwarder = openForwarder(control)
@@ -60,7 +62,8 @@ function openFront(
   const handshakes = configureServer(server, { limits, connections, handler, asksForWebSocket, upgrade })
   server.once('error', ({ code, message }: NodeJS.ErrnoException) => channel.send({ kind: 'refused', code, message }))
   const [first, ...further] = descriptors
-  const at = first === undefined ? { host, port, backlog, reusePort: true } : { fd: first, backlog }
+  const opensOne = first === undefined && !inherited
+  const at = opensOne ? { host, port, backlog, reusePort: true } : (inherited ?? { fd: first, backlog })
   let acceptors: ReturnType<typeof openAcceptors> | undefined
   server.listen(at, () => {
     server.removeAllListeners('error')
@@ -68,7 +71,7 @@ function openFront(
     server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
     acceptors = openAcceptors(server, further)
     // Control keeps the socket for the front, or the server, that comes after this one.
-    channel.send({ kind: 'listening' }, first === undefined ? acceptors.handle() : undefined)
+    channel.send({ kind: 'listening' }, opensOne ? acceptors.handle() : undefined)
   })
 
   async function leave({ deadlineMs, ...target }: Extract<ToFront, { kind: 'leave' }>): Promise<void> {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SendHandle, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { selfCommand } from '../../core/assets.ts'
@@ -105,14 +105,17 @@ export function openFronts({ count, started, sockets: inherited = [], refused, l
 
   function run(at: number, prepared?: ChildProcess): void {
     const isAlive = prepared?.exitCode === null && prepared.signalCode === null
-    const front = isAlive ? prepared : startProcess(sockets[at]!)
+    // A front gets the socket of one before it only once it can accept: until it is loaded it would outlive a killed control.
+    const socket = opened[at]
+    const front = isAlive ? prepared : startProcess(socket ? [] : sockets[at]!)
     fronts.add(front)
     const startedAt = performance.now()
     let [isListening, refusal] = [false, '']
-    const descriptors = sockets[at]!.map((_, index) => firstDescriptor + index)
-    tell(front, { kind: 'start', ...start, keyPair, descriptors })
-    front.on('message', (message: FromFront, socket: unknown) => {
-      if (message.kind === 'loaded') return
+    const descriptors = socket ? [] : sockets[at]!.map((_, index) => firstDescriptor + index)
+    const begins = () => tell(front, { kind: 'start', ...start, keyPair, descriptors }, opened[at])
+    if (!socket) begins()
+    front.on('message', (message: FromFront, own: unknown) => {
+      if (message.kind === 'loaded') return socket && begins()
       if (message.kind === 'left') return leaving.get(front)?.()
       if (message.kind === 'log') return log[message.level](message.message, message.fields, message.cause)
       if (message.kind === 'refused') {
@@ -122,8 +125,8 @@ export function openFronts({ count, started, sockets: inherited = [], refused, l
       }
       if (message.kind !== 'listening') return sessions.get(front)?.received(message)
       isListening = true
-      if (socket) {
-        opened[at] = socket as SocketHandle
+      if (own) {
+        opened[at] = own as SocketHandle
         sockets[at] = [opened[at].fd]
       }
       ready.add(front)
@@ -228,6 +231,6 @@ function startProcess(sockets: readonly number[]): ChildProcess {
 }
 
 /** Sends a message. A front that has ended does not get it, which its exit shows. */
-function tell(front: ChildProcess, message: ToFront): void {
-  if (front.connected) front.send(message, () => {})
+function tell(front: ChildProcess, message: ToFront, socket?: SocketHandle): void {
+  if (front.connected) front.send(message, socket as unknown as SendHandle, () => {})
 }

@@ -21,7 +21,7 @@ export interface FrontStart extends ForwardTarget {
   /** Where it listens, together with the other fronts. */
   host: string
   port: number
-  /** File descriptors of sockets that listen there already; empty: it opens one. */
+  /** File descriptors of sockets that listen there already; empty: one comes with the message, or it opens one. */
   descriptors: readonly number[]
   /** How many connections the kernel queues until they are accepted. */
   backlog: number

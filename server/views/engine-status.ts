@@ -32,6 +32,9 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   slots: integer('How many requests it can serve at a time.'),
   busy: integer('How many requests it serves now.'),
   started_at: integer('Unix seconds.'),
+  taken_over_at: nullableInteger(
+    'Unix seconds at which this server took it over from the server before, which had loaded it. Null if this server started it.',
+  ),
   last_used_at: integer('Unix seconds of the last request.'),
   parking: nullableString(
     'What happens to it when another model needs the memory, and why, in sentences. Null before it starts, and for kinds of engines that cannot be parked.',

@@ -172,6 +172,7 @@ export function openMethods(parts: {
     },
     perform: async (name, given) => {
       if (!(writer.names as readonly string[]).includes(name)) throw shuttingDown()
+      if (elsewhere) return elsewhere(name, given)
       return writer.send(name as CommandName, given as never)
     },
     close: parts.close,

@@ -135,11 +135,15 @@ const selfSigned = ({ names, validDays }: NewKeyPair): HTTPSOptions =>
 /** Returns the base URL at which this machine reaches a socket that listens on all addresses. */
 const reachable = (url: string) => new URL(url).origin.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
 
-/** Returns the error that lasts for a second: gateway processes of a server that was killed leave the address a moment later. */
+/**
+ * Returns the error that lasts for a second, or for five where only gateway processes are there: those of a server that was
+ * killed leave the address a moment later.
+ */
 async function lastingRefusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
   for (let looks = 1; ; looks++) {
     const refusal = await refusalOf(host, port)
-    if (refusal?.code !== 'EADDRINUSE' || looks === 10) return refusal
+    if (refusal?.code !== 'EADDRINUSE' || looks === 50) return refusal
+    if (looks >= 10 && !findPortHolder(port)?.isGateway) return refusal
     await delay(100)
   }
 }

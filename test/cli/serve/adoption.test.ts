@@ -27,11 +27,15 @@ function prepare(more: object = {}) {
     }
     const status = async () => {
       const answer = await fetch(`${server.url}/api/system/status`, { headers })
-      return (await answer.json()) as { engines: { id: string }[]; waiting: unknown[] }
+      return (await answer.json()) as {
+        engines: { id: string; taken_over_at: number | null }[]
+        waiting: unknown[]
+      }
     }
     const engine = async () => (await status()).engines[0]!.id
     const waiting = async () => (await status()).waiting.length
-    return { ...server, dataDir, chat, engine, waiting }
+    const takenOverAt = async () => (await status()).engines[0]!.taken_over_at
+    return { ...server, dataDir, chat, engine, takenOverAt, waiting }
   }
   return start
 }
@@ -48,6 +52,7 @@ test('after kill -9 the next server answers with the same engine', { timeout: 60
   expect(await first.chat()).toBe(200)
   const engineId = await first.engine()
   cleanUp(engineId)
+  expect(await first.takenOverAt()).toBeNull()
   first.child.kill('SIGKILL')
   await once(first.child, 'exit')
   expect((await survivors(`${engineId}-1`)).length).toBeGreaterThan(0)
@@ -56,6 +61,9 @@ test('after kill -9 the next server answers with the same engine', { timeout: 60
   expect(await next.chat()).toBe(200)
   expect(await next.engine()).toBe(engineId)
   expect(next.stderr()).toContain("Took over the engine of 'fake'")
+  expect(await next.takenOverAt()).toBeGreaterThan(Date.now() / 1_000 - 30)
+  const { stderr } = await inferProcess(['ps', '--data-dir', next.dataDir])
+  expect(stderr).toContain('fake was kept over a restart of the server')
   expect(next.stderr()).not.toContain('Engine ready')
 
   // A stop ends it.

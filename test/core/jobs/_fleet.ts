@@ -117,6 +117,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           slots: one.count,
           leases: one.held,
           startedAt: 0,
+          takenOverAt: null,
           lastUsedAt: 0,
           parking: null,
           upcoming: null,

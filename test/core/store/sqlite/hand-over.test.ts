@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import type { Failure } from '../../../../core/failure.ts'
+import { callRows } from '../../../../core/store/ledger-rows.ts'
 import { pathsIn } from '../../../../core/store/sqlite/directory.ts'
 import { prepareSqliteStore } from '../../../../core/store/sqlite/store.ts'
 import { heard, startChild } from '../_children.ts'
@@ -61,4 +63,29 @@ test('a damaged database is refused before anything is handed over', async () =>
   await (await openTestStore({ dataDir: directory.path })).store.close()
   writeFileSync(pathsIn(directory.path).database, 'no database')
   await expect(prepareSqliteStore({ dataDir: directory.path })).rejects.toMatchObject({ exitCode: 65 })
+})
+
+test('a command of another server is answered while the store closes, refused afterwards, and goes on to a next store', async () => {
+  await using opened = await openTestStore()
+  const { store } = opened
+  const given = [callRows([finishedCall()])]
+  const closing = store.close()
+  const answer = store.perform('recordCalls', given).then(
+    () => 'done',
+    (failure: Failure) => failure.code,
+  )
+  expect(['done', 'shutting_down']).toContain(await answer)
+  await closing
+  await expect(store.perform('recordCalls', given)).rejects.toMatchObject({ code: 'shutting_down', retryable: true })
+
+  await using handing = await openTestStore()
+  const sent: unknown[] = []
+  const handed = handing.store.handOver(async (...command) => void sent.push(command))
+  await handing.store.perform('recordCalls', given)
+  await handed
+  await handing.store.perform('recordCalls', given)
+  expect(sent).toEqual([
+    ['recordCalls', given],
+    ['recordCalls', given],
+  ])
 })
