@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
@@ -17,6 +17,14 @@ const slots = 8
 /** Units that a token may spend, and the most that one of its requests costs. */
 const [spendLimit, mostOfOne] = [20_000, 1_100]
 
+/** What is read of the answers. */
+interface Content {
+  id: string
+  secret: string
+  organization: { id: string }
+  token: { id: string }
+}
+
 const roleOf = (isControl: boolean, line: string): string => {
   if (isControl) return 'control'
   if (line.includes('__front')) return 'front'
@@ -32,7 +40,9 @@ function processesOf(dataDir: string, control: number): { pid: number; role: str
       const [environment, line, stat] = ['environ', 'cmdline', 'stat'].map(file =>
         readFileSync(`/proc/${name}/${file}`, 'utf8'),
       ) as [string, string, string]
-      if (!environment.includes(dataDir) || / Z /.test(stat.slice(stat.lastIndexOf(')')))) return []
+      // The keeper has an environment of its own.
+      const isOwn = environment.includes(dataDir) || readlinkSync(`/proc/${name}/cwd`).startsWith(dataDir)
+      if (!isOwn || / Z /.test(stat.slice(stat.lastIndexOf(')')))) return []
       const pid = Number(name)
       return [{ pid, role: roleOf(pid === control, line) }]
     } catch {
@@ -63,7 +73,7 @@ test.each(full ? [2, 4] : [2])(
     const start = () => serve(dataDir, [], { INFER_TEST_DATA: dataDir })
     let server = await start()
     const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
-    const send = async <Content>(path: string, by: string, body?: object, more: Record<string, string> = {}) => {
+    const send = async (path: string, by: string, body?: object, more: Record<string, string> = {}) => {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
         headers: { authorization: `Bearer ${by}`, 'content-type': 'application/json', ...more },
         ...(body && { method: 'POST', body: JSON.stringify(body) }),
@@ -71,12 +81,12 @@ test.each(full ? [2, 4] : [2])(
       })
       return { status: answer.status, content: (await answer.json()) as Content }
     }
-    const { content: me } = await send<{ organization: { id: string } }>('/api/me', secret)
-    const { content: spender } = await send<{ secret: string; token: { id: string } }>(
-      `/api/organizations/${me.organization.id}/tokens`,
-      secret,
-      { name: 'spender', scopes: ['user:read', 'user:write'], monthly_spend_limit: spendLimit },
-    )
+    const { content: me } = await send('/api/me', secret)
+    const { content: spender } = await send(`/api/organizations/${me.organization.id}/tokens`, secret, {
+      name: 'spender',
+      scopes: ['user:read', 'user:write'],
+      monthly_spend_limit: spendLimit,
+    })
 
     const over = new AbortController()
     const acknowledged = new Map<string, string>()
@@ -95,9 +105,9 @@ test.each(full ? [2, 4] : [2])(
         const key = `${name}-${at}`
         const job = { task: 'std/chat-completion', model_id: 'free', inputs: completion('mode:slow,ms=20') }
         while (!acknowledged.has(key)) {
-          const { status, content } = await send<{ id: string }>('/api/jobs', secret, job, {
+          const { status, content } = await send('/api/jobs', secret, job, {
             'idempotency-key': key,
-          }).catch(() => ({ status: 0, content: { id: '' } }))
+          }).catch(() => ({ status: 0, content: { id: '' } as Content }))
           if (status === 202) acknowledged.set(key, content.id)
           else if (![0, 503].includes(status)) surprises.add(`${status} ${JSON.stringify(content)}`)
           await delay(20)

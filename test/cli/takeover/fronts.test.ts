@@ -23,9 +23,16 @@ models:
 /** Units that a token may spend, and the most that one of its requests costs. */
 const [spendLimit, mostOfOne] = [40_000, 1_100]
 
+/** What is read of the answers. */
+interface Content {
+  organization: { id: string }
+  secret: string
+  spend: { token: { spent: number; held: number } }
+}
+
 /** A token with a spend limit, whose requests gateway processes answer too. */
 async function openSpender(url: string, secret: string) {
-  const call = async <Content>(path: string, by: string, fields?: object) => {
+  const call = async (path: string, by: string, fields?: object) => {
     const headers = { authorization: `Bearer ${by}`, 'content-type': 'application/json' }
     const answer = await fetch(`${url}${path}`, {
       headers,
@@ -33,8 +40,8 @@ async function openSpender(url: string, secret: string) {
     })
     return { status: answer.status, content: (await answer.json()) as Content }
   }
-  const { content: me } = await call<{ organization: { id: string } }>('/api/me', secret)
-  const created = await call<{ secret: string }>(`/api/organizations/${me.organization.id}/tokens`, secret, {
+  const { content: me } = await call('/api/me', secret)
+  const created = await call(`/api/organizations/${me.organization.id}/tokens`, secret, {
     name: 'spender',
     scopes: ['user:read', 'user:write'],
     monthly_spend_limit: spendLimit,
@@ -60,7 +67,7 @@ async function openSpender(url: string, secret: string) {
     async spendAll() {
       let answered = 0
       while ((await ask()) === 200) answered++
-      const { content } = await call<{ spend: { token: { spent: number; held: number } } }>('/api/me', own)
+      const { content } = await call('/api/me', own)
       return { answered, ...content.spend.token }
     },
   }
