@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { type Channel, runFront } from '../../server/fronts/front.ts'
 import { frontParts } from '../server/front-parts.ts'
+import { tuneMemory } from '../server/tune-memory.ts'
 
 /**
  * `infer __front`: a gateway process. `infer serve` starts it with a channel. Signals end it through the server, so that
@@ -15,6 +16,7 @@ export function define(command: Command): void {
       onMessage: listener => void process.on('message', listener),
       onClosed: listener => void process.on('disconnect', listener),
     }
+    tuneMemory()
     await runFront(channel, frontParts)
   })
 }

@@ -1,9 +1,7 @@
 import { writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { packaged, version } from '../../core/assets.ts'
-import { collectGarbage } from '../../core/collect-garbage.ts'
 import { dataDirectory, hostEnvironment } from '../../core/config.ts'
 import { type Log, type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
@@ -16,6 +14,7 @@ import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
+import { tuneMemory } from '../server/tune-memory.ts'
 import { becomeMainProcess } from '../service/notify.ts'
 import type { Predecessor } from '../takeover/predecessor.ts'
 import type { ServeFlags } from '../takeover/protocol.ts'
@@ -252,26 +251,6 @@ async function showAddress(
     const reason = await openBrowser(consoleLink() ?? `${urls[0]}/docs`)
     if (reason !== undefined) terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]} yourself.`)
   }
-}
-
-/**
- * Reduces the memory of a server beside the same work. Called only after the start, because after a change of flags V8
- * accepts no cached code.
- */
-function tuneMemory(): void {
-  // Stops V8 from allocating request objects in the old generation. Objects allocated during the start survive, and V8
-  // concludes that later objects from the same code survive too; in the old generation they would hold everything they
-  // refer to until the next full collection. Without this flag, whether that happened differed from start to start
-  // (bin/README.md).
-  setFlagsFromString('--no-allocation-site-pretenuring')
-  // Lets the old generation grow by a tenth between two full collections. V8 chose up to a doubling: the memory beside
-  // the same work differed by 60 MB from start to start. The processor time per request is the same (bin/README.md).
-  setFlagsFromString('--heap-growing-percent=10')
-  // The garbage of the start: V8 would keep it while the server is idle.
-  setTimeout(collectGarbage, 2_000).unref()
-  // Small buffers are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB that wait for a client that does
-  // not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
-  Buffer.poolSize = 8 << 10
 }
 
 /**

@@ -16,6 +16,9 @@ import { type FrontEngines, openSlotWaits } from './slot-waits.ts'
 /** Milliseconds between two looks at calls that run long and slots that nobody uses. */
 const lookMs = 100
 
+/** Milliseconds between two messages with tokens that running streams have counted, if no other takes them along. */
+const countMs = 500
+
 /** Milliseconds between two looks at what control is to be told of limits. */
 const creditMs = 50
 
@@ -95,8 +98,9 @@ export function openLocalWork({
   const timer = setInterval(() => {
     engines.look()
     tell(Date.now() - lookMs)
-    outbox.soon()
   }, lookMs)
+  // Streams count tokens all the time.
+  const counting = setInterval(outbox.soon, countMs)
   const crediting = setInterval(() => {
     if (limits.size() > 0) outbox.flush()
   }, creditMs)
@@ -104,8 +108,7 @@ export function openLocalWork({
   /** Answers nothing more. Resolves when its requests have ended and control was told of them. */
   async function drain(deadlineMs: number): Promise<void> {
     await way.drain(deadlineMs)
-    clearInterval(timer)
-    clearInterval(crediting)
+    for (const each of [timer, counting, crediting]) clearInterval(each)
     outbox.flush()
   }
 

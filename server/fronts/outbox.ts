@@ -132,6 +132,7 @@ export function openOutbox({
     began(call: JobRecord): void {
       told.add(call.id)
       lists.began.push(call)
+      soon()
     },
     /** Whether control knows of the call. */
     knows: (id: string): boolean => told.has(id),
