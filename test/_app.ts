@@ -9,10 +9,8 @@ import { fixtureProgram } from './_fixtures.ts'
 const node = process.execPath
 export const fakeEngine: string = fixtureProgram('engine')
 
-/** With INFER_TEST_FRONTS=2 every app of the tests has so many gateway processes. */
-export const fronts: object = process.env.INFER_TEST_FRONTS
-  ? { gateway_processes: Number(process.env.INFER_TEST_FRONTS) }
-  : {}
+/** With INFER_TEST_FRONTS=2 every app of the tests has so many gateway processes; otherwise one, on any machine. */
+export const fronts = { gateway_processes: Number(process.env.INFER_TEST_FRONTS ?? 1) }
 
 /** The paths that the fake engine needs to read: it imports from the whole repository. */
 export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }

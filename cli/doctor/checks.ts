@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { totalmem } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { packaged, version } from '../../core/assets.ts'
 import { remoteServer } from '../../core/config.ts'
@@ -37,6 +37,7 @@ import {
   checkBackends,
   checkCards,
   checkFfmpegFound,
+  checkGatewayProcesses,
   checkImageSupport,
   checkLibc,
   checkMemory,
@@ -95,6 +96,7 @@ export async function* runChecks({
       () => checkDisk({ path: dataDir, freeBytes: freeBytes(dataDir), minFreeBytes: config.limits.min_free_disk }),
     ],
     ['database', () => checkDatabaseReport(dataDir)],
+    ['gateway', () => checkGatewayProcesses({ processes: config.gateway_processes, cores: availableParallelism() })],
     ['address', async () => checkAddress(await addressFacts(config.listen, dataDir))],
     ['engine wrapper', async () => checkWrapper(await probeWrapper(environment))],
     ['engine sandbox', async () => checkSandbox(await probeSandbox(environment), sandboxedModels(config))],

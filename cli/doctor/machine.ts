@@ -45,6 +45,16 @@ export function checkLibc(glibc: string | undefined): Finding {
       )
 }
 
+/** What the cores are used for. */
+export const checkGatewayProcesses = ({ processes, cores }: { processes: number; cores: number }): Finding =>
+  processes <= cores
+    ? fine('gateway', processes === 1 ? 'one process accepts connections' : `${processes} processes accept connections`)
+    : warning(
+        'gateway',
+        `${processes} processes accept connections, on ${cores} processor ${cores === 1 ? 'core' : 'cores'}`,
+        'More processes than cores are slower: lower gateway_processes in infer.yaml, or remove the line.',
+      )
+
 /** Each connection and each stream needs one open file; the server is designed for ten thousand clients. */
 export function checkOpenFiles(limit: number): Finding {
   return limit >= 4096

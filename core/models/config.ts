@@ -17,6 +17,7 @@ import { offeredModels } from './defaults.ts'
 import { type DescribedSchema, standardSchema } from './described-schema.ts'
 import { DeviceSetting } from './device-setting.ts'
 import type { ModelCheck } from './engine-traits.ts'
+import { gatewayProcessesHere } from './gateway-processes.ts'
 import { HttpUrl } from './http-url.ts'
 import { type Feature, Model } from './model.ts'
 import { fallbackFault, lackedByProfile, nameFault, namesOf } from './model-names.ts'
@@ -110,11 +111,13 @@ export const Config = z
           'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
         example: '0.0.0.0:8787',
       }),
-    gateway_processes: z.int().min(1).max(64).default(1).meta({
+    gateway_processes: z.int().min(1).max(64).default(gatewayProcessesHere).meta({
       description:
         'Processes that accept connections. With more than 1 the first process keeps the store, the queue, the limits and the models, and this many others accept connections, decrypt TLS and answer requests for text while the caller is not near a limit; they pass on the rest. Linux only.',
       unit: 'processes',
       example: 4,
+      absent:
+        '1 up to 4 processor cores; above, one for each 4 cores after 2 for each NVIDIA card are taken away, from 1 to 8',
     }),
     public_url: HttpUrl.optional().meta({
       description:
@@ -385,6 +388,8 @@ export const describedSchema = (): DescribedSchema =>
       const { def } = zodSchema._zod
       // zod omits the defaults of transformed values.
       if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never
+      // It depends on the machine.
+      if ('absent' in jsonSchema) delete jsonSchema.default
       // The limits of JavaScript's safe integers are not limits of infer.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum

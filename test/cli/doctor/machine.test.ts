@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import {
   checkCards,
+  checkGatewayProcesses,
   checkLibc,
   checkMemory,
   checkOpenFiles,
@@ -27,6 +28,14 @@ test.each([
   [undefined, 'broken'],
 ])('glibc %s is %s', (glibc, state) => {
   expect(checkLibc(glibc).state).toBe(state)
+})
+
+test.each([
+  [1, 1, 'fine'],
+  [8, 16, 'fine'],
+  [8, 2, 'warning'],
+])('%d gateway processes on %d cores are %s', (processes, cores, state) => {
+  expect(checkGatewayProcesses({ processes, cores }).state).toBe(state)
 })
 
 test.each([
