@@ -8,5 +8,6 @@ export const callsElsewhere = (owner: () => CallsElsewhere | undefined): CallsEl
   cancel: (...call) => owner()?.cancel(...call) ?? false,
   cancelAll: (...calls) => owner()?.cancelAll(...calls) ?? 0,
   runningOf: id => owner()?.runningOf(id) ?? 0,
+  open: () => owner()?.open() ?? 0,
   waiting: () => owner()?.waiting() ?? [],
 })

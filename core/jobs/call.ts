@@ -102,6 +102,8 @@ export interface CallsElsewhere {
   /** Ends all calls of the organization. Returns how many. */
   cancelAll(organizationId: string, reason: Failure): number
   runningOf(organizationId: string): number
+  /** How many requests are being answered there, as of `known`. */
+  open(): number
   /** Those that wait for a slot, unordered, each with its waiting time in milliseconds. */
   waiting(): Iterable<{ job: JobRecord; waitedMs: number }>
 }
@@ -114,6 +116,7 @@ export const nowhere: CallsElsewhere = {
   cancel: () => false,
   cancelAll: () => 0,
   runningOf: () => 0,
+  open: () => 0,
   waiting: () => [],
 }
 

@@ -240,6 +240,9 @@ export function openCalls(dependencies: {
      */
     known: (): Promise<void> | undefined => elsewhere.known(),
 
+    /** How many requests are being answered in other processes, as of `known`. */
+    openElsewhere: (): number => elsewhere.open(),
+
     /** The record of a call that is not in the store: it waits, runs, or has ended and is being written. */
     find(organizationId: string, id: string): JobRecord | undefined {
       const ended = recorder.find(organizationId, id)

@@ -27,6 +27,8 @@ export interface Session extends FrontLink {
   /** Its calls that wait, or have run for a while. */
   calls: Map<string, { organizationId: string; record: () => JobRecord; ended: PromiseWithResolvers<void> | undefined }>
   slots: LentSlots
+  /** How many requests it was answering when it last said so. */
+  open: number
   records: number
   /** Of these, how many it knows, or will know, to be stored. */
   toldStored: number
@@ -77,6 +79,7 @@ export function callsInFronts(sessions: ReadonlySet<Session>, report: () => Prom
       return own.length
     },
     runningOf: organizationId => [...callsOf(organizationId)].length,
+    open: () => [...sessions].reduce((sum, { open }) => sum + open, 0),
     *waiting() {
       for (const session of sessions)
         for (const { call, waitedMs } of session.slots.waiting()) yield { job: runningRecord(call), waitedMs }

@@ -151,7 +151,8 @@ export function openFrontWork(options: FrontWorkOptions) {
     const { records, began = [], answered = [], timings: times = [], tokens = [], returned = [] } = done
     for (const one of began)
       session.calls.set(one.id, { organizationId: one.organizationId, record: () => one, ended: undefined })
-    const { ran = [], wanted = [] } = done
+    const { ran = [], wanted = [], open = session.open } = done
+    session.open = open
     for (let at = 0; at < ran.length; at += 3)
       session.slots.ran(ran[at] as string, ran[at + 1] as number, ran[at + 2] === 1)
     for (const id of done.withdrawn ?? []) session.slots.withdraw(id)
@@ -275,6 +276,7 @@ export function openFrontWork(options: FrontWorkOptions) {
         calls: new Map(),
         records: 0,
         toldStored: 0,
+        open: 0,
         answers: new Map(),
         drained: undefined,
       }

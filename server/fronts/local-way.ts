@@ -206,6 +206,9 @@ export function openLocalWay(options: LocalWayOptions) {
     },
     answer: (req: IncomingMessage, res: ServerResponse): void => app.answer(req, res),
 
+    /** How many requests are being answered here. */
+    open: (): number => exchanges.size,
+
     /** Adds the tokens since the last call. */
     addTokens(tokens: NonNullable<FrontWork['tokens']>): void {
       for (const [model, { input, output }] of throughput.totals()) {

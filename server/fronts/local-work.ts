@@ -124,7 +124,7 @@ export function openLocalWork({
         send({ kind: 'done', number: message.number })
       } else if (message.kind === 'report') {
         tell(Infinity)
-        outbox.flush()
+        outbox.flush(way.open())
         send({ kind: 'done', number: message.number })
       } else if (message.kind === 'grant') engines.granted(message.engine, message.slots)
       else if (message.kind === 'credits') {

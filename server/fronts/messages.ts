@@ -120,6 +120,8 @@ export interface FrontWork {
   withdrawn?: string[]
   /** Of the calls for which it got slots: id, milliseconds, and 1 if they completed, flat. */
   ran?: (string | number)[]
+  /** How many requests it is answering itself. */
+  open?: number
   /** Models of which it had no free slot. */
   lacking?: string[]
   /** Engine, slots that go back, and the mean milliseconds of the requests that succeeded, flat. */

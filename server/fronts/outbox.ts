@@ -75,13 +75,15 @@ export function openOutbox({
   let stored = 0
   let month = monthOf(Date.now())
 
-  function flush(): void {
+  /** `open`: how many requests are being answered, which is told in any case. */
+  function flush(open?: number): void {
     clearTimeout(timer)
     timer = undefined
     isDue = false
     collect(lists)
     const all = { ...lists, uses: [...uses.values()], answered: answered.take(), timings: timings.take() }
     const work = Object.fromEntries(Object.entries(all).filter(([, list]) => list.length > 0)) as FrontWork
+    if (open !== undefined) work.open = open
     if (records > 0) work.records = { text: JSON.stringify(rows), calls: records }
     const credits = pending(Object.keys(work).length > 0)
     if (credits) work.credits = credits
@@ -98,10 +100,10 @@ export function openOutbox({
   function atOnce(): void {
     if (isDue) return
     isDue = true
-    setImmediate(flush)
+    setImmediate(() => flush())
   }
 
-  const soon = (): void => void (timer ??= setTimeout(flush, everyMs))
+  const soon = (): void => void (timer ??= setTimeout(() => flush(), everyMs))
 
   function addUse({ organizationId, tokenId, usage, cost, finishedAt }: FinishedJob, tokenIds: readonly string[]) {
     const tokens = usage.inputTokens + usage.outputTokens

@@ -12,7 +12,8 @@ import type { Timings } from './timings.ts'
 export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
-  jobs: Pick<Jobs, 'queueForecast'>
+  /** Its calls in other processes are asked for what they have counted. */
+  jobs: Pick<Jobs, 'queueForecast'> & { calls: Pick<Jobs['calls'], 'known'> }
   /** Responses that are being streamed. */
   streams: { readonly count: number }
   reload: Pick<Reload, 'status'>
@@ -214,7 +215,10 @@ export function openMetrics(sources: MetricSources) {
       child.time.observe(elapsedMs / 1000)
     },
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    async text(): Promise<string> {
+      await jobs.calls.known()
+      return registry.metrics()
+    },
   }
 }
 export type Metrics = ReturnType<typeof openMetrics>

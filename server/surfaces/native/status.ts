@@ -217,6 +217,7 @@ export const statusRoutes = (
         jobs.counts(),
         fleet.deviceProcesses(),
         accounts.use(exchange.caller.organizationId),
+        jobs.calls.known(),
       ])
       const now = fleet.snapshot()
       const allowed = allowedModels(exchange, { registry })
@@ -225,7 +226,7 @@ export const statusRoutes = (
         version,
         time: seconds(Date.now()),
         started_at: seconds(performance.timeOrigin),
-        requests: exchanges.size,
+        requests: exchanges.size + jobs.calls.openElsewhere(),
         jobs: { pending: counts.pending, processing: counts.processing },
         devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
         left_devices: now.leftDevices.map(one => ({ ...one })),
