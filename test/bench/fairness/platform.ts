@@ -50,7 +50,8 @@ export async function openPlatform(models: string[]): Promise<Platform> {
     max_queue: 1_000,
     dispatch_wait_ms: 600_000,
   }))
-  writeFileSync(config, stringify({ models: offered, limits: { min_free_disk: 0, ballast: 0 } }))
+  const gateway_processes = Number(process.env.INFER_BENCH_FRONTS) || 1
+  writeFileSync(config, stringify({ gateway_processes, models: offered, limits: { min_free_disk: 0, ballast: 0 } }))
   const dataDir = join(folder, 'data')
   const environment = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: dataDir }
   const server = await start(
