@@ -72,7 +72,7 @@ const noPatterns = (): never => {
 }
 
 /** What is wrong with an answer to a form, each as the rest of a sentence about `value`; empty if it fits. */
-export function answerFaults({ properties, required = [] }: Form, answer: unknown): string[] {
+function answerFaults({ properties, required = [] }: Form, answer: unknown): string[] {
   if (JSON.stringify(answer ?? null).length > maxAnswerLength)
     return [`value must have at most ${maxAnswerLength} characters of JSON`]
   const fields = Object.entries(properties).map(([name, { type = 'string', ...field }]) => [
@@ -134,7 +134,7 @@ export const ApprovalRequest = namedObject('ApprovalRequest', 'What a person is 
 export type ApprovalRequest = z.output<typeof ApprovalRequest>
 
 /** Who has answered. */
-export const answerers = ['user', 'token', 'link', 'timeout'] as const
+const answerers = ['user', 'token', 'link', 'timeout'] as const
 export const ApprovalResult = namedObject('ApprovalResult', 'A decision.', {
   approved: boolean('Whether it was approved.'),
   answer: anything('The values of the form by name; null without a form.'),

@@ -57,7 +57,7 @@ export function openWaits(options: {
       const now = clock.now()
       if (next > now) return due.at(next)
       await store.waits.remind(now, batchSize)
-      for (const wait of await store.waits.due(now, batchSize)) await endByItself(wait, now)
+      for (const wait of await store.waits.due(now, batchSize)) await endDueWait(wait, now)
       void due.check()
     } catch (thrown) {
       if (!Failure.from(thrown).retryable) log.error('Waits could not be ended', {}, thrown)
@@ -65,7 +65,23 @@ export function openWaits(options: {
     }
   }
 
-  function endByItself({ organizationId, jobId, awaits, request, createdAt }: Wait, at: number): Promise<boolean> {
+  /** Ends a wait that is due; one that cannot be read fails, so that it holds up no others. */
+  async function endDueWait(wait: Wait, at: number): Promise<void> {
+    try {
+      await endByItself(wait, at)
+    } catch (thrown) {
+      const failure = Failure.from(thrown)
+      if (failure.code !== 'internal_error') throw thrown
+      log.error('A wait could not be ended as usual, so its node fails', { job: wait.jobId }, thrown)
+      const { organizationId, jobId, awaits } = wait
+      await store.executions.resolve(organizationId, jobId, { awaits, at, error: jobErrorOf(failure, 0) })
+    }
+  }
+
+  async function endByItself(
+    { organizationId, jobId, awaits, request, createdAt }: Wait,
+    at: number,
+  ): Promise<boolean> {
     const result = taskRecord(taskOf[awaits]).resultAtDue(JSON.parse(request) as never, at)
     if (result !== undefined) return resolve({ organizationId, jobId, awaits }, result, at)
     const waited = Math.round((at - createdAt) / 1000)

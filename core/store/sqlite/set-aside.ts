@@ -17,7 +17,7 @@ const columns = `${endingColumns}, rank`
  * Returns the function that ends a job that is set aside, in the caller's transaction: its result, its end, and what follows
  * in its execution.
  */
-export function openSetAsideEnd(
+function openSetAsideEnd(
   connection: Connection,
   { effects, endJob }: Pick<WriteContext, 'effects' | 'endJob'>,
 ): (row: SetAsideRow, outcome: WrittenOutcome) => void {

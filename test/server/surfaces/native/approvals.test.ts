@@ -3,6 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../../_app.ts'
 import { openReceiver, type Receiver } from '../../../_receiver.ts'
 
+/** A pixel. */
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
+
 let app: TestApp
 let receiver: Receiver
 
@@ -165,6 +168,29 @@ test('the page needs no token, runs no script, shows texts as they are, and work
   })
   for (const late of [await fetch(url!), await postForm(url!, { decision: 'approve' })])
     expect([late.status, await late.text()]).toEqual([404, expect.stringContaining('works no more')])
+})
+
+test('images are copied, and shown by addresses of this server only', async () => {
+  const image = `data:image/png;base64,${png}`
+  const { id } = await begin(
+    'wait/approval',
+    { title: 'This one?', images: [image, '${input.second}'] },
+    {
+      input_params: { second: image },
+    },
+  )
+  const [approval] = await openOf(id)
+  expect(approval!.images).toHaveLength(2)
+  for (const url of approval!.images) {
+    expect(url).toMatch(new RegExp(`^${app.url}/files/file-`))
+    const shown = await fetch(url)
+    expect([shown.status, shown.headers.get('content-type')]).toEqual([200, 'image/png'])
+  }
+  const html = await (await fetch(approval!.url!)).text()
+  expect(html.match(/<img src="([^"]*)/g)).toHaveLength(2)
+  expect(html).not.toContain('data:')
+  await resolve(id, { approved: true })
+  expect((await ended(id)).status).toBe('completed')
 })
 
 test('an answer must fit the form, and a rejection needs none', async () => {
