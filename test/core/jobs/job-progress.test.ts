@@ -3,7 +3,7 @@ import { Failure, type FailureMore } from '../../../core/failure.ts'
 import { type JobProgress, type ProgressFacts, progressOf } from '../../../core/jobs/job-progress.ts'
 import type { ModelActivity } from '../../../core/models/fleet.ts'
 import { noModelId } from '../../../core/schemas/task.ts'
-import type { JobRecord } from '../../../core/store/store.ts'
+import { deferredUntil, type JobRecord } from '../../../core/store/store.ts'
 
 const now = 1_000_000
 const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
@@ -34,6 +34,7 @@ const job = (more: Partial<JobRecord>): JobRecord =>
     modelId: 'm',
     status: 'pending',
     notBefore: now - 10,
+    awaits: null,
     claims: 0,
     attempt: 0,
     maxAttempts: 3,
@@ -129,6 +130,16 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<ProgressFacts>,
       queuePosition: 0,
       etaMs: null,
       waitingFor: { reason: 'queue', detail: "It is next: the slot of 'm' is busy.", etaMs: null },
+    },
+  ],
+  [
+    'one that is set aside waits for what ends it, and has no place in the queue',
+    { awaits: 'approval', notBefore: deferredUntil },
+    {},
+    {
+      queuePosition: null,
+      etaMs: null,
+      waitingFor: { reason: 'approval', detail: 'It ends when a person has answered.', etaMs: null },
     },
   ],
   [
