@@ -11,6 +11,8 @@ import { approvalsText as text } from '../../text/approvals.ts'
 
 type Approval = Schema<'Approval'>
 type FormField = NonNullable<Approval['form']>['properties'][string]
+/** The value of a field; undefined while it is empty. */
+type FieldValue = string | number | boolean | undefined
 
 /** One approval: what is asked, its form, and the buttons that answer it. */
 export function ApprovalDetail({ id }: { id: string }) {
@@ -63,7 +65,7 @@ function Shown({ approval }: { approval: Approval }) {
 function AnswerForm({ approval: { execution_id: id, node_id: node, form } }: { approval: Approval }) {
   const [, go] = useLocation()
   const fields = Object.entries(form?.properties ?? {})
-  const [values, setValues] = useState<Readonly<Record<string, unknown>>>(() =>
+  const [values, setValues] = useState<Readonly<Record<string, FieldValue>>>(() =>
     Object.fromEntries(
       fields.flatMap(([name, { type, default: first }]) =>
         first === undefined ? (type === 'boolean' ? [[name, false]] : []) : [[name, first]],
@@ -89,7 +91,7 @@ function AnswerForm({ approval: { execution_id: id, node_id: node, form } }: { a
     },
     ['approvals'],
   )
-  const change = (name: string, value: unknown) =>
+  const change = (name: string, value: FieldValue) =>
     // An absent member is left out of the JSON.
     setValues(before => ({ ...before, [name]: value }))
   return (
@@ -123,9 +125,8 @@ interface AnswerFieldProps {
   name: string
   field: FormField
   required: boolean
-  value: unknown
-  /** Undefined: the field is empty. */
-  change: (value: unknown) => void
+  value: FieldValue
+  change: (value: FieldValue) => void
 }
 
 /** The control of one field. */
