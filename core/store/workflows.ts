@@ -9,6 +9,7 @@ import type {
   SkipReason,
 } from '../dag/execution-state.ts'
 import type { Region } from '../schemas/region.ts'
+import type { ExecutionItem, ItemCounts, NodeJob } from './execution-items.ts'
 import type { JobLimits } from './limits.ts'
 import type {
   IdempotencyKey,
@@ -227,22 +228,6 @@ export interface ExecutionNode {
   items: ItemCounts | null
 }
 
-/** Numbers of items; those that were cancelled or have no job yet are in the total only. */
-export interface ItemCounts {
-  total: number
-  completed: number
-  failed: number
-  running: number
-}
-
-/** An item of a node with `for_each` that has a job, or had one. */
-export interface ExecutionItem
-  extends Omit<ExecutionNode, 'nodeId' | 'task' | 'modelId' | 'status' | 'awaits' | 'pinned' | 'skipReason' | 'items'> {
-  /** Its position in the list, from 0. */
-  index: number
-  status: ItemStatus
-}
-
 export const executionEventTypes = [
   'workflow_execution.created',
   'workflow_execution.started',
@@ -275,12 +260,6 @@ export interface NodeResult {
   /** JSON text, or a handle if it is large; null unless the node is completed. */
   result: string | LargeResult | null
   error: JobError | null
-}
-
-/** The job of a node. */
-export interface NodeJob extends RowKey {
-  executionId: string
-  nodeId: string
 }
 
 /** What a commit has changed besides what the callers of its commands get as answers. */

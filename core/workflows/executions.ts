@@ -14,10 +14,8 @@ import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseExecution } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
-
 import { openGathering } from './gathering.ts'
 import { type Creation, type Nesting, openNestedExecutions } from './nested-executions.ts'
-
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -89,8 +87,8 @@ export function openExecutions(dependencies: {
   const nested = openNestedExecutions({ store, nesting, create, log, clock })
   const runWorkflow = nested.begin
   const queueing = openNodeQueueing({ store, works, flight, runWorkflow, queue: jobs.queued, ended: jobs.wait, log })
-  const { forgetList: ended } = works
-  const gathering = openGathering({ store: store.executions, snapshots, ended, log })
+  const { forgetList } = works
+  const gathering = openGathering({ store: store.executions, snapshots, ended: forgetList, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
   const upcoming = openUpcomingModels(models => dependencies.fleet.upcoming(models))
 

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import type { NodeJob } from '../store/execution-items.ts'
 import { jobErrorOf, type Store } from '../store/store.ts'
-import type { NodeJob, NodeResult } from '../store/workflows.ts'
+import type { NodeResult } from '../store/workflows.ts'
 import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { maxNodeResultBytes } from './node-bindings.ts'
 

@@ -16,7 +16,6 @@ import { taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
-
 import { openItemLists } from './item-lists.ts'
 import type { RunningWorkflow } from './nested-executions.ts'
 import {
@@ -37,8 +36,8 @@ import type { SingleFlight } from './single-flight.ts'
  */
 export type NodeWork =
   | NodeTask
-  | { skipped: true; items?: undefined; runsWorkflow?: undefined; inputs: null; model: Model }
-  | { items: number; skipped?: undefined; runsWorkflow?: undefined; inputs: null; model: Model }
+  | { skipped: true; items?: undefined; inputs: null; model: Model; runsWorkflow?: undefined }
+  | { items: number; skipped?: undefined; inputs: null; model: Model; runsWorkflow?: undefined }
 
 /** What a node's job does. */
 interface NodeTask extends BoundNode {

@@ -15,8 +15,9 @@ import {
   string,
 } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
+import type { ExecutionItem } from '../../core/store/execution-items.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import type { ExecutionItem, ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
@@ -138,6 +139,7 @@ export const ExecutionItemObject = namedObject('ExecutionItem', 'An item of a no
   started_at: nullableInteger('Unix seconds; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
+  child_execution_id: nullableString('Id of the execution that the item runs; null if its task runs no workflow.'),
   error: nullable(JobErrorObject, 'Why the item failed; null if it did not.'),
 })
 

@@ -1,6 +1,7 @@
+import type { ExecutionItem, NodeJob } from '../execution-items.ts'
 import type { Statements } from '../method-table.ts'
 import { deferredUntil, type JobError, type RowKey } from '../store.ts'
-import type { ExecutionItem, ExecutionNode, ExecutionRecord, NodeJob, NodeResult } from '../workflows.ts'
+import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts'
 import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'

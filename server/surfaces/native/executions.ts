@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { maxMembers } from '../../../core/dag/definition.ts'
-import { executionStatuses, itemStatuses } from '../../../core/dag/execution-state.ts'
-import { Failure, invalid } from '../../../core/failure.ts'
+import { executionStatuses } from '../../../core/dag/execution-state.ts'
+import { invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
 import {
   array,
@@ -12,9 +12,7 @@ import {
   queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
-import { conversationTask } from '../../../core/schemas/task.ts'
-import type { ExecutionNode, ExecutionRecord, WorkflowDefinition } from '../../../core/store/workflows.ts'
-import { estimateWorkflow } from '../../../core/workflows/estimate-workflow.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
 import {
   cursorDescription,
   deletedAnswer,
@@ -30,12 +28,9 @@ import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { approverOf, urlOfWait } from '../../views/approval-record.ts'
-import { compareNodes, ExecutionComparison } from '../../views/execution-comparison.ts'
 import {
-  ExecutionItemObject,
   ExecutionNodeObject,
   progressOfNodes,
-  shownItem,
   shownNode,
   shownNodes,
   shownResult,
@@ -47,20 +42,19 @@ import {
   executionSummary,
   findExecution,
 } from '../../views/execution-record.ts'
-import { shownEstimate, WorkflowEstimate } from '../../views/workflow-estimate.ts'
 import { definitionOf, findWorkflow } from '../../views/workflow-record.ts'
 import {
-  EstimateDefinition,
-  EstimateRequest,
   ExecuteRequest,
   type ExecutionTerms,
   executionOptionsOf,
   RetryRequest,
   RunRequest,
   retryFromOf,
-  selectionOf,
 } from '../../work/execution-request.ts'
 import { isRunning, waitForExecution } from '../../work/wait.ts'
+import { compareRoute } from './execution-comparison.ts'
+import { findNode, itemsRoute, OfNode } from './execution-items.ts'
+import { estimateRoutes, exampleDag } from './workflow-estimates.ts'
 
 const route = routeOf({ tag: 'Workflow executions' })
 const Filter = z.strictObject({
@@ -123,11 +117,6 @@ const Nodes = namedObject('ExecutionNodes', 'The nodes of an execution.', {
   nodes: array('The nodes.', ExecutionNodeObject),
 })
 const OneNode = namedObject('ExecutionNodeAnswer', 'One node of an execution.', { node: ExecutionNodeObject })
-const OfNode = One.extend({ node: string('Id of the node.') })
-const Items = namedObject('ExecutionItemPage', 'A page of the items of a node.', {
-  items: array('The items in the order of the list. Those after the last one have no job yet.', ExecutionItemObject),
-  ...pageFields,
-})
 const Deleted = deletedObject(
   'ExecutionDeleted',
   'Confirms that an execution was deleted.',
@@ -137,17 +126,6 @@ const Deleted = deletedObject(
 
 /** Inputs are kept with the execution, so files in them are sent beforehand. */
 const uploadFirst = 'Upload large files with POST /std/v1/files, and send their ids (file-…) or URLs as parameters.'
-
-const exampleDag = {
-  nodes: {
-    write: {
-      model_id: 'infer/tiny-chat',
-      task: conversationTask,
-      inputs: { messages: [{ role: 'user' as const, content: 'Hello' }], max_tokens: 16 },
-    },
-  },
-  edges: [],
-}
 
 const startRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflows/:id/execute', 'user:write', {
@@ -201,50 +179,6 @@ async function answerUrl(
   const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
   return wait && mayAnswer ? urlOfWait(wait, exchange, owners) : null
 }
-
-const Estimated = namedObject('WorkflowEstimateAnswer', 'An estimate.', { estimate: WorkflowEstimate })
-const howEstimated =
-  'Cost and time come from the last runs of the same task and model in the organization, the most from prices, and waiting from the queue. Each node is taken to run once: conditions, retries and reused results are not foreseen.'
-
-async function estimate(
-  exchange: ClientExchange,
-  definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-  request: z.output<typeof EstimateRequest> | z.output<typeof EstimateDefinition>,
-  { admission, jobs, registry }: ExecutionOwners,
-): Promise<z.input<typeof Estimated>> {
-  const { organizationId } = exchange.caller
-  const options = { organizationId, definition, inputParams: request.input_params, selection: selectionOf(request) }
-  const model = (name: string) => (admission.allowed(exchange.caller, name) ? registry.find(name) : undefined)
-  const { recentRuns, queueForecast } = jobs
-  return { estimate: shownEstimate(await estimateWorkflow(options, { recentRuns, queueForecast, model })) }
-}
-
-const estimateRoutes = (owners: ExecutionOwners) => [
-  route('POST /api/workflows/:id/estimate', 'user:write', {
-    bucket: 'api',
-    summary: 'Estimate workflow',
-    description: `Returns what an execution of a stored workflow would cost and how long it would take. ${howEstimated}`,
-    errorCodes: ['not_found', 'invalid_graph'],
-    params: OfWorkflow,
-    body: EstimateRequest,
-    example: { input_params: { topic: 'cats' } },
-    response: Estimated,
-    handle: async ({ params, body }, exchange) =>
-      estimate(exchange, await findWorkflow(params.id, exchange, owners, body.version), body, owners),
-  }),
-  route('POST /api/workflows/estimate', 'user:write', {
-    bucket: 'api',
-    summary: 'Estimate workflow without storing it',
-    description: `Returns what an execution of the workflow in the body would cost and how long it would take. ${howEstimated}`,
-    errorCodes: ['not_found', 'invalid_graph'],
-    members: maxMembers,
-    body: EstimateDefinition,
-    example: { dag: exampleDag },
-    response: Estimated,
-    handle: ({ body }, exchange) =>
-      estimate(exchange, { dag: body.dag, parameters: body.parameters ?? null }, body, owners),
-  }),
-]
 
 const readRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions/:id', 'user:read', {
@@ -310,61 +244,7 @@ const readRoutes = (owners: ExecutionOwners) => [
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
-  route('GET /api/workflow-executions/:id/nodes/:node/items', 'user:read', {
-    summary: 'List items of node',
-    description:
-      'Returns the items of a node with `for_each` in the order of its list, as far as they have or had a job. The job of an item has its inputs and its result.',
-    errorCodes: ['not_found'],
-    params: OfNode,
-    query: z.strictObject({
-      status: optionalOneOf('Only items with this status.', itemStatuses),
-      limit: pageLimit,
-      after: z.coerce.number().int().min(0).optional().describe(cursorDescription),
-    }),
-    response: Items,
-    handle: async ({ params, query: { status, limit, after = -1 } }, exchange) => {
-      const { organizationId, id } = await findNode(params, exchange, owners)
-      const page = { nodeId: params.node, after, limit: limit + 1, ...(status === undefined ? {} : { status }) }
-      const found = await owners.executions.items(organizationId, id, page)
-      const items = found.slice(0, limit)
-      const next = found.length > limit ? String(items.at(-1)!.index) : null
-      return { items: items.map(shownItem), ...pageEnd(next) }
-    },
-  }),
 ]
-
-/** Finds a node of an execution. Throws Failure `not_found`. */
-async function findNode(
-  { id, node: nodeId }: z.output<typeof OfNode>,
-  exchange: ClientExchange,
-  owners: Owners<'executions'>,
-) {
-  const { organizationId, definition } = await findExecution(id, exchange, owners)
-  const node = (await owners.executions.nodes(organizationId, id)).find(one => one.nodeId === nodeId)
-  if (!node) throw new Failure('not_found', `The execution ${id} has no node '${nodeId.slice(0, 64)}'.`)
-  return { organizationId, id, definition, node }
-}
-
-/** Two executions are read, and their nodes with inputs and results. */
-const compareRoute = (owners: ExecutionOwners) =>
-  route('GET /api/workflow-executions/:id/compare', 'user:read', {
-    summary: 'Compare executions',
-    description:
-      'Returns what differs between two executions, node by node: status, model, inputs, result (what `outputs` of the node keeps of it) and error, with time and cost of both. Inputs and results that are too long for a list of nodes are not compared.',
-    errorCodes: ['not_found', 'output_expired'],
-    params: One,
-    query: z.strictObject({ with: z.string().max(64).describe('Id of the second execution.') }),
-    response: ExecutionComparison,
-    handle: async ({ params, query }, exchange) => {
-      const nodesOf = async (id: string) => {
-        const execution = await findExecution(id, exchange, owners)
-        const nodes = await owners.executions.nodes(execution.organizationId, id)
-        return (await shownNodes(execution, nodes, exchange, owners)).nodes
-      }
-      const nodes = compareNodes(await nodesOf(params.id), await nodesOf(query.with))
-      return { executions: [params.id, query.with], nodes }
-    },
-  })
 
 const changeRoutes = (owners: ExecutionOwners) => [
   route('POST /api/workflow-executions/:id/cancel', 'user:write', {
@@ -451,6 +331,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
   ...estimateRoutes(owners),
   ...readRoutes(owners),
   compareRoute(owners),
+  itemsRoute(owners),
   ...changeRoutes(owners),
   ...listRoutes(owners),
 ]
