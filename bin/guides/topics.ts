@@ -32,6 +32,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'jobs', summary: 'work that survives restarts: submit, follow, retry' },
       { topic: 'workflows', summary: 'several tasks as one: a tutorial and the reference' },
       { topic: 'workflow-branches', summary: 'nodes that run only if, and what comes after them' },
+      { topic: 'workflow-lists', summary: 'a node that runs once for each item of a list' },
       { topic: 'workflow-steps', summary: 'nodes without a model: split, extract, select' },
       { topic: 'workflow-nesting', summary: 'how many run at once, workflows that run others' },
       { topic: 'workflow-runs', summary: 'run a part, pin results, change inputs, estimate' },

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { string } from '../../../core/schemas/fields.ts'
-import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { compareNodes, ExecutionComparison } from '../../views/execution-comparison.ts'
 import { shownNodes } from '../../views/execution-nodes.ts'

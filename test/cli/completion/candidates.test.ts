@@ -85,6 +85,7 @@ test.each<[words: string[], values: string[], paths?: string]>([
       'workflow',
       'workflows',
       'workflow-branches',
+      'workflow-lists',
       'workflow-steps',
       'workflow-nesting',
       'workflow-runs',
