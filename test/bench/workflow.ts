@@ -7,6 +7,7 @@ import { newId } from '../../core/ids.ts'
 import { openJobs } from '../../core/jobs/jobs.ts'
 import { openLog } from '../../core/log.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import { waitingOf } from '../../core/store/store.ts'
 import { openDefinitionSnapshots } from '../../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../../core/workflows/executions.ts'
 import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
@@ -15,6 +16,7 @@ import { openSingleFlight } from '../../core/workflows/single-flight.ts'
 import { admitsAll, requester } from '../core/_admission.ts'
 import { slotsOnly } from '../core/jobs/_fleet.ts'
 import { done, runner } from '../core/jobs/_runs.ts'
+import { newJob } from '../store/conformance/records.ts'
 import { type Flow, hasRedis, openBullmq } from './bullmq.ts'
 
 /**
@@ -22,10 +24,12 @@ import { type Flow, hasRedis, openBullmq } from './bullmq.ts'
  * waits for all) and a chain of 200 nodes. Prints milliseconds per node from the call to the end, the share in which the
  * main thread was busy, and the time of one commit with its fsync. Compares with the closest that BullMQ's FlowProducer
  * offers, on Redis with `appendfsync always`: a job with 999 children, and 200 jobs each the child of the next. Prints one
- * line.
+ * line. A second line is about a node with a list of 10,000 items that take 1 ms: milliseconds per item, and as jobs in the
+ * bare queue; the growth of memory, and the longest time in which the status of the execution was read.
  */
 const rounds = Number(process.argv[2] ?? 3)
-const [fanNodes, chainNodes, slots] = [1_000, 200, 64]
+const [fanNodes, chainNodes, slots, itemCount] = [1_000, 200, 64, 10_000]
+const bareInputs = JSON.stringify({ messages: [{ role: 'user', content: 'x' }] })
 const organizationId = 'org_bench'
 const limits = { requestsPerMinute: null, jobsPerMinute: null }
 
@@ -95,6 +99,8 @@ const works = openNodeWorks({
 })
 const none = () => Promise.reject(new Error('No node runs a workflow here'))
 const flight = openSingleFlight(store.executions)
+/** How long a task takes, milliseconds. */
+let taskMs = 0
 const run = openNodeRunner({
   admission,
   works,
@@ -103,7 +109,10 @@ const run = openNodeRunner({
   runWorkflow: none,
   snapshots,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
-  run: runner(async () => ({ ...done, result: '{"choices":[{"message":{"content":"done"}}]}' })),
+  run: runner(async () => {
+    if (taskMs > 0) await delay(taskMs)
+    return { ...done, result: '{"choices":[{"message":{"content":"done"}}]}' }
+  }),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
 const nesting = { requesterOf: none, offerFor: () => offer, cpu: { pruned: none } }
@@ -133,7 +142,7 @@ const offer = {
   }),
 }
 
-async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
+async function ours(dag: Dag, inputParams: Record<string, unknown> = {}): Promise<{ ms: number; busy: number }> {
   const facts = {
     name: 'bench',
     description: null,
@@ -148,7 +157,7 @@ async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
     requester: requester(organizationId),
     workflow: null,
     definition: { ...facts, onFailure: 'fail_fast', dag },
-    inputParams: {},
+    inputParams,
     priority: 0,
     timeout: undefined,
     retentionMs: null,
@@ -214,10 +223,48 @@ for (let round = 0; round < rounds; round++) {
   if (bullmq) found.theirChain.push(await theirs(chainFlow, chainNodes))
   for (let time = 0; time < 50; time++) found.commit.push(await commit())
 }
+const items = await measureItems()
 await executions.close()
 await jobs.drain(0)
 await bullmq?.close()
 await store.close()
+
+async function measureItems() {
+  taskMs = 1
+  const each = { ...node(), for_each: '${input.list}', max_items: itemCount }
+  const inputParams = { list: Array.from({ length: itemCount }, (_, at) => `item ${at}`) }
+  const rssMb = () => process.memoryUsage.rss() / (1 << 20)
+  const before = rssMb()
+  let [mostMb, statusMs] = [before, 0]
+  const watch = setInterval(async () => {
+    mostMb = Math.max(mostMb, rssMb())
+    const start = performance.now()
+    const [execution] = (await store.executions.list(organizationId, { limit: 1 })).executions
+    await store.executions.nodes(organizationId, execution!.id)
+    statusMs = Math.max(statusMs, performance.now() - start)
+  }, 100)
+  const { ms: perNode, busy } = await ours({ nodes: { each }, edges: [] }, inputParams)
+  clearInterval(watch)
+  return {
+    ms: perNode / itemCount,
+    busy: busy / itemCount,
+    bareMs: (await bareQueue()) / itemCount,
+    growthMb: mostMb - before,
+    statusMs,
+  }
+}
+
+/** Milliseconds until as many jobs of the same task have ended that are submitted by themselves, a thousand at once. */
+async function bareQueue(): Promise<number> {
+  const start = performance.now()
+  const { completed: before } = await store.jobs.counts()
+  for (let at = 0; at < itemCount; at += 1_000) {
+    const batch = Array.from({ length: 1_000 }, () => newJob({ organizationId, modelId: 'none', inputs: bareInputs }))
+    jobs.queued((await store.jobs.submitAll(batch)).map(({ job }) => waitingOf(job)))
+  }
+  while ((await store.jobs.counts()).completed < before + itemCount) await delay(5)
+  return performance.now() - start
+}
 
 const ms = (of: keyof typeof found): string => middle(found[of]).toFixed(2)
 const bound = 3 * middle(found.commit) + 1
@@ -226,4 +273,9 @@ process.stdout.write(
     `${bullmq ? ` (BullMQ ${ms('theirFan')})` : ''}; chain of ${chainNodes}: ${ms('chain')} ms a node, ` +
     `${ms('chainBusy')} busy${bullmq ? ` (BullMQ ${ms('theirChain')})` : ' (BullMQ skipped: there is no redis-server here)'}; ` +
     `a commit ${ms('commit')} ms, so the bound is ${bound.toFixed(2)} ms; load ${loadavg()[0]!.toFixed(1)}\n`,
+)
+process.stdout.write(
+  `workflow: ${itemCount} items of ${taskMs} ms on ${slots} slots: ${items.ms.toFixed(3)} ms an item, ${items.busy.toFixed(3)} of them busy; ` +
+    `in the bare queue ${items.bareMs.toFixed(3)} ms, so ${(items.ms - items.bareMs).toFixed(3)} ms more; ` +
+    `memory +${items.growthMb.toFixed(0)} MiB; status in ${items.statusMs.toFixed(1)} ms at most\n`,
 )
