@@ -47,6 +47,16 @@ test("states come from events, elapsed time from the client's clock", () => {
   ])
 })
 
+test('a node with a list shows how many of its items have ended', () => {
+  const items = { total: 100, completed: 33, failed: 1, running: 8 }
+  const run = after(
+    snapshot(node('a', 'ready')),
+    ofNode('started', 'a'),
+    ofNode('progress', 'x', { nodes: [node('a', 'running', { progress: 0.34, items })] }),
+  )
+  expect(labelOf(['a'], run, 5000).lines.map(line => line.trimEnd())).toEqual(['● a', '34 of 100'])
+})
+
 test('late progress does not change the state of an ended node', () => {
   const run = after(
     snapshot(node('a', 'running')),
@@ -111,6 +121,16 @@ test.each<[name: string, output: { result: unknown; values: Record<string, unkno
     { texts: [], files: [{ file_name: 'b.png' }] },
   ],
   ['a video', { result: { video: file('a.mp4') }, values: {} }, { texts: [], files: [{ file_name: 'a.mp4' }] }],
+  [
+    'the texts of a list of results, null for an item that has failed',
+    { result: [{ text: 'one' }, null, { text: 'three' }], values: {} },
+    { texts: ['one', 'null', 'three'], files: [] },
+  ],
+  [
+    'the files of a list of results',
+    { result: [{ images: [file('a.png')] }, { images: [file('b.png')] }], values: {} },
+    { texts: [], files: [{ file_name: 'a.png' }, { file_name: 'b.png' }] },
+  ],
 ])('outputs: %s', (_, output, made) => {
   const execution = { outputs: { a: output, before: { result: answer, values: {} } } } as unknown as Execution
   const [one, ...others] = outputsOf(execution, ['before', 'a'], new Set(['a']))

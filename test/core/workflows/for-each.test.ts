@@ -4,7 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { checkDatabase } from '../../../core/store/sqlite/check.ts'
 import { planNodes, reusable } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
-import { organizationId, temporaryDirectory } from '../store/_store.ts'
+import { openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
 
 /** A node whose result is `{data: input}`. */
@@ -249,6 +249,21 @@ test('after a restart the items that are left run, and each has one result', asy
   await using server = await openServer(directory.path, async input => void ran.push(input), { slots: 1 })
   await server.ended(wanted.id)
   expect(ran.slice(1)).toEqual(letters)
+  expect(await resultOf(server, wanted.id, 'each')).toEqual(letters.map(data => ({ data })))
+  await noFindings(directory.path)
+})
+
+test('a list that was not known when the server ended is read when the job of its node gets a slot', async () => {
+  using directory = temporaryDirectory()
+  const wanted = execution({ each: each(letters, { max_parallel: 3 }) })
+  {
+    await using opened = await openTestStore({ dataDir: directory.path })
+    await opened.store.executions.create(wanted)
+  }
+  const ran: string[] = []
+  await using server = await openServer(directory.path, async input => void ran.push(input), { slots: 1 })
+  await server.ended(wanted.id)
+  expect(ran).toEqual(letters)
   expect(await resultOf(server, wanted.id, 'each')).toEqual(letters.map(data => ({ data })))
   await noFindings(directory.path)
 })
