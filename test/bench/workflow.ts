@@ -236,13 +236,14 @@ async function measureItems() {
   const rssMb = () => process.memoryUsage.rss() / (1 << 20)
   const before = rssMb()
   let [mostMb, statusMs] = [before, 0]
-  const watch = setInterval(async () => {
+  const look = async () => {
     mostMb = Math.max(mostMb, rssMb())
     const start = performance.now()
     const [execution] = (await store.executions.list(organizationId, { limit: 1 })).executions
     await store.executions.nodes(organizationId, execution!.id)
     statusMs = Math.max(statusMs, performance.now() - start)
-  }, 100)
+  }
+  const watch = setInterval(() => void look(), 100)
   const { ms: perNode, busy } = await ours({ nodes: { each }, edges: [] }, inputParams)
   clearInterval(watch)
   return {

@@ -58,7 +58,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
     FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND node IS NOT NULL`
   // The node has begun when its execution has.
   const begin = connection.statement`UPDATE jobs SET started_at = ? WHERE number = ?`
-  const { setAside } = openSetAside(connection, context)
+  const setAside = openSetAside(connection, context)
   const one = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`
   const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`

@@ -36,12 +36,12 @@ function openSetAsideEnd(
 }
 
 /** How a job is set aside: as `executions.setAside` says. */
-type SetAside = Parameters<ExecutionStore['setAside']>[2]
+type SetAside = Parameters<ExecutionStore['setAside']>[2] & {
+  /** How many items it awaits. */
+  count?: number
+}
 
-/** How the job of a node with a list is set aside: as `executions.expand` says. */
-type Expansion = Parameters<ExecutionStore['expand']>[2]
-
-/** Sets jobs of nodes aside, in the caller's transaction. */
+/** Returns the function that sets the job of a node aside, in the caller's transaction. Undefined: it cannot be set aside. */
 export function openSetAside(
   connection: Connection,
   { effects, events, flow, jobCounts }: Pick<WriteContext, 'effects' | 'events' | 'flow' | 'jobCounts'>,
@@ -70,32 +70,24 @@ export function openSetAside(
     return row
   }
 
-  return {
-    /** Undefined: it cannot be set aside. */
-    setAside(
-      organizationId: string,
-      id: string,
-      { awaits, at, inputs, claim, wait }: SetAside,
-    ): SetAsideRow | undefined {
-      const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
-      if (!row) return undefined
-      setAside.run(awaits, deferredUntil, at, row.number)
-      if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
-      if (inputs !== undefined) keepInputs.run(row.number, inputs)
-      const { number, attempt, execution, node, item } = row
-      events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))
-      flow.advance(execution!, { ...changeOf(row, 'set_aside'), at })
+  return (
+    organizationId: string,
+    id: string,
+    { awaits, at, inputs, claim, wait, count }: SetAside,
+  ): SetAsideRow | undefined => {
+    const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
+    if (!row) return undefined
+    setAside.run(awaits, deferredUntil, at, row.number)
+    if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
+    if (inputs !== undefined) keepInputs.run(row.number, inputs)
+    const { number, attempt, execution, node, item } = row
+    if (count !== undefined) {
+      flow.advance(execution!, { type: 'list_known', node: node!, count, at })
       return row
-    },
-
-    /** The job of a node with a list awaits its items from now on. False: it cannot be set aside. */
-    expand(organizationId: string, id: string, { count, at, claim }: Expansion): boolean {
-      const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
-      if (!row) return false
-      setAside.run('items', deferredUntil, at, row.number)
-      flow.advance(row.execution!, { type: 'list_known', node: row.node!, count, at })
-      return true
-    },
+    }
+    events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))
+    flow.advance(execution!, { ...changeOf(row, 'set_aside'), at })
+    return row
   }
 }
 
@@ -106,7 +98,7 @@ export function openSetAside(
 export function setAsideCommands(connection: Connection, context: WriteContext) {
   const one = connection.query<SetAsideRow>`SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?
     AND awaits = ?`
-  const { setAside, expand } = openSetAside(connection, context)
+  const setAside = openSetAside(connection, context)
   const end = openSetAsideEnd(connection, context)
 
   return {
@@ -123,7 +115,9 @@ export function setAsideCommands(connection: Connection, context: WriteContext) 
 
     ...({
       'executions.setAside': (organizationId, id, how) => setAside(organizationId, id, how) !== undefined,
-      'executions.expand': expand,
+
+      'executions.expand': (organizationId, id, how) =>
+        setAside(organizationId, id, { ...how, awaits: 'items' }) !== undefined,
     } satisfies Statements),
   }
 }
