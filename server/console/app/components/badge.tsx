@@ -34,12 +34,19 @@ export const statusKinds: Readonly<Record<string, BadgeKind>> = {
 /** The colours of a state. */
 export const statusLook = (status: string): string => looks[statusKinds[status] ?? 'plain']
 
+interface JobStatusProps {
+  status: string
+  progress?: number | null
+  /** What a waiting node waits for. */
+  awaits?: string | null
+}
+
 /** The state of a job, an execution or a node; of one that runs also how far it is. */
-export function JobStatus({ status, progress = null }: { status: string; progress?: number | null }) {
+export function JobStatus({ status, progress = null, awaits = null }: JobStatusProps) {
   const kind = statusKinds[status] ?? 'plain'
   return (
     <Badge kind={kind}>
-      {jobsText.statuses[status] ?? status}
+      {(awaits === null ? undefined : jobsText.awaits[awaits]) ?? jobsText.statuses[status] ?? status}
       {kind === 'active' && progress !== null && progress > 0 && ` ${Math.round(progress * 100)} %`}
     </Badge>
   )

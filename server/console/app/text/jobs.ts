@@ -11,6 +11,14 @@ export const jobsText = {
     processing: 'Running',
     ...named('running', 'completed', 'failed', 'timed_out', 'cancelled', 'skipped'),
   } as Readonly<Record<string, string>>,
+  /** What a waiting node waits for, in place of its state. */
+  awaits: {
+    items: 'Runs its items',
+    approval: 'Waiting for an answer',
+    event: 'Waiting for an event',
+    time: 'Waiting for its time',
+    execution: 'Runs a workflow',
+  } as Readonly<Record<string, string>>,
   find: 'Open by id: job_…, q_… or exec_…, then Enter',
   filters: {
     ...named('task', 'model', 'token', 'from', 'until', 'any'),

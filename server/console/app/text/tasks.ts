@@ -6,6 +6,9 @@ export const taskName = (task: Schema<'Task'>): string => taskTable[task].name
 
 export const tasksText = (tasks: readonly Schema<'Task'>[]): string => tasks.map(taskName).join(', ')
 
+/** Whether the task waits for a person, an event or a time. */
+export const isWait = (task: Schema<'Task'>): boolean => taskTable[task].kind === 'wait'
+
 /** Whether results of the task are files. */
 export const makesFiles = (task: Schema<'Task'>): boolean =>
   ['speech', 'image', 'generation'].includes(taskTable[task].kind)

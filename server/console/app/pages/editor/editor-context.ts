@@ -1,8 +1,10 @@
 import { createContext, useContext } from 'react'
 import type { Schema } from '../../api/client.ts'
+import type { Approval } from '../executions/use-approvals.ts'
 import type { Problem } from './document/diagnostics.ts'
 import type { Edit } from './document/edits.ts'
 import type { TaskFacts } from './document/schema.ts'
+import type { Part } from './document/selection.ts'
 import type { Workflow } from './document/workflow-document.ts'
 
 /** What the parts of the editor share. */
@@ -25,8 +27,18 @@ interface EditorFacts {
    * be out of sight, and for buttons that disappear with the properties they are in.
    */
   reveal: (id: string | undefined) => void
-  /** States of the nodes in the execution that was run from here. */
+  /** Id of the execution that was run from here. */
+  execution: string | undefined
+  /** States of its nodes. */
   runs: ReadonlyMap<string, Schema<'ExecutionNode'>>
+  /** The questions to people that are open in it, by node. */
+  approvals: ReadonlyMap<string, Approval>
+  /** Opens the dialog that runs a part of the workflow. */
+  runPart: (part: Part) => void
+  /** Places all nodes automatically and shows the whole graph. */
+  arrange: () => void
+  /** How often that was done. */
+  arrangements: number
 }
 
 export const EditorContext = createContext<EditorFacts | undefined>(undefined)

@@ -6,8 +6,9 @@ import { loaded } from '../../components/loaded.tsx'
 import { Failed, Loading, Notice, Queried, useBeginning } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
-import type { Edit } from './document/edits.ts'
+import { type Edit, nodePath, setValue, together } from './document/edits.ts'
 import type { TaskFacts } from './document/schema.ts'
+import type { Part } from './document/selection.ts'
 import { emptySource, sourceOf } from './document/source.ts'
 import { dropDraft, newWorkflow, readDraft } from './drafts.ts'
 import { EditorContext, ProblemsContext, useEditor, useProblems } from './editor-context.ts'
@@ -103,16 +104,59 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const change = opened.apply
   const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
   const addNode = useCallback(() => setAdding(true), [])
+  const [arrangements, setArrangements] = useState(0)
+  const arrange = useCallback(() => {
+    apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
+    setArrangements(now => now + 1)
+  }, [apply, workflow])
+  const { value } = parsed
+  const { ask } = run
+  const { unsaved, version: storedVersion } = storage
+  const runPart = useCallback(
+    (part: Part | undefined) => {
+      if (!value) return setSide('problems')
+      ask({ ...(unsaved || storedVersion === 0 ? { value } : { id, version: storedVersion }), part })
+    },
+    [value, unsaved, storedVersion, id, ask],
+  )
+  const { execution, nodes: runs, approvals } = run
+  const executionId = execution?.id
   const facts = useMemo(
-    () => ({ workflow, tasks, apply, readOnly, addNode, selected, select, reveal, runs: run.nodes }),
-    [workflow, tasks, apply, readOnly, addNode, selected, select, reveal, run.nodes],
+    () => ({
+      workflow,
+      tasks,
+      apply,
+      readOnly,
+      addNode,
+      selected,
+      select,
+      reveal,
+      execution: executionId,
+      runs,
+      approvals,
+      runPart,
+      arrange,
+      arrangements,
+    }),
+    [
+      workflow,
+      tasks,
+      apply,
+      readOnly,
+      addNode,
+      selected,
+      select,
+      reveal,
+      executionId,
+      runs,
+      approvals,
+      runPart,
+      arrange,
+      arrangements,
+    ],
   )
   useShortcuts({ save: () => !readOnly && storage.unsaved && parsed.value && storage.save(), undo, redo })
 
-  const startRun = () => {
-    if (!parsed.value) return setSide('problems')
-    run.ask(storage.unsaved || storage.version === 0 ? { value: parsed.value } : { id, version: storage.version })
-  }
   const errors = problems.filter(({ severity }) => severity === 'error').length
   return (
     <EditorContext value={facts}>
@@ -122,7 +166,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
           text={text}
           document={opened}
           storage={storage}
-          run={startRun}
+          run={() => runPart(undefined)}
           canSave={parsed.value !== undefined}
           canRun={errors === 0 && workflow.nodes.length > 0}
         />

@@ -18,9 +18,9 @@ import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
 import {
+  detoursOf,
   editOfConnection,
   editOfCut,
-  type GraphEdge,
   graphOf,
   newNode,
   parametersId,
@@ -32,14 +32,16 @@ import {
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
 import { useEditor } from './editor-context.ts'
+import { GraphLine, type LineData } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { taskDragType } from './palette.tsx'
 
 type FlowNode = Node<NodeCardData>
-type FlowEdge = Edge<{ edge: GraphEdge }>
+type FlowEdge = Edge<LineData>
 
 const nodeTypes = { card: NodeCard }
+const edgeTypes = { line: GraphLine }
 const noCards: never[] = []
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
@@ -65,9 +67,11 @@ function useGraph() {
   const arranged = workflow.nodes.some(({ position }) => !position)
   const places = usePlaces(arranged ? cards : noCards, edges)
   const placed = useMemo(() => placedCards(cards, places), [cards, places])
+  const detours = useMemo(() => detoursOf(placed, edges), [placed, edges])
   return {
     cards: placed,
     edges,
+    detours,
     expanded,
     unfold,
     arranged,
@@ -78,7 +82,7 @@ function useGraph() {
 type Graph = ReturnType<typeof useGraph>
 
 /** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
-function useFlow({ cards, edges: drawn, expanded, unfold, many }: Graph) {
+function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph) {
   const { readOnly, selected } = useEditor()
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
@@ -107,11 +111,12 @@ function useFlow({ cards, edges: drawn, expanded, unfold, many }: Graph) {
       const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
       return drawn.map(edge => ({
         id: edge.id,
+        type: 'line',
         source: cardKey(edge.from),
         sourceHandle: edge.fromPort,
         target: cardKey(edge.to),
         targetHandle: edge.toPort,
-        data: { edge },
+        data: { edge, detour: detours.get(edge.id) },
         selected: chosen.has(edge.id),
         deletable: !readOnly,
         interactionWidth: 16,
@@ -122,7 +127,7 @@ function useFlow({ cards, edges: drawn, expanded, unfold, many }: Graph) {
         ),
       }))
     })
-  }, [cards, drawn, expanded, unfold, selected, readOnly, many])
+  }, [cards, drawn, detours, expanded, unfold, selected, readOnly, many])
   const selectEdges = useCallback((changes: EdgeChange<FlowEdge>[]) => {
     const selections = changes.filter(({ type }) => type === 'select')
     setEdges(now => applyEdgeChanges(selections, now))
@@ -130,18 +135,28 @@ function useFlow({ cards, edges: drawn, expanded, unfold, many }: Graph) {
   return { nodes, setNodes, edges, selectEdges }
 }
 
-/** The library's view, which follows when nodes are added, arranged or show all results, not when a person moves one. */
+/**
+ * The library's view, which follows when nodes are added, arranged or show all results, not when a person moves one. It
+ * shows the whole graph when a person has it arranged.
+ */
 function useView({ cards, arranged }: Graph) {
-  const { runs } = useEditor()
+  const { runs, arrangements } = useEditor()
+  const shown = useRef(arrangements)
   const view = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
   const ran = runs.size > 0
   const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
   const left = Math.min(...cards.map(({ at }) => at.x))
-  const showGraph = useEffectEvent(() => view.current && void showStart(view.current, left))
+  const showGraph = useEffectEvent(() => {
+    // A large graph has no places for a moment.
+    if (!view.current || cards.length === 0) return
+    const isWhole = shown.current !== arrangements
+    shown.current = arrangements
+    void (isWhole ? view.current.fitView(fitAllOptions) : showStart(view.current, left))
+  })
   useEffect(() => {
     const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
-  }, [cards.length, arranged, ran, ended])
+  }, [cards.length, arranged, arrangements, ran, ended])
   return view
 }
 
@@ -219,10 +234,11 @@ export const GraphView = memo(function GraphView() {
     <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]" {...dropping}>
       <ReactFlow<FlowNode, FlowEdge>
         aria-label={editorText.graphLabel}
-        className="[--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
+        className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
         nodes={nodes}
         edges={edges}
         nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
         onInit={instance => {
           view.current = instance
         }}
@@ -230,6 +246,8 @@ export const GraphView = memo(function GraphView() {
         onEdgesChange={selectEdges}
         onConnect={joined}
         onDelete={deleted}
+        // The run may be beside the graph, and the node selected.
+        onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
         onPaneClick={() => select(undefined)}
         isValidConnection={mayConnect}
         nodesConnectable={!readOnly}

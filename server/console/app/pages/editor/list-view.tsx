@@ -4,7 +4,8 @@ import { type Column, Table } from '../../components/table.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
-import { upstreamOf, valueLinksOf } from './document/references.ts'
+import { listName } from './document/items.ts'
+import { takenValuesOf, upstreamOf } from './document/references.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { useEditor, useProblems } from './editor-context.ts'
 import { NodeBadge } from './run/node-run.tsx'
@@ -22,7 +23,7 @@ interface Row extends ProblemCounts {
 export function ListView() {
   const { workflow, tasks, runs, reveal } = useEditor()
   const problems = useProblems()
-  const links = valueLinksOf(workflow)
+  const links = takenValuesOf(workflow)
   const ranks = new Map(workflow.nodes.map(({ id }) => [id, upstreamOf(workflow, id).size]))
   const rows = [...workflow.nodes]
     .sort((a, b) => ranks.get(a.id)! - ranks.get(b.id)!)
@@ -54,7 +55,19 @@ const columns: readonly Column<Row>[] = [
       </button>
     ),
   },
-  { name: editorText.task, show: ({ title }) => title },
+  {
+    name: editorText.task,
+    show: ({ node, title }) => (
+      <>
+        {title}
+        {node.for_each !== undefined && (
+          <span className="text-muted block text-xs">{editorText.forEachOf(listName(node.for_each))}</span>
+        )}
+        {node.pin !== undefined && <span className="text-muted block text-xs">{editorText.pin}</span>}
+        {node.note !== undefined && <span className="text-muted line-clamp-2 block text-xs">{node.note}</span>}
+      </>
+    ),
+  },
   { name: editorText.model, show: ({ node, needsModel }) => node.model ?? (needsModel ? editorText.noModel : '–') },
   { name: editorText.dependsOn, show: ({ from }) => from || '–' },
   {

@@ -1,15 +1,17 @@
 import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflow/react'
-import { ChevronDown, ChevronRight } from 'lucide-react'
-import { memo, useEffect } from 'react'
+import { ChevronDown, ChevronRight, Pin, Repeat, StickyNote } from 'lucide-react'
+import { memo, useEffect, useId } from 'react'
 import { editorText } from '../../text/editor.ts'
+import { itemsText } from '../executions/items-text.ts'
 import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
-import { inputHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
+import { inputHandle, listHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { useEditor, useProblems } from './editor-context.ts'
 import { NodeBadge, ResultPreview } from './run/node-run.tsx'
+import { CardWait } from './run/node-wait.tsx'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */
@@ -52,10 +54,15 @@ interface CardProps extends ProblemCounts {
 const Card = memo(function Card({ id, data, selected, task, run, errors, warnings }: CardProps) {
   const { node, ports, expanded, unfold } = data
   const update = useUpdateNodeInternals()
-  const shape = [...ports.inputs.map(({ path }) => inputHandle(path)), ...ports.outputs.map(({ path }) => path)].join()
+  const shape = [
+    ports.list !== undefined,
+    ...ports.inputs.map(({ path }) => inputHandle(path)),
+    ...ports.outputs.map(({ path }) => path),
+  ].join()
   useEffect(() => update(id), [update, id, shape])
   const ring = selected ? 'outline-accent outline-2' : ''
-  const edge = errors > 0 ? 'border-bad' : run?.status === 'running' ? 'border-accent' : 'border-line'
+  const edge =
+    errors > 0 ? 'border-bad' : run?.status === 'running' || run?.status === 'waiting' ? 'border-accent' : 'border-line'
   return (
     <div className={`bg-surface w-[248px] rounded-lg border text-xs shadow-xs ${edge} ${ring}`}>
       <div className="border-line relative border-b px-3 py-2">
@@ -72,12 +79,26 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
           <NodeBadge run={run} errors={errors} warnings={warnings} />
         </div>
         {node && (
-          <p className="text-muted truncate">
-            {task?.title ?? editorText.unknownTask}
-            {task?.needs_model !== false && ` · ${node.model ?? editorText.noModel}`}
-          </p>
+          <div className="flex items-center gap-1">
+            <p className="text-muted min-w-0 flex-1 truncate">
+              {task?.title ?? editorText.unknownTask}
+              {task?.needs_model !== false && ` · ${node.model ?? editorText.noModel}`}
+            </p>
+            {node.pin !== undefined && <Pin role="img" aria-label={editorText.pin} className="text-accent size-3.5" />}
+            {node.note !== undefined && <Note text={node.note} />}
+          </div>
         )}
       </div>
+      {ports.list !== undefined && (
+        <div className="bg-accent-soft text-accent relative flex h-6 items-center gap-1.5 px-3">
+          <Port id={listHandle} title={editorText.listPort} />
+          <Repeat aria-hidden className="size-3.5 shrink-0" />
+          <span className="truncate" title={editorText.forEachOf(ports.list)}>
+            {editorText.forEachOf(ports.list)}
+          </span>
+          {run?.items && <span className="ml-auto shrink-0">{itemsText(run.items)}</span>}
+        </div>
+      )}
       {ports.inputs.map(({ path, required }) => (
         <div key={inputHandle(path)} className="relative flex h-6 items-center px-3">
           <Port id={inputHandle(path)} title={editorText.input(outputText(path))} />
@@ -98,7 +119,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
             style={branch && { paddingLeft: branch.depth * branchIndent }}
             title={path}
           >
-            {branch?.label ?? path}
+            {branch?.label ?? (path === '' ? editorText.wholeResult : path)}
           </span>
           {kind && <span className="text-muted">{kind}</span>}
           <Port id={outputHandle(path)} title={editorText.output(path)} isOutput />
@@ -112,10 +133,35 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
           right
         />
       )}
+      {node && run?.status === 'waiting' && <CardWait id={node.id} />}
       {run && <ResultPreview node={run} small />}
     </div>
   )
 })
+
+/** A mark that shows what people should know about the node while the pointer or the focus is on it. */
+function Note({ text }: { text: string }) {
+  const id = useId()
+  return (
+    <span className="group nodrag relative flex">
+      <button
+        type="button"
+        aria-label={editorText.note}
+        aria-describedby={id}
+        className="flex size-6 items-center justify-center rounded"
+      >
+        <StickyNote aria-hidden className="text-warning size-3.5" />
+      </button>
+      <span
+        id={id}
+        role="tooltip"
+        className="bg-surface text-text border-line invisible absolute top-full right-0 z-10 max-h-40 w-52 overflow-y-auto rounded-md border p-2 break-words whitespace-pre-wrap shadow-md group-focus-within:visible group-hover:visible"
+      >
+        {text}
+      </span>
+    </span>
+  )
+}
 
 /** Where values are dragged from or to, or an order. */
 const Port = ({ id, title, isOutput = false }: { id: string; title: string; isOutput?: boolean }) => (

@@ -6,14 +6,15 @@ import { Dialog } from '../../components/dialog.tsx'
 import { SearchField, SelectField } from '../../components/fields.tsx'
 import { Failed } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
+import { isWait } from '../../text/tasks.ts'
 import { newNode } from './document/graph.ts'
 import type { TaskFacts } from './document/schema.ts'
 import { insertWorkflow, sourceOf } from './document/source.ts'
 import { parseWorkflow } from './document/workflow-document.ts'
 import { useEditor } from './editor-context.ts'
 
-const groups = ['text', 'image', 'video', 'audio', 'step'] as const
-const groupOf = ({ needs_model, category }: TaskFacts) => (needs_model ? category : 'step')
+const groups = ['text', 'image', 'video', 'audio', 'step', 'wait'] as const
+const groupOf = ({ id, needs_model, category }: TaskFacts) => (needs_model ? category : isWait(id) ? 'wait' : 'step')
 
 /** The type of what is dragged from the palette: the id of a task. */
 export const taskDragType = 'application/x-infer-task'

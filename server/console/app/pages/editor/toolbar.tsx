@@ -5,7 +5,6 @@ import { Button, IconButton, TextLink } from '../../components/button.tsx'
 import { downloadWorkflow } from '../../components/download.ts'
 import { PageHeading } from '../../components/page.tsx'
 import { editorText } from '../../text/editor.ts'
-import { nodePath, setValue, together } from './document/edits.ts'
 import { newWorkflow } from './drafts.ts'
 import { useEditor } from './editor-context.ts'
 import type { useDocument } from './use-document.ts'
@@ -29,10 +28,8 @@ export function Toolbar({
   canSave: boolean
   canRun: boolean
 }) {
-  const { workflow, readOnly, apply, addNode } = useEditor()
+  const { workflow, readOnly, addNode, arrange } = useEditor()
   const [, go] = useLocation()
-  const arrange = () =>
-    apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
   const stored = id !== newWorkflow
   return (
     <>

@@ -13,8 +13,10 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
+import { ApprovalNotice } from './approval-notice.tsx'
 import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
+import { useApprovals } from './use-approvals.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
 
@@ -40,6 +42,7 @@ function Shown({ execution }: { execution: Execution }) {
   const [view, setView] = useState<keyof typeof views>('graph')
   const [selected, select] = useState<string>()
   const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
+  const approvals = useApprovals(execution)
   const chosen = nodes.find(({ node_id }) => node_id === selected)
   return (
     <>
@@ -87,6 +90,9 @@ function Shown({ execution }: { execution: Execution }) {
           )}
         </Notice>
       )}
+      {approvals.map(approval => (
+        <ApprovalNotice key={approval.id} approval={approval} className="mb-4" />
+      ))}
       {warnings.length > 0 && (
         <Notice kind="warning" className="mb-4">
           <span>
@@ -111,7 +117,13 @@ function Shown({ execution }: { execution: Execution }) {
           </Tabs>
         </div>
         {chosen && (
-          <NodeDetail key={chosen.node_id} execution={execution} node={chosen} close={() => select(undefined)} />
+          <NodeDetail
+            key={chosen.node_id}
+            execution={execution}
+            node={chosen}
+            approvals={approvals}
+            close={() => select(undefined)}
+          />
         )}
       </div>
     </>
@@ -128,7 +140,10 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
         </button>
       ),
     },
-    { name: text.columns.status, show: ({ status, progress }) => <JobStatus status={status} progress={progress} /> },
+    {
+      name: text.columns.status,
+      show: ({ status, progress, awaits }) => <JobStatus status={status} progress={progress} awaits={awaits} />,
+    },
     { name: text.node.task, wideOnly: true, show: ({ task }) => taskName(task) },
     { name: text.node.model, show: ({ model_id }) => model_id },
     {

@@ -8,15 +8,15 @@ type Execution = Schema<'Execution'>
 export const cardSize = { width: 256, height: 100 }
 
 interface Dag {
-  nodes: Record<string, { inputs?: unknown }>
+  nodes: Record<string, { inputs?: unknown; for_each?: unknown; when?: unknown }>
   edges?: GraphLine[]
 }
 
-/** Returns the edges of a graph: those that are written, and those that references in the inputs make. */
+/** Returns the edges of a graph: those that are written, and those that references make. */
 export function edgesOf({ nodes, edges = [] }: Dag): GraphLine[] {
   const found = [...edges]
-  for (const [to, { inputs }] of Object.entries(nodes))
-    visitTexts(inputs, text => {
+  for (const [to, { inputs, for_each, when }] of Object.entries(nodes))
+    visitTexts([inputs, for_each, when], text => {
       for (const { root, path } of referencesOfText(text))
         if (root === 'nodes' && String(path[0]) in nodes) found.push({ from: String(path[0]), to })
     })

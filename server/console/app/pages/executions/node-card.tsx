@@ -31,11 +31,12 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
   const node = useNodeState(id)
   const isFar = useStore(({ transform }) => transform[2] < farZoom)
   const status = node?.status ?? 'pending'
+  const said = jobsText.awaits[node?.awaits ?? ''] ?? jobsText.statuses[status] ?? status
   const edge = selected ? 'border-accent outline-accent outline-2' : (edges[status] ?? 'border-line')
   return (
     <div className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? statusLook(status) : 'bg-surface'}`}>
       <span id={nameId(id)} className="sr-only">
-        {text.nodeLabel(id, jobsText.statuses[status] ?? status)}
+        {text.nodeLabel(id, said)}
       </span>
       <Handle type="target" position={Position.Left} className={handle} />
       <Handle type="source" position={Position.Right} className={handle} />
@@ -49,7 +50,7 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
 })
 
 function Near({ node }: { node: ExecutionNode }) {
-  const { node_id: id, task, model_id, status, progress, cached, pinned, error, result, items } = node
+  const { node_id: id, task, model_id, status, awaits, progress, cached, pinned, error, result, items } = node
   const [medium] = mediaIn(result)
   const words = error?.message ?? (medium ? '' : resultTextIn(result))
   return (
@@ -58,7 +59,7 @@ function Near({ node }: { node: ExecutionNode }) {
         <div className="min-w-0 flex-1 space-y-1">
           <p className="truncate text-sm font-semibold">{id}</p>
           <p>
-            <JobStatus status={status} progress={progress} />
+            <JobStatus status={status} progress={progress} awaits={awaits} />
             {cached && <span className="text-muted"> {text.cachedShort}</span>}
             {pinned && <span className="text-muted"> {text.pinnedShort}</span>}
             {items && <span className="text-muted"> {itemsText(items)}</span>}

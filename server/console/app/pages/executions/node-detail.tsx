@@ -13,17 +13,21 @@ import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
+import { ApprovalNotice } from './approval-notice.tsx'
 import { itemsText } from './items-text.ts'
+import type { Approval } from './use-approvals.ts'
 import { type Execution, type ExecutionNode } from './use-execution.ts'
 
 interface NodeDetailProps {
   execution: Execution
   node: ExecutionNode
+  /** The questions to people that are open in the execution. */
+  approvals: readonly Approval[]
   close: () => void
 }
 
 /** One node of an execution: its inputs and result, why it waits or failed. */
-export function NodeDetail({ execution, node, close }: NodeDetailProps) {
+export function NodeDetail({ execution, node, approvals, close }: NodeDetailProps) {
   const { id } = execution
   const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
   // The list leaves out what is long, so the single node is read again when its state changes.
@@ -38,10 +42,15 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
       <div className="mb-3 flex items-start justify-between gap-2">
         <div className="min-w-0">
           <h2 className="font-semibold break-words">{node_id}</h2>
-          <JobStatus status={status} progress={node.progress} />
+          <JobStatus status={status} progress={node.progress} awaits={node.awaits} />
         </div>
         <IconButton icon={X} label={shellText.close} onClick={close} />
       </div>
+      {approvals
+        .filter(approval => approval.node_id === node_id)
+        .map(approval => (
+          <ApprovalNotice key={approval.id} approval={approval} className="mb-2" />
+        ))}
       {waiting && <Notice kind="info">{`${jobsText.waiting}: ${sentenceText(waiting.detail)}`}</Notice>}
       {error && <Notice kind="bad">{error.message}</Notice>}
       {node.skip_reason && <Notice kind="info">{text.skipReasons[node.skip_reason]}</Notice>}
@@ -66,11 +75,19 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
           />
         )}
         {job_id !== null && <TextLink href={`/jobs/${job_id}`} className="self-center" label={text.node.openJob} />}
+        {node.awaits === 'time' && <GoOn execution={execution} node={node_id} />}
         <RetryFrom execution={execution} from={node_id} />
       </div>
       <Queried query={query}>
         {({ node: whole }) => (
           <>
+            {whole.awaits === 'event' && whole.answer_url !== null && (
+              <Notice kind="info" className="mb-3">
+                <span className="min-w-0 break-all">
+                  {text.sendEvent} <code>{whole.answer_url}</code>
+                </span>
+              </Notice>
+            )}
             <h3 className="mb-1 font-medium">{text.node.result}</h3>
             {whole.status === 'running' && whole.job_id !== null && makesPreviews(whole.resolved_inputs) ? (
               <UnfinishedImageOf jobId={whole.job_id} />
@@ -93,6 +110,18 @@ export function NodeDetail({ execution, node, close }: NodeDetailProps) {
 }
 
 const makesPreviews = (inputs: unknown): boolean => Boolean((inputs as { previews?: number } | null)?.previews)
+
+/** Ends the wait of a node for a time. */
+function GoOn({ execution: { id }, node }: { execution: Execution; node: string }) {
+  const { can } = useSession()
+  const { mutate, isPending } = useAction(
+    () => api.POST('/api/workflow-executions/{id}/nodes/{node}/resolve', { params: { path: { id, node } }, body: {} }),
+    () => text.goesOn(node),
+    ['executions'],
+  )
+  if (!can('user:write')) return null
+  return <Button small busy={isPending} onClick={() => mutate()} label={text.node.goOn} />
+}
 
 /** Runs this node and those after it again, in a new execution. */
 function RetryFrom({ execution, from }: { execution: Execution; from: string }) {

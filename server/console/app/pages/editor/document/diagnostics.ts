@@ -54,6 +54,22 @@ export function problemOfRefusal(message: string, param: string | undefined, tex
   }
 }
 
+/** Whether a problem is about a member of something, or about a part of that member. */
+const isAbout = (field: string | undefined, member: string): boolean =>
+  field !== undefined && (field === member || field.startsWith(`${member}.`) || field.startsWith(`${member}[`))
+
+/** The problem that the field of a member shows; `part` is the place of what has the member. */
+export function problemAt(problems: readonly Problem[], part: Path, member: string): Problem | undefined {
+  const [root, group, id] = part
+  const ofNode = root === 'dag' && group === 'nodes' ? String(id) : undefined
+  const name = ofNode === undefined ? [...part, member].join('.') : member
+  return problems.find(({ node, field }) => node === ofNode && isAbout(field, name))
+}
+
+/** The problems of a node that none of these members shows. */
+export const otherProblems = (problems: readonly Problem[], id: string, members: readonly string[]): Problem[] =>
+  problems.filter(({ node, field }) => node === id && !members.some(member => isAbout(field, member)))
+
 export interface ProblemCounts {
   errors: number
   warnings: number

@@ -172,6 +172,19 @@ export const disconnect = edit((document, to: string, path: Path, source: string
   else setValue(at, left)(document)
 })
 
+/** Lets a node run once for each item of a list. */
+export const takeList = (to: string, reference: string): Edit => setValue([...nodePath(to), 'for_each'], reference)
+
+/** Takes a reference out of the list of a node; a list that is nothing else is removed. */
+export const disconnectList = edit((document, to: string, source: string) => {
+  const at = [...nodePath(to), 'for_each']
+  if (typeof document.getIn(at) === 'string') return removeValue(at)(document)
+  walk(document.getIn(at, true), at, (text, place) => {
+    const left = replaceReferences(text, reference => (reference.source === source ? null : undefined))
+    if (left !== text) setValue(place, left.trim())(document)
+  })
+})
+
 export const parameterReference = (name: string): string => referenceText('input', [name])
 
 function renameKey(document: Document, path: Path, name: string, next: string): void {
@@ -190,8 +203,15 @@ const idsOf = (document: Document): string[] => {
   return isMap(nodes) ? nodes.items.map(keyText) : []
 }
 
+/** The members of nodes whose texts may hold references. */
+const withReferences = ['inputs', 'when', 'for_each'] as const
+
 /** Calls `visit` for each text in a member of each node, with the scalar's place. */
-function visitMember(document: Document, member: 'inputs' | 'when', visit: (text: string, at: Path) => void): void {
+function visitMember(
+  document: Document,
+  member: (typeof withReferences)[number],
+  visit: (text: string, at: Path) => void,
+): void {
   for (const id of idsOf(document)) {
     const at = [...nodePath(id), member]
     walk(document.getIn(at, true), at, visit)
@@ -208,7 +228,7 @@ function walk(node: unknown, at: Path, visit: (text: string, at: Path) => void):
 function renameInReferences(document: Document, of: Reference['root'], name: string, next: string): void {
   const rename = ({ root, path: [first, ...rest] }: Reference) =>
     root === of && String(first) === name ? { root, path: [next, ...rest] } : undefined
-  for (const member of ['inputs', 'when'] as const)
+  for (const member of withReferences)
     visitMember(document, member, (text, at) => {
       const renamed = replaceReferences(text, rename)
       if (renamed !== text) setValue(at, renamed)(document)

@@ -1,3 +1,4 @@
+import { detourOf } from '../../../components/graph/detours.ts'
 import type { Box, Places } from '../../../components/graph/layout.ts'
 import { editorText } from '../../../text/editor.ts'
 import { taskName } from '../../../text/tasks.ts'
@@ -6,14 +7,26 @@ import {
   addNode,
   connect,
   disconnect,
+  disconnectList,
   type Edit,
   moveNode,
   parameterReference,
   removeEdge,
+  takeList,
   together,
 } from './edits.ts'
-import { inputHandle, inputOfHandle, orderHandles, outputHandle, outputOfHandle, type Ports, portsOf } from './ports.ts'
-import { conditionEdgesOf, outputReference, type ValueLink, valueLinksOf } from './references.ts'
+import {
+  inputHandle,
+  inputOfHandle,
+  listHandle,
+  type NodeLink,
+  orderHandles,
+  outputHandle,
+  outputOfHandle,
+  type Ports,
+  portsOf,
+} from './ports.ts'
+import { conditionEdgesOf, listLinksOf, outputReference, valueLinksOf } from './references.ts'
 import { firstInputs, type TaskFacts } from './schema.ts'
 import { freeId } from './source.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
@@ -37,7 +50,7 @@ export interface GraphEdge {
   to: string
   toPort: string
   /** The reference that makes the edge; undefined for an order without a value. */
-  link: ValueLink | undefined
+  link: NodeLink | undefined
 }
 
 /**
@@ -51,7 +64,7 @@ export function graphOf(
   previews: boolean,
 ): { cards: UnplacedCard[]; edges: GraphEdge[] } {
   const { nodes, parameters } = workflow
-  const links = valueLinksOf(workflow)
+  const links: NodeLink[] = [...valueLinksOf(workflow), ...listLinksOf(workflow)]
   const ids = new Set(nodes.map(({ id }) => id))
   const declared = new Set(parameters.map(({ name }) => name))
   for (const { from, output } of links) if (from === undefined) declared.add(output)
@@ -60,11 +73,11 @@ export function graphOf(
     ...links
       .filter(({ from }) => from === undefined || ids.has(from))
       .map(link => ({
-        id: `${link.from ?? ''} ${link.output} ${link.to} ${JSON.stringify(link.input)}`,
+        id: `${link.from ?? ''} ${link.output} ${link.to} ${link.input ? JSON.stringify(link.input) : listHandle}`,
         from: link.from ?? parametersId,
         fromPort: outputHandle(link.output),
         to: link.to,
-        toPort: inputHandle(link.input),
+        toPort: link.input ? inputHandle(link.input) : listHandle,
         link,
       })),
     ...[...workflow.edges, ...conditionEdgesOf(workflow)]
@@ -158,30 +171,54 @@ export const portSize = 12
 const previewHeights: Record<string, number> = { image: 162, video: 162, audio: 74, text: 82 }
 
 /** The size of a card; with a category there is space for the preview of a result. */
-export const sizeOf = ({ inputs, outputs }: Ports, preview?: string) => ({
+export const sizeOf = ({ list, inputs, outputs }: Ports, preview?: string) => ({
   width: cardWidth,
   height:
     headerHeight +
     2 * unfoldHeight +
-    portHeight * (inputs.length + outputs.length) +
+    portHeight * (inputs.length + outputs.length + (list === undefined ? 0 : 1)) +
     (preview === undefined ? 0 : (previewHeights[preview] ?? 0)),
 })
 
 /** Where the ports of a card are: the distance of their middle from the top. */
-export function portPlaces({ inputs, outputs }: Ports, isNode: boolean) {
-  const top = isNode ? headerHeight : headerHeight - 16
+export function portPlaces({ list, inputs, outputs }: Ports, isNode: boolean) {
+  const header = isNode ? headerHeight : headerHeight - 16
+  const top = header + (list === undefined ? 0 : portHeight)
   const between = top + inputs.length * portHeight + (isNode ? unfoldHeight : 0)
   const middle = (at: number) => (at + 0.5) * portHeight
   return [
     ...(isNode
       ? [
-          { id: orderHandles.after, y: top / 2, isOutput: false },
-          { id: orderHandles.before, y: top / 2, isOutput: true },
+          { id: orderHandles.after, y: header / 2, isOutput: false },
+          { id: orderHandles.before, y: header / 2, isOutput: true },
         ]
       : []),
+    ...(list === undefined ? [] : [{ id: listHandle, y: header + middle(0), isOutput: false }]),
     ...inputs.map(({ path }, at) => ({ id: inputHandle(path), y: top + middle(at), isOutput: false })),
     ...outputs.map(({ path }, at) => ({ id: outputHandle(path), y: between + middle(at), isOutput: true })),
   ]
+}
+
+/** The heights at which edges pass the cards between their ends, by the ids of the edges. */
+export function detoursOf(cards: readonly GraphCard[], edges: readonly GraphEdge[]): ReadonlyMap<string, number> {
+  const byId = new Map(cards.map(card => [card.id, { card, ports: portPlaces(card.ports, card.node !== undefined) }]))
+  const boxes = cards.map(({ id, at, width, height }) => ({ id, ...at, width, height }))
+  const found = new Map<string, number>()
+  for (const { id, from, fromPort, to, toPort } of edges) {
+    const [source, target] = [byId.get(from), byId.get(to)]
+    const [begin, end] = [
+      source?.ports.find(port => port.id === fromPort),
+      target?.ports.find(port => port.id === toPort),
+    ]
+    if (!source || !target || !begin || !end) continue
+    const detour = detourOf(
+      { x: source.card.at.x + source.card.width, y: source.card.at.y + begin.y },
+      { x: target.card.at.x, y: target.card.at.y + end.y },
+      boxes.filter(box => box.id !== from && box.id !== to),
+    )
+    if (detour !== undefined) found.set(id, detour)
+  }
+  return found
 }
 
 /** The edit that a drag from port to port means; undefined if it means nothing. */
@@ -195,15 +232,14 @@ export function editOfConnection(
   if (targetHandle === orderHandles.after || sourceHandle === orderHandles.before)
     return source === parametersId ? undefined : addEdge(source, target)
   const output = outputOfHandle(sourceHandle)
-  return connect(
-    target,
-    inputOfHandle(targetHandle),
-    source === parametersId ? parameterReference(output) : outputReference(source, output),
-  )
+  const reference = source === parametersId ? parameterReference(output) : outputReference(source, output)
+  if (targetHandle === listHandle) return takeList(target, reference)
+  return connect(target, inputOfHandle(targetHandle), reference)
 }
 
 /** The edit that removing an edge means. */
 export function editOfCut({ from, to, link }: GraphEdge): Edit {
   if (!link) return removeEdge(from, to)
-  return together(disconnect(to, link.input, link.source), removeEdge(from, to))
+  const { input, source } = link
+  return together(input ? disconnect(to, input, source) : disconnectList(to, source), removeEdge(from, to))
 }

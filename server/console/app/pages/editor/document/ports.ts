@@ -1,4 +1,5 @@
-import { outputText, type ValueLink } from './references.ts'
+import { listName } from './items.ts'
+import { outputText, type TakenValue } from './references.ts'
 import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields, type TaskFacts } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
@@ -9,7 +10,11 @@ interface OutputPort {
   /** In the tree of all outputs: the last part of the path, and how many stand above it. */
   branch?: { label: string; depth: number }
 }
+/** What a node takes as an input, or without one as its list. */
+export type NodeLink = TakenValue & { input?: Path }
 export interface Ports {
+  /** The name of the list for whose items the node runs. */
+  list?: string
   inputs: InputPort[]
   outputs: OutputPort[]
 }
@@ -18,20 +23,22 @@ interface Result {
   tree: OutputField[]
   main: OutputField | undefined
 }
-const results = new WeakMap<object, Result>()
+const results = { once: new WeakMap<object, Result>(), list: new WeakMap<object, Result>() }
 
 /** What is in the result of a task, read once for each schema: hundreds of nodes may have one task. */
-function resultOf({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>): Result {
-  let result = results.get(schema)
+function resultOf({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>, isList: boolean): Result {
+  const known = results[isList ? 'list' : 'once']
+  let result = known.get(schema)
   if (!result) {
-    const tree = outputFields(schema)
-    results.set(schema, (result = { tree, main: mainOutput(tree) }))
+    const tree = outputFields(schema, { isList })
+    known.set(schema, (result = { tree, main: mainOutput(tree) }))
   }
   return result
 }
 
-/** The result of a task as a tree. */
-export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): OutputField[] => resultOf(task).tree
+/** The result of a task as a tree; `isList`: that of a node that runs once for each item of a list. */
+export const outputTree = (task: Pick<TaskFacts, 'output_schema'>, isList = false): OutputField[] =>
+  resultOf(task, isList).tree
 
 /**
  * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
@@ -40,7 +47,7 @@ export const outputTree = (task: Pick<TaskFacts, 'output_schema'>): OutputField[
 export function portsOf(
   node: WorkflowNode,
   task: TaskFacts | undefined,
-  links: readonly ValueLink[],
+  links: readonly NodeLink[],
   all: { inputs: boolean; outputs: boolean },
 ): Ports {
   const inputs = task
@@ -48,19 +55,22 @@ export function portsOf(
     : Object.keys(node.inputs).map(name => ({ path: [name], required: false }))
   const known = new Set(inputs.map(({ path }) => inputHandle(path)))
   for (const { to, input } of links)
-    if (to === node.id && !known.has(inputHandle(input))) {
+    if (input && to === node.id && !known.has(inputHandle(input))) {
       known.add(inputHandle(input))
       inputs.push({ path: input, required: false })
     }
-  const { tree, main } = task ? resultOf(task) : { tree: [], main: undefined }
+  const isList = node.for_each !== undefined
+  const { tree, main } = task ? resultOf(task, isList) : { tree: [], main: undefined }
   const outputs = new Map<string, OutputPort>()
   const add = (port: OutputPort) => void (outputs.has(port.path) || outputs.set(port.path, port))
   const branches = all.outputs ? branchesOf(tree, 0) : []
+  // What a stored workflow gives is known only when it runs.
+  if (task && tree.length === 0) add({ path: '', kind: '' })
   if (main && !all.outputs) add({ path: outputText(main.path), kind: main.kind })
   const named = [...node.outputs, ...links.filter(({ from }) => from === node.id).map(({ output }) => output)]
   for (const path of named) if (!branches.some(branch => branch.path === path)) add({ path, kind: '' })
   for (const branch of branches) add(branch)
-  return { inputs, outputs: [...outputs.values()] }
+  return { ...(isList ? { list: listName(node.for_each) } : {}), inputs, outputs: [...outputs.values()] }
 }
 
 const branchesOf = (outputs: readonly OutputField[], depth: number): OutputPort[] =>
@@ -75,6 +85,8 @@ export const outputHandle = (path: string): string => `out:${encodeURIComponent(
 export const inputOfHandle = (handle: string): Path =>
   JSON.parse(decodeURIComponent(handle.slice('in:'.length))) as Path
 export const outputOfHandle = (handle: string): string => decodeURIComponent(handle.slice('out:'.length))
+/** The port of the list for whose items a node runs. */
+export const listHandle = 'list'
 /** Ports that order nodes without passing a value. */
 export const orderHandles = { after: 'after', before: 'before' } as const
 

@@ -1,4 +1,5 @@
 import {
+  isOfResult,
   pathText,
   type Reference,
   ReferenceFault,
@@ -60,45 +61,70 @@ export function visitTexts(value: unknown, visit: (text: string, path: Path) => 
     for (const [name, part] of Object.entries(value)) visitTexts(part, visit, [...path, name])
 }
 
-/** A value that a node takes from a parameter or from another node. */
-export interface ValueLink {
+/** What a node takes from a parameter or from another node. */
+export interface TakenValue {
   /** Id of the node that gives it; undefined: a parameter. */
   from: string | undefined
   /** The path in its result, or the name of the parameter. */
   output: string
   to: string
+  source: string
+}
+/** The same as the value of an input. */
+export interface ValueLink extends TakenValue {
   /** The path in the inputs of the node. */
   input: Path
-  source: string
+}
+
+/** Calls `found` for all that a part of a node takes, with the place in it. */
+function visitTaken(part: unknown, to: string, found: (taken: TakenValue, at: Path) => void): void {
+  visitTexts(part, (text, at) => {
+    for (const { root, path, source } of referencesOfText(text)) {
+      const [first, second, ...rest] = path
+      if (root === 'input') found({ from: undefined, output: String(first), to, source }, at)
+      else if (root === 'nodes') {
+        const output = isOfResult(path) ? outputText(rest) : String(second ?? '')
+        found({ from: String(first), output, to, source }, at)
+      }
+    }
+  })
 }
 
 /** All links of a workflow, in the order of its nodes. */
 export function valueLinksOf({ nodes }: Pick<Workflow, 'nodes'>): ValueLink[] {
   const links: ValueLink[] = []
-  for (const { id, inputs } of nodes)
-    visitTexts(inputs, (text, input) => {
-      for (const { root, path, source } of referencesOfText(text)) {
-        const [first, second, ...rest] = path
-        if (root === 'input') links.push({ from: undefined, output: String(first), to: id, input, source })
-        else if (root === 'nodes') {
-          const output = second === 'result' || second === 'outputs' ? outputText(rest) : String(second ?? '')
-          links.push({ from: String(first), output, to: id, input, source })
-        }
-      }
-    })
+  for (const { id, inputs } of nodes) visitTaken(inputs, id, (taken, input) => links.push({ ...taken, input }))
   return links
 }
 
-/** The order that the conditions of nodes imply: each comes after the nodes that its condition asks about. */
-export function conditionEdgesOf({ nodes }: Pick<Workflow, 'nodes'>): { from: string; to: string }[] {
-  const edges: { from: string; to: string }[] = []
-  for (const { id, when } of nodes)
-    visitTexts(when, text => {
-      for (const { root, path } of referencesOfText(text))
-        if (root === 'nodes') edges.push({ from: String(path[0]), to: id })
-    })
-  return edges
+/** What nodes take as the list for whose items they run. */
+export function listLinksOf({ nodes }: Pick<Workflow, 'nodes'>): TakenValue[] {
+  const links: TakenValue[] = []
+  for (const { id, for_each } of nodes) visitTaken(for_each, id, taken => links.push(taken))
+  return links
 }
+
+/** What the conditions of nodes ask about. */
+function conditionLinksOf({ nodes }: Pick<Workflow, 'nodes'>): TakenValue[] {
+  const links: TakenValue[] = []
+  for (const { id, when } of nodes) visitTaken(when, id, taken => links.push(taken))
+  return links
+}
+
+/** Everything that nodes take: as inputs, as lists and in conditions. */
+export const takenValuesOf = (workflow: Pick<Workflow, 'nodes'>): TakenValue[] => [
+  ...listLinksOf(workflow),
+  ...valueLinksOf(workflow),
+  ...conditionLinksOf(workflow),
+]
+
+/** The names of the parameters among them. */
+export const parametersOfTaken = (taken: readonly TakenValue[]): Set<string> =>
+  new Set(taken.flatMap(({ from, output }) => (from === undefined ? [output] : [])))
+
+/** The order that the conditions of nodes imply: each comes after the nodes that its condition asks about. */
+export const conditionEdgesOf = (workflow: Pick<Workflow, 'nodes'>): { from: string; to: string }[] =>
+  conditionLinksOf(workflow).flatMap(({ from, to }) => (from === undefined ? [] : [{ from, to }]))
 
 type Graph = Pick<Workflow, 'nodes' | 'edges'>
 type Step = { from: string | undefined; to: string }
@@ -109,7 +135,7 @@ const known = new WeakMap<Graph, Record<'to' | 'from', Map<string | undefined, S
 function stepsOf(workflow: Graph) {
   let found = known.get(workflow)
   if (found) return found
-  const all = [...workflow.edges, ...conditionEdgesOf(workflow), ...valueLinksOf(workflow)]
+  const all = [...workflow.edges, ...takenValuesOf(workflow)]
   const steps: Step[] = all.filter(({ from }) => from !== undefined)
   found = { to: Map.groupBy(steps, ({ to }) => to), from: Map.groupBy(steps, ({ from }) => from) }
   known.set(workflow, found)

@@ -1,5 +1,6 @@
+import { everyItem } from '../../../../../../core/workflows/references.ts'
 import type { JsonSchema, Schema } from '../../../api/schema.ts'
-import { visitTexts } from './references.ts'
+import { outputText, visitTexts } from './references.ts'
 import { isRecord, type Path } from './workflow-document.ts'
 
 /** A task as `GET /api/tasks` returns it, as far as the editor reads it. */
@@ -116,25 +117,64 @@ export interface OutputField {
 
 const maxDepth = 7
 
-/** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
-export const outputFields = (schema: JsonSchema): OutputField[] => childrenOf(schema, schema, [])
+interface TreeOptions {
+  /** Whether the result is a list of results: that of a node with `for_each`. */
+  isList?: boolean
+  /** Whether lists show `[*]` too, which reads every item. */
+  everyItems?: boolean
+}
 
-function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path): OutputField[] {
+/** The result of a task as a tree. Of a list its first item is shown, because references name a position. */
+export const outputFields = (
+  schema: JsonSchema,
+  { isList = false, everyItems = false }: TreeOptions = {},
+): OutputField[] =>
+  isList
+    ? fieldsOf(everyItems ? listParts(schema) : [[everyItem, schema]], schema, [], everyItems)
+    : childrenOf(schema, schema, [], everyItems)
+
+/** What is in a value of this schema, whose path is `path`. */
+export const fieldsWithin = (schema: JsonSchema, root: JsonSchema, path: Path): OutputField[] =>
+  childrenOf(schema, root, path, false)
+
+type Part = readonly [string | number, JsonSchema]
+const listParts = (items: JsonSchema): Part[] => [
+  [everyItem, items],
+  [0, items],
+]
+
+function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path, everyItems: boolean): OutputField[] {
   if (path.length >= maxDepth) return []
   const { properties, items } = shapeOf(schema, root)
-  const parts: [string | number, JsonSchema][] =
-    Object.keys(properties).length > 0 ? Object.entries(properties) : items ? [[0, items]] : []
-  return parts.map(([name, part]) => {
+  const members: Part[] = Object.entries(properties)
+  // One list of lists is enough to choose from.
+  const inItems: Part[] = !items ? [] : everyItems && !path.includes(everyItem) ? listParts(items) : [[0, items]]
+  return fieldsOf(members.length > 0 ? members : inItems, root, path, everyItems)
+}
+
+const fieldsOf = (parts: readonly Part[], root: JsonSchema, path: Path, everyItems: boolean): OutputField[] =>
+  parts.map(([name, part]) => {
     const { kinds, description } = shapeOf(part, root)
     const here = [...path, name]
     return {
       path: here,
-      label: typeof name === 'number' ? `[${name}]` : name,
-      kind: kinds[0] ?? 'any',
+      label: typeof name === 'number' ? outputText([name]) : name,
+      // A value of every item is a list of values.
+      kind: here.includes(everyItem) ? 'list' : (kinds[0] ?? 'any'),
       description,
-      children: childrenOf(part, root, here),
+      children: childrenOf(part, root, here, everyItems),
     }
   })
+
+/** The schema at a path, whatever the positions in lists; undefined if it is not known. */
+export function schemaAt(schema: JsonSchema, root: JsonSchema, path: Path): JsonSchema | undefined {
+  let found: JsonSchema | undefined = schema
+  for (const step of path) {
+    if (!found) return undefined
+    const { properties, items }: Readonly<InputShape> = shapeOf(found, root)
+    found = typeof step === 'number' ? items : properties[step]
+  }
+  return found
 }
 
 /** The values without members, in order. */

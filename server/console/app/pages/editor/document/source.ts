@@ -8,17 +8,18 @@ import { isRecord, type Workflow } from './workflow-document.ts'
 /** A workflow as the API returns it. */
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
   Pick<Schema<'Workflow'>, 'description' | 'timeout' | 'parameters'> &
-  Partial<Pick<Schema<'Workflow'>, 'budget' | 'concurrency'>> & {
+  Partial<Pick<Schema<'Workflow'>, 'budget' | 'concurrency' | 'tags'>> & {
     dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
   }
 
 /** Writes a stored workflow as YAML; fields with their defaults are left out. */
 export function sourceOf(stored: StoredWorkflow): string {
-  const { name, description, region, timeout, on_failure, budget, concurrency, parameters, dag } = stored
+  const { name, description, region, timeout, on_failure, tags, budget, concurrency, parameters, dag } = stored
   const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
   const workflow = {
     name,
     description: description || undefined,
+    tags: tags?.length ? tags : undefined,
     region: region === 'Global' ? undefined : region,
     timeout: timeout === 3_600 ? undefined : timeout,
     on_failure: on_failure === 'fail_fast' ? undefined : on_failure,
@@ -68,11 +69,13 @@ export function insertWorkflow(into: Workflow, other: Workflow, nodes: Record<st
   return together(
     ...other.parameters.map(({ name, parameter }) => setValue(['parameters', names.get(name)!], { ...parameter })),
     ...other.nodes.map(({ id }) => {
-      const { position: _, defaults, ...node } = mapTexts(nodes[id], renamed) as Record<string, unknown>
+      // A pinned result is data, which may look like a reference.
+      const { pin, ...described } = nodes[id] as Record<string, unknown>
+      const { position: _, defaults, ...node } = mapTexts(described, renamed) as Record<string, unknown>
       const renamedDefaults = isRecord(defaults)
         ? Object.fromEntries(Object.entries(defaults).map(([name, value]) => [replaceInDefault(name, rename), value]))
         : undefined
-      return addNode(ids.get(id)!, tidyNode({ ...node, defaults: renamedDefaults }))
+      return addNode(ids.get(id)!, tidyNode({ ...node, defaults: renamedDefaults, pin: pin ?? undefined }))
     }),
     ...other.edges.map(({ from, to }) => addEdge(ids.get(from) ?? from, ids.get(to) ?? to)),
   )

@@ -29,6 +29,15 @@ export interface WorkflowNode {
   when?: unknown
   join?: string
   defaults?: Record<string, unknown>
+  /** A reference to the list for whose items the node runs, or the list itself. */
+  for_each?: unknown
+  max_parallel?: number | string
+  max_items?: number | string
+  on_item_error?: string
+  /** What people should know. */
+  note?: string
+  /** The result that it has without running. */
+  pin?: unknown
   position?: { x: number; y: number }
 }
 
@@ -39,6 +48,8 @@ export interface Workflow {
   region: string
   timeout?: number | string
   on_failure: string
+  tags: string[]
+  concurrency?: { limit?: number | string; when_reached?: string }
   parameters: { name: string; parameter: Parameter }[]
   nodes: WorkflowNode[]
   edges: { from: string; to: string }[]
@@ -95,6 +106,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 const recordAt = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
 const textAt = (value: unknown): string => (typeof value === 'string' ? value : '')
 const listAt = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+const textsAt = (value: unknown): string[] => listAt(value).filter(one => typeof one === 'string')
 const numberOrText = (value: unknown): number | string | undefined =>
   typeof value === 'number' || typeof value === 'string' ? value : undefined
 
@@ -106,6 +118,8 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     region: textAt(value.region) || 'Global',
     timeout: numberOrText(value.timeout),
     on_failure: textAt(value.on_failure) || 'fail_fast',
+    tags: textsAt(value.tags),
+    concurrency: isRecord(value.concurrency) ? concurrencyOf(value.concurrency) : undefined,
     parameters: Object.entries(recordAt(value.parameters)).map(([name, parameter]) => ({
       name,
       parameter: parameterOf(recordAt(parameter)),
@@ -117,6 +131,11 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     }),
   }
 }
+
+const concurrencyOf = ({ limit, when_reached }: Record<string, unknown>) => ({
+  limit: numberOrText(limit),
+  when_reached: textAt(when_reached) || undefined,
+})
 
 const parameterOf = ({ type, description, enum: values, ...more }: Record<string, unknown>): Parameter => ({
   ...more,
@@ -133,7 +152,7 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     task: textAt(node.task),
     model: textAt(node.model_id) || undefined,
     inputs: recordAt(node.inputs),
-    outputs: listAt(node.outputs).filter(one => typeof one === 'string'),
+    outputs: textsAt(node.outputs),
     timeout: numberOrText(node.timeout),
     retries: isRecord(node.retries) ? node.retries : undefined,
     on_error: textAt(node.on_error) || 'fail',
@@ -141,6 +160,12 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     when: node.when,
     join: textAt(node.join) || undefined,
     defaults: isRecord(node.defaults) ? node.defaults : undefined,
+    for_each: node.for_each ?? undefined,
+    max_parallel: numberOrText(node.max_parallel),
+    max_items: numberOrText(node.max_items),
+    on_item_error: textAt(node.on_item_error) || undefined,
+    note: textAt(node.note) || undefined,
+    pin: node.pin ?? undefined,
     position: typeof x === 'number' && typeof y === 'number' ? { x, y } : undefined,
   }
 }

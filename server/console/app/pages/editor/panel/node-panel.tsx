@@ -1,30 +1,34 @@
-import { Copy, Trash2, X } from 'lucide-react'
+import { Copy, Play, StepForward, Trash2, X } from 'lucide-react'
 import { useState } from 'react'
-import type { JsonSchema } from '../../../api/schema.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { editorText } from '../../../text/editor.ts'
+import { otherProblems } from '../document/diagnostics.ts'
 import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode } from '../document/edits.ts'
 import { downstreamOf } from '../document/references.ts'
-import { shapeOf } from '../document/schema.ts'
 import { freeId } from '../document/source.ts'
-import type { Path, WorkflowNode } from '../document/workflow-document.ts'
+import type { WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
 import { ResultPreview } from '../run/node-run.tsx'
-import { NodeSettings } from './node-settings.tsx'
+import { NodeWait } from '../run/node-wait.tsx'
+import { NodeInputs } from './node-inputs.tsx'
+import { itemMembers, NodeItems } from './node-items.tsx'
+import { NodeNote, noteMembers, PinResult } from './node-note.tsx'
+import { NodeSettings, settings } from './node-settings.tsx'
 import { ChoiceField, NameField, ProblemNotices, PropertiesHeading, useMembers } from './properties.tsx'
-import { ReferenceDialog } from './reference-dialog.tsx'
-import { ValueField } from './value-field.tsx'
+import { type Picked, ReferenceDialog } from './reference-dialog.tsx'
+
+/** The members of a node whose problems stand at their fields. */
+const members = ['name', 'task', 'model_id', 'inputs', ...itemMembers, ...noteMembers, ...settings]
 
 /** Everything that a node says, as a form. */
 export function NodePanel({ node }: { node: WorkflowNode }) {
-  const { apply, readOnly, reveal, tasks, runs, workflow } = useEditor()
+  const { apply, readOnly, reveal, runPart, tasks, runs, workflow } = useEditor()
   const problems = useProblems()
-  const [picking, setPicking] = useState<Path>()
+  const [picking, setPicking] = useState<Picked>()
   const { id } = node
   const task = tasks.get(node.task)
-  const { set, text } = useMembers(nodePath(id))
+  const { set, errorAt, text } = useMembers(nodePath(id))
   const run = runs.get(id)
-  const general = problems.filter(problem => problem.node === id && !problem.field?.startsWith('inputs'))
   const rename = (next: string) => {
     if (apply(renameNode(id, next))) reveal(next)
   }
@@ -53,13 +57,22 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
           <IconButton icon={X} label={editorText.close} onClick={() => reveal(undefined)} />
         </span>
       </div>
-      <ProblemNotices problems={general} />
+      {!readOnly && (
+        <div className="flex flex-wrap gap-2">
+          <Button small icon={Play} onClick={() => runPart({ only: id })} label={editorText.runNode} />
+          <Button small icon={StepForward} onClick={() => runPart({ to: id })} label={editorText.runTo} />
+          <PinResult node={node} />
+        </div>
+      )}
+      <ProblemNotices problems={otherProblems(problems, id, members)} />
+      {run && <NodeWait node={run} />}
       {run && <ResultPreview node={run} />}
       <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} />
       {text('displayName', 'name', node.name)}
       <ChoiceField
         label={editorText.task}
         hint={task?.description}
+        error={errorAt('task')}
         value={node.task}
         options={[
           ...(task ? [] : [{ id: node.task, name: node.task || editorText.unknownTask }]),
@@ -70,53 +83,19 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
       {(task?.needs_model !== false || node.model !== undefined) && (
         <ChoiceField
           label={editorText.model}
+          error={errorAt('model_id')}
           value={node.model ?? ''}
           none={editorText.noModel}
           options={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])]}
           change={value => set('model_id', value || undefined)}
         />
       )}
-      {task && <Inputs node={node} schema={task.input_schema} pick={setPicking} />}
+      {task && <NodeInputs node={node} task={task} pick={setPicking} />}
+      <NodeItems node={node} pick={() => setPicking('list')} />
+      <NodeNote node={node} />
       <Order node={node} />
       <NodeSettings node={node} />
-      {picking && <ReferenceDialog node={id} path={picking} close={() => setPicking(undefined)} />}
-    </div>
-  )
-}
-
-function Inputs({ node, schema, pick }: { node: WorkflowNode; schema: JsonSchema; pick: (path: Path) => void }) {
-  const { properties, required } = shapeOf(schema, schema)
-  const names = Object.keys(properties)
-  const few = names.filter(name => required.includes(name) || node.inputs[name] !== undefined)
-  const unknown = Object.keys(node.inputs).filter(name => !names.includes(name))
-  const field = (name: string) => (
-    <ValueField
-      key={name}
-      node={node.id}
-      path={[name]}
-      schema={properties[name] ?? {}}
-      root={schema}
-      value={node.inputs[name]}
-      pick={pick}
-    />
-  )
-  const more = names.filter(name => !few.includes(name))
-  return (
-    <section aria-label={editorText.inputs} className="space-y-3">
-      <h3 className="font-medium">{editorText.inputs}</h3>
-      {[...few, ...unknown].map(field)}
-      {more.length > 0 && <More count={more.length}>{() => more.map(field)}</More>}
-    </section>
-  )
-}
-
-/** Fields that are drawn only when they are asked for. */
-function More({ count, children }: { count: number; children: () => React.ReactNode }) {
-  const [open, setOpen] = useState(false)
-  return (
-    <div className="space-y-3">
-      <Button small aria-expanded={open} onClick={() => setOpen(!open)} label={editorText.moreFields(count)} />
-      {open && children()}
+      {picking && <ReferenceDialog node={id} picked={picking} close={() => setPicking(undefined)} />}
     </div>
   )
 }

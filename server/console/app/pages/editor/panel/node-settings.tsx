@@ -6,10 +6,15 @@ import type { WorkflowNode } from '../document/workflow-document.ts'
 import { DraftField, numberIn, useMembers } from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
+/** The members of a node that have a field here. */
+export const settings = ['outputs', 'retries', 'timeout', 'on_error', 'cache', 'when', 'join', 'defaults'] as const
+
 /** How a node is run: kept outputs, retries, time limit, failure, cache, condition. */
 export function NodeSettings({ node }: { node: WorkflowNode }) {
-  const { set, number, lines, choice } = useMembers(nodePath(node.id))
-  const [open, setOpen] = useState(false)
+  const { set, errorAt, number, lines, choice } = useMembers(nodePath(node.id))
+  const [chosen, setOpen] = useState(false)
+  // What is wrong must be seen.
+  const open = chosen || settings.some(member => errorAt(member) !== undefined)
   const { retries } = node
   return (
     <section aria-label={editorText.settings} className="space-y-3">
@@ -20,6 +25,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
           <DraftField
             label={editorText.retries}
             hint={editorText.retriesHint}
+            error={errorAt('retries.max') ?? errorAt('retries')}
             inputMode="numeric"
             value={String(retries?.max ?? '')}
             commit={text => {
@@ -34,6 +40,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
           <YamlField
             label={editorText.when}
             hint={editorText.whenHint}
+            error={errorAt('when')}
             value={node.when}
             set={when => set('when', when)}
           />
@@ -41,6 +48,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
           <YamlField
             label={editorText.defaults}
             hint={editorText.defaultsHint}
+            error={errorAt('defaults')}
             value={node.defaults}
             set={defaults => set('defaults', defaults)}
           />

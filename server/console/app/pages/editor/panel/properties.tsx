@@ -2,10 +2,10 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { optionsOf, SelectField, TextArea, TextField } from '../../../components/fields.tsx'
 import { Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { type Problem } from '../document/diagnostics.ts'
+import { type Problem, problemAt } from '../document/diagnostics.ts'
 import { setValue } from '../document/edits.ts'
 import type { Path } from '../document/workflow-document.ts'
-import { useEditor } from '../editor-context.ts'
+import { useEditor, useProblems } from '../editor-context.ts'
 
 /** The id of the heading, to which the focus moves. There is one at a time. */
 export const propertiesId = 'properties'
@@ -128,38 +128,44 @@ type Choice = { [K in keyof Text]: K extends `${infer Name extends Label}Choices
  */
 export function useMembers(part: Path) {
   const { apply } = useEditor()
+  const problems = useProblems()
+  const errorAt = (member: string) => problemAt(problems, part, member)?.message
   const set = (member: string, value: unknown) => {
     const at = [...part, ...member.split('.')]
     return apply(setValue(at, value), at.join('\n'))
   }
-  const shared = (name: Label, error?: string) => ({
+  const shared = (name: Label, member: string) => ({
     label: editorText[name],
     hint: (editorText as Partial<Record<string, unknown>>)[`${name}Hint`] as string | undefined,
-    error,
+    error: errorAt(member),
   })
   return {
     set,
+    errorAt,
     text: (name: Label, member: string, value = '') => (
-      <DraftField {...shared(name)} value={value} commit={text => set(member, text || undefined)} />
+      <DraftField {...shared(name, member)} value={value} commit={text => set(member, text || undefined)} />
     ),
     number: (
       name: Label,
       member: string,
       value: number | string | undefined,
       inputMode: 'numeric' | 'decimal' = 'numeric',
-      error?: string,
     ) => (
       <DraftField
-        {...shared(name, error)}
+        {...shared(name, member)}
         inputMode={inputMode}
         value={String(value ?? '')}
         commit={text => set(member, numberIn(text))}
       />
     ),
+    /** A text of several lines. */
+    area: (name: Label, member: string, value = '') => (
+      <DraftArea {...shared(name, member)} value={value} commit={text => set(member, text || undefined)} />
+    ),
     /** Several values, one on each line. */
     lines: (name: Label, member: string, values: readonly unknown[], read: (line: string) => unknown, code = false) => (
       <DraftArea
-        {...shared(name)}
+        {...shared(name, member)}
         code={code}
         value={values.map(String).join('\n')}
         commit={text => {
@@ -171,7 +177,7 @@ export function useMembers(part: Path) {
     /** One of the choices that have a name; `others` has the values of those that are not written as they are. */
     choice: (name: Choice, member: string, value: string, others: Readonly<Record<string, unknown>>) => (
       <ChoiceField
-        {...shared(name)}
+        {...shared(name, member)}
         value={value}
         options={optionsOf(editorText[`${name}Choices`])}
         change={chosen => set(member, chosen in others ? others[chosen] : chosen)}

@@ -1,74 +1,96 @@
 import { Dialog } from '../../../components/dialog.tsx'
 import { editorText } from '../../../text/editor.ts'
-import { connect, parameterReference } from '../document/edits.ts'
-import { outputTree } from '../document/ports.ts'
-import { downstreamOf, outputReference, outputText } from '../document/references.ts'
-import { mainOutput, type OutputField } from '../document/schema.ts'
+import { connect, takeList } from '../document/edits.ts'
+import { type Offer, offersFor } from '../document/offers.ts'
+import { outputText } from '../document/references.ts'
 import type { Path } from '../document/workflow-document.ts'
 import { useEditor } from '../editor-context.ts'
 
-/** Chooses where an input takes its value from: the same as dragging an output to it, for the keyboard too. */
-export function ReferenceDialog({ node, path, close }: { node: string; path: Path; close: () => void }) {
+/** The path of an input, or the list for whose items a node runs. */
+export type Picked = Path | 'list'
+
+/** Chooses where a node takes a value from: the same as dragging an output to it, for the keyboard too. */
+export function ReferenceDialog({ node, picked, close }: { node: string; picked: Picked; close: () => void }) {
   const { workflow, tasks, apply } = useEditor()
-  const after = downstreamOf(workflow, node)
-  const sources = workflow.nodes.filter(({ id }) => id !== node && !after.has(id))
+  const isList = picked === 'list'
+  const { item, parameters, nodes } = offersFor(workflow, tasks, node, isList ? 'list' : 'value')
   const choose = (reference: string) => {
-    apply(connect(node, path, reference))
+    apply(isList ? takeList(node, reference) : connect(node, picked, reference))
     close()
   }
+  const title = isList ? editorText.listTitle(node) : editorText.referenceTitle(outputText(picked))
   return (
-    <Dialog title={editorText.referenceTitle(outputText(path))} close={close}>
-      {sources.length + workflow.parameters.length === 0 && <p>{editorText.noSources}</p>}
-      {workflow.parameters.length > 0 && (
-        <section aria-label={editorText.parameters}>
-          <h3 className="font-medium">{editorText.parameters}</h3>
-          {workflow.parameters.map(({ name, parameter }) => (
-            <Source key={name} name={name} kind={parameter.type} choose={() => choose(parameterReference(name))} />
-          ))}
-        </section>
-      )}
-      {sources.map(({ id, task }) => {
-        const facts = tasks.get(task)
-        const tree = facts ? outputTree(facts) : []
-        const main = mainOutput(tree)
-        const take = (path: Path) => choose(outputReference(id, outputText(path)))
-        return (
-          <section key={id} aria-label={editorText.resultOf(id)}>
-            <h3 className="font-medium">{editorText.resultOf(id)}</h3>
-            {main && <Source {...main} name={outputText(main.path)} choose={() => take(main.path)} />}
+    <Dialog title={title} close={close}>
+      {item.length + parameters.length + nodes.length === 0 && <p>{editorText.noSources}</p>}
+      <Sources name={editorText.item} offers={item} choose={choose} />
+      <Sources name={editorText.parameters} offers={parameters} choose={choose} />
+      {nodes.map(({ id, main, all }) => (
+        <section key={id} aria-label={editorText.resultOf(id)}>
+          <h3 className="font-medium">{editorText.resultOf(id)}</h3>
+          {main && <Source offer={main} name={main.name} choose={choose} />}
+          {isList && all.length === 0 && <p className="text-muted px-2 text-xs">{editorText.noList}</p>}
+          {all.length > 0 && (
             <details>
-              <summary className="text-muted px-2 py-1">{editorText.allOutputs}</summary>
-              <OutputTree outputs={tree} choose={take} />
+              <summary className="text-muted px-2 py-1">{isList ? editorText.allLists : editorText.allOutputs}</summary>
+              <OfferTree offers={all} choose={choose} />
             </details>
-          </section>
-        )
-      })}
+          )}
+        </section>
+      ))}
     </Dialog>
   )
 }
 
+type Choose = (reference: string) => void
+
+/** Values that are no results, with what is in them. */
+function Sources({ name, offers, choose }: { name: string; offers: readonly Offer[]; choose: Choose }) {
+  if (offers.length === 0) return null
+  return (
+    <section aria-label={name}>
+      <h3 className="font-medium">{name}</h3>
+      {offers.map(offer => (
+        <div key={offer.reference}>
+          <Source offer={offer} name={offer.name} choose={choose} />
+          {offer.children.length > 0 && <OfferTree offers={offer.children} choose={choose} />}
+        </div>
+      ))}
+    </section>
+  )
+}
+
 /** A value that can be taken. `within` is read aloud before its name. */
-const Source = (props: { name: string; kind: string; description?: string; within?: string; choose: () => void }) => (
+const Source = ({
+  offer: { reference, kind, description },
+  name,
+  within,
+  choose,
+}: {
+  offer: Offer
+  name: string
+  within?: string
+  choose: Choose
+}) => (
   <button
     type="button"
-    title={props.description}
+    title={description}
     className="hover:bg-raised flex w-full items-baseline gap-2 rounded px-2 py-1 text-left"
-    onClick={props.choose}
+    onClick={() => choose(reference)}
   >
     <span className="font-mono">
-      {props.within && <span className="sr-only">{props.within}</span>}
-      {props.name}
+      {within && <span className="sr-only">{within}</span>}
+      {name}
     </span>
-    <span className="text-muted text-xs">{props.kind}</span>
+    <span className="text-muted text-xs">{kind}</span>
   </button>
 )
 
-const OutputTree = ({ outputs, choose }: { outputs: readonly OutputField[]; choose: (path: Path) => void }) => (
+const OfferTree = ({ offers, choose, within = '' }: { offers: readonly Offer[]; choose: Choose; within?: string }) => (
   <ul className="border-line ml-2 border-l pl-2">
-    {outputs.map(({ path, label, children, ...output }) => (
-      <li key={label}>
-        <Source {...output} name={label} within={`${outputText(path.slice(0, -1))} `} choose={() => choose(path)} />
-        {children.length > 0 && <OutputTree outputs={children} choose={choose} />}
+    {offers.map(offer => (
+      <li key={offer.reference}>
+        <Source offer={offer} name={offer.label} within={within} choose={choose} />
+        {offer.children.length > 0 && <OfferTree offers={offer.children} choose={choose} within={`${offer.name} `} />}
       </li>
     ))}
   </ul>

@@ -145,21 +145,53 @@ function ListField({ facts, items, set }: { facts: ValueFacts; items: JsonSchema
   )
 }
 
-/** A value for which there is no better field, as YAML. */
-export function YamlField({
-  value,
-  set,
-  hint,
-  error,
-  ...rest
-}: {
+interface WrittenProps {
   label: string
   hint?: ReactNode
   error?: string | undefined
   value: unknown
   set: (value: unknown) => void
+}
+
+/** A value for which there is no better field, as YAML. */
+export const YamlField = (props: WrittenProps) => (
+  <WrittenField
+    {...props}
+    said={editorText.structured}
+    fault={editorText.notYaml}
+    read={parse}
+    write={value => (typeof value === 'string' ? value : stringify(value).trimEnd())}
+  />
+)
+
+/** A value that people copy from or to an API, as JSON. */
+export const JsonField = (props: WrittenProps) => (
+  <WrittenField
+    {...props}
+    said={editorText.structuredJson}
+    fault={editorText.notJson}
+    read={text => JSON.parse(text) as unknown}
+    write={value => JSON.stringify(value, null, 2)}
+  />
+)
+
+function WrittenField({
+  value,
+  set,
+  hint,
+  error,
+  said,
+  fault,
+  read,
+  write,
+  ...rest
+}: WrittenProps & {
+  said: string
+  fault: string
+  read: (text: string) => unknown
+  write: (value: unknown) => string
 }) {
-  /** A text that is no YAML stays as it is, to be corrected. */
+  /** A text that cannot be read stays as it is, to be corrected. */
   const [wrong, setWrong] = useState<string>()
   return (
     <DraftArea
@@ -167,14 +199,14 @@ export function YamlField({
       code
       hint={
         <>
-          {hint} {editorText.structured}
+          {hint} {said}
         </>
       }
-      error={wrong === undefined ? error : editorText.notYaml}
-      value={wrong ?? (value === undefined ? '' : typeof value === 'string' ? value : stringify(value).trimEnd())}
+      error={wrong === undefined ? error : fault}
+      value={wrong ?? (value === undefined ? '' : write(value))}
       commit={text => {
         try {
-          const next: unknown = text.trim() === '' ? undefined : parse(text)
+          const next: unknown = text.trim() === '' ? undefined : read(text)
           setWrong(undefined)
           set(next)
         } catch {

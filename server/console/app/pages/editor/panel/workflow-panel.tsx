@@ -7,7 +7,6 @@ import type { Parameter } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
 import {
   ChoiceField,
-  DraftArea,
   DraftField,
   NameField,
   numberIn,
@@ -23,34 +22,42 @@ const types = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'ima
 /** What is said of the workflow as a whole. */
 export function WorkflowPanel() {
   const { workflow } = useEditor()
-  const problems = useProblems()
-  const { set, number, choice } = useMembers([])
-  const errorOf = (field: string) => problems.find(problem => !problem.node && problem.field === field)?.message
+  const { set, errorAt, area, number, lines, choice } = useMembers([])
+  const { concurrency } = workflow
   return (
     <div className="space-y-4">
       <PropertiesHeading>{editorText.workflow}</PropertiesHeading>
       <DraftField
         label={editorText.name}
         value={workflow.name}
-        error={errorOf('name')}
+        error={errorAt('name')}
         commit={name => set('name', name)}
       />
-      <DraftArea
-        label={editorText.description}
-        value={workflow.description}
-        error={errorOf('description')}
-        commit={text => set('description', text || undefined)}
-      />
+      {area('description', 'description', workflow.description)}
+      {lines('tags', 'tags', workflow.tags, tag => tag)}
       <Parameters />
       <ChoiceField
         label={editorText.region}
         value={workflow.region}
-        error={errorOf('region')}
+        error={errorAt('region')}
         options={[...new Set([...regions, workflow.region])]}
         change={value => set('region', value === 'Global' ? undefined : value)}
       />
-      {number('timeout', 'timeout', workflow.timeout, 'numeric', errorOf('timeout'))}
+      {number('timeout', 'timeout', workflow.timeout)}
       {choice('onFailure', 'on_failure', workflow.on_failure, { fail_fast: undefined })}
+      <DraftField
+        label={editorText.concurrency}
+        hint={editorText.concurrencyHint}
+        error={errorAt('concurrency.limit')}
+        inputMode="numeric"
+        value={String(concurrency?.limit ?? '')}
+        commit={text => {
+          const limit = numberIn(text)
+          set(limit === undefined ? 'concurrency' : 'concurrency.limit', limit)
+        }}
+      />
+      {concurrency &&
+        choice('whenReached', 'concurrency.when_reached', concurrency.when_reached ?? 'queue', { queue: undefined })}
     </div>
   )
 }
@@ -77,10 +84,8 @@ function Parameters() {
 function ParameterForm({ name, parameter }: { name: string; parameter: Parameter }) {
   const { apply, readOnly } = useEditor()
   const problems = useProblems()
-  const { set, text, number, lines, choice } = useMembers(['parameters', name])
-  const wrong = problems.filter(
-    ({ field }) => field === `parameters.${name}` || field?.startsWith(`parameters.${name}.`),
-  )
+  const { set, errorAt, text, number, lines, choice } = useMembers(['parameters', name])
+  const wrong = problems.filter(({ node, field }) => node === undefined && field === `parameters.${name}`)
   const numeric = parameter.type === 'number' || parameter.type === 'integer'
   return (
     <fieldset className="border-line space-y-3 border-l-2 pl-3">
@@ -94,6 +99,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
           <ChoiceField
             label={editorText.type}
             value={parameter.type}
+            error={errorAt('type')}
             options={[...new Set([...types, parameter.type])]}
             change={type => apply(setParameterType(name, type), `${name} type`)}
           />
@@ -119,6 +125,7 @@ function ParameterForm({ name, parameter }: { name: string; parameter: Parameter
         <YamlField
           key={name}
           label={editorText.default}
+          error={errorAt('default')}
           value={parameter.default}
           set={value => set('default', value)}
         />

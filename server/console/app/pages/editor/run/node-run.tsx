@@ -4,6 +4,7 @@ import { Progress } from '../../../components/meter.tsx'
 import { Media } from '../../../components/result/media.tsx'
 import { mediaIn, resultTextIn } from '../../../components/result/result-facts.ts'
 import { editorText } from '../../../text/editor.ts'
+import { jobsText } from '../../../text/jobs.ts'
 import { type ExecutionNode } from '../../executions/use-execution.ts'
 import type { Problem, ProblemCounts } from '../document/diagnostics.ts'
 
@@ -47,11 +48,19 @@ export function ResultPreview({ node, small = false }: { node: ExecutionNode; sm
 }
 
 /** The state of a node or an execution in one word; `progress` from 0 to 1. */
-export function RunBadge({ status, progress }: { status: ExecutionNode['status']; progress?: number | null }) {
+export function RunBadge({
+  status,
+  progress,
+  awaits = null,
+}: {
+  status: ExecutionNode['status']
+  progress?: number | null
+  awaits?: ExecutionNode['awaits']
+}) {
   const running = status === 'running' && typeof progress === 'number'
   return (
     <Badge kind={status === 'skipped' ? 'warning' : (statusKinds[status] ?? 'plain')}>
-      {editorText.statuses[status]}
+      {awaits === null ? editorText.statuses[status] : jobsText.awaits[awaits]}
       {running && ` ${editorText.progress(Math.round(progress * 100))}`}
     </Badge>
   )
@@ -64,6 +73,6 @@ export const SeverityBadge = ({ severity }: { severity: Problem['severity'] }) =
 
 /** The state of a node in the last run; without one the worst that is wrong with it. */
 export function NodeBadge({ run, errors, warnings }: { run: ExecutionNode | undefined } & ProblemCounts) {
-  if (run) return <RunBadge status={run.status} progress={run.progress} />
+  if (run) return <RunBadge status={run.status} progress={run.progress} awaits={run.awaits} />
   return errors + warnings > 0 && <SeverityBadge severity={errors > 0 ? 'error' : 'warning'} />
 }

@@ -6,9 +6,12 @@ import { Button, TextLink } from '../../../components/button.tsx'
 import { durationText, sentenceText } from '../../../components/format.ts'
 import { Empty, Failed, Notice } from '../../../components/page.tsx'
 import { editorText } from '../../../text/editor.ts'
+import { itemsText } from '../../executions/items-text.ts'
+import { useApprovals, useByNode } from '../../executions/use-approvals.ts'
 import { type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
 import { useEditor } from '../editor-context.ts'
 import { ResultPreview, RunBadge } from './node-run.tsx'
+import { NodeWait } from './node-wait.tsx'
 import type { Runnable } from './run-dialog.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
@@ -43,9 +46,10 @@ export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnT
               <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node.node_id)}>
                 {node.node_id}
               </button>
-              <RunBadge status={node.status} progress={node.progress} />
+              <RunBadge status={node.status} progress={node.progress} awaits={node.awaits} />
               {node.cached && <span className="text-muted text-xs">{editorText.fromCache}</span>}
               {node.pinned && <span className="text-muted text-xs">{editorText.pinned}</span>}
+              {node.items && <span className="text-muted text-xs">{itemsText(node.items)}</span>}
               {node.duration_ms !== null && (
                 <span className="text-muted text-xs">{durationText(node.duration_ms)}</span>
               )}
@@ -53,6 +57,7 @@ export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnT
             {node.waiting_for && (
               <p className="text-muted px-3 pb-2 text-xs">{sentenceText(node.waiting_for.detail)}</p>
             )}
+            <NodeWait node={node} />
             <ResultPreview node={node} />
           </li>
         ))}
@@ -78,5 +83,6 @@ export function useRun(id: string, version: number) {
   const [executionId, follow] = useState<string>()
   const { data, error } = useExecution(executionId, true)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
-  return { runnable, ask, follow, execution: data, nodes, failure: error }
+  const approvals = useByNode(useApprovals(data))
+  return { runnable, ask, follow, execution: data, nodes, approvals, failure: error }
 }

@@ -7,10 +7,14 @@ test('edges are those that are written and those that references make, each once
     write: { inputs: { messages: [{ content: '${input.topic}' }] } },
     draw: { inputs: { prompt: 'A ${nodes.write.result.choices[0].message.content} on ${nodes.write.result.model}' } },
     say: { inputs: { input: '$${nodes.draw.result}' } },
+    each: { for_each: '${nodes.write.result.parts}', inputs: {} },
+    maybe: { when: { value: '${nodes.draw.status}', equals: 'completed' }, inputs: {} },
   }
   expect(edgesOf({ nodes, edges: [{ from: 'draw', to: 'say' }] })).toEqual([
     { from: 'draw', to: 'say' },
     { from: 'write', to: 'draw' },
+    { from: 'write', to: 'each' },
+    { from: 'draw', to: 'maybe' },
   ])
 })
 

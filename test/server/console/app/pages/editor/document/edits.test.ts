@@ -217,7 +217,10 @@ test('a stored workflow becomes a text without defaults, and the same workflow a
     edges: [],
   }
   const stored = { description: null, region: 'Global', timeout: 3600, on_failure: 'continue', parameters: null }
-  const text = sourceOf({ name: 'A: b', ...stored, dag })
+  const limited = { tags: ['draft'], concurrency: { limit: 2, when_reached: 'refuse' as const } }
+  const tagged = parseWorkflow(sourceOf({ name: 'A', ...stored, ...limited, dag })).workflow
+  expect(tagged).toMatchObject(limited)
+  const text = sourceOf({ name: 'A: b', ...stored, tags: [], concurrency: null, dag })
   expect(text).toBe(
     'name: "A: b"\non_failure: continue\ndag:\n  nodes:\n    a:\n      task: std/completion\n      inputs:\n        prompt: |-\n          two\n          lines\n',
   )

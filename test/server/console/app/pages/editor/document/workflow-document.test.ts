@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { tasks } from '../../../../../../../core/schemas/task.ts'
 import {
+  otherProblems,
+  problemAt,
   problemOfRefusal,
   problemsOf,
 } from '../../../../../../../server/console/app/pages/editor/document/diagnostics.ts'
@@ -102,6 +104,32 @@ test('findings get the line of the place that they are about', () => {
     line: 6,
   })
   expect(problemOfRefusal(message, 'timeout', text)).toEqual({ severity, message, field: 'timeout', line: 1 })
+})
+
+test('a problem is shown at the field that it is about, and at the node if there is none', () => {
+  const problem = (message: string, field?: string, node?: string) =>
+    ({ severity: 'error', message, node, field, line: 1 }) as const
+  const problems = [
+    problem('list', 'for_each', 'a'),
+    problem('pin', 'pin.choices[0]', 'a'),
+    problem('output', 'outputs[2]', 'a'),
+    problem('other', 'for_each_other', 'a'),
+    problem('node', undefined, 'a'),
+    problem('limit', 'concurrency.limit'),
+    problem('default', 'parameters.x.default'),
+  ]
+  const [node, parameter] = [
+    ['dag', 'nodes', 'a'],
+    ['parameters', 'x'],
+  ] as const
+  expect(
+    (['for_each', 'pin', 'outputs', 'note'] as const).map(member => problemAt(problems, node, member)?.message),
+  ).toEqual(['list', 'pin', 'output', undefined])
+  expect(problemAt(problems, ['dag', 'nodes', 'b'], 'for_each')).toBeUndefined()
+  expect(problemAt(problems, [], 'concurrency.limit')?.message).toBe('limit')
+  expect(problemAt(problems, parameter, 'default')?.message).toBe('default')
+  const others = otherProblems(problems, 'a', ['for_each', 'pin', 'outputs'])
+  expect(others.map(({ message }) => message)).toEqual(['other', 'node'])
 })
 
 test('every task has inputs to fill in, outputs to drag, and a main output', () => {

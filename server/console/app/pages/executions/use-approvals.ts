@@ -1,0 +1,27 @@
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { api, dataOf, type Schema } from '../../api/client.ts'
+import type { Execution } from './use-execution.ts'
+
+export type Approval = Schema<'Approval'>
+
+const none: readonly Approval[] = []
+
+/** The questions to people that are open in an execution. They are read when a node begins to wait. */
+export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefined): readonly Approval[] {
+  const waiting = (execution?.nodes ?? [])
+    .filter(({ status, awaits }) => status === 'waiting' && (awaits === 'approval' || awaits === 'items'))
+    .map(({ node_id }) => node_id)
+  const id = execution?.id
+  const { data } = useQuery({
+    queryKey: ['executions', 'approvals', id, waiting],
+    enabled: id !== undefined && waiting.length > 0,
+    queryFn: async () =>
+      (await dataOf(api.GET('/api/approvals', { params: { query: { execution_id: id!, limit: 100 } } }))).approvals,
+  })
+  return waiting.length === 0 ? none : (data ?? none)
+}
+
+/** The oldest question of each node. */
+export const useByNode = (approvals: readonly Approval[]): ReadonlyMap<string, Approval> =>
+  useMemo(() => new Map(approvals.map(approval => [approval.node_id, approval])), [approvals])
