@@ -1,5 +1,12 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { type Dag, isPinned, type Parameters, type WorkflowNode } from '../dag/definition.ts'
+import {
+  type Dag,
+  defaultMaxItems,
+  defaultParallel,
+  isPinned,
+  type Parameters,
+  type WorkflowNode,
+} from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import type { QueueForecast } from '../jobs/job-facts.ts'
 import type { Model } from '../models/model.ts'
@@ -105,7 +112,7 @@ function* outlooksOf(works: readonly Work[], known: Known): Generator<void, Node
       averageMs: forecast?.typicalMs ?? null,
       waitingMs: forecast?.etaMs ?? null,
       ...priced(work, known),
-      items: itemsOf(node as ListNode, known),
+      items: itemsOf(node, known),
     })
     yield
   }
@@ -120,17 +127,8 @@ function withDefaults(
   return { ...Object.fromEntries(defaults.map(([name, parameter]) => [name, parameter.default])), ...given }
 }
 
-/** The fields of a node that runs once for each item of a list, with their defaults. */
-interface ListNode {
-  for_each?: unknown
-  max_items?: number
-  max_parallel?: number
-}
-const defaultMaxItems = 1_000
-const defaultParallel = 100
-
 /** How often a node with a list runs; undefined for one without. Its number is known if the list is given. */
-function itemsOf({ for_each: list, max_items, max_parallel }: ListNode, { inputParams, parameters }: Known) {
+function itemsOf({ for_each: list, max_items, max_parallel }: WorkflowNode, { inputParams, parameters }: Known) {
   if (list === undefined) return undefined
   const known = knownInputs({ list }, inputParams, parameters)?.list
   return {
