@@ -230,14 +230,18 @@ function endOfItem(
   if (how === 'completed' || planned!.onError === 'continue')
     return [
       ...used,
-      ...itemEnded(node, { item, status: how, slotOf }, { planned: planned!, modelId, items }),
+      ...itemEnded(node, { item, status: how, cost: spent?.cost, slotOf }, { planned: planned!, modelId, items }),
       announce(),
     ]
   const wasRunning = items.open.get(item) === 'running'
   return [
     ...used,
     { write: 'item', node, item, status: 'failed' },
-    countItems(node, { failed: 1, ...(wasRunning ? { running: -1 } : {}) }),
+    countItems(node, {
+      failed: 1,
+      ...(wasRunning ? { running: -1 } : {}),
+      ...(spent?.cost ? { cost: spent.cost } : {}),
+    }),
     ...withdrawItems(state, node, item),
     { write: 'fail_job', node, item },
     count({ running: state.nodes[node] === 'running' ? -1 : 0, failed: 1 }),

@@ -6,8 +6,11 @@ import type { ExecutionState, ItemsState, PlannedItems } from './execution-state
  * as many at once as the node allows. The functions return writes as data, like `advance`.
  */
 
-/** Changes of the counts of the items of a node; they may be negative. Cancelled items are in none of them. */
-export type ItemCountChange = Partial<Record<'running' | 'completed' | 'failed', number>>
+/**
+ * Changes of the counts of the items of a node, which may be negative, and what they have cost in millionths of the
+ * currency unit. Cancelled items are in none of the counts.
+ */
+export type ItemCountChange = Partial<Record<'running' | 'completed' | 'failed' | 'cost', number>>
 
 /** The list of the node has this many items: the first of them get their jobs. */
 export function expanded(node: number, count: number, { parallel }: PlannedItems): ExecutionWrite[] {
@@ -23,13 +26,21 @@ export function expanded(node: number, count: number, { parallel }: PlannedItems
   return [{ write: 'expand', node, count }, ...first]
 }
 
+/** How an item has ended; `slotOf`: the model of the slot that is kept for the next one. */
+interface ItemEnd {
+  item: number
+  status: 'completed' | 'failed'
+  cost?: number | undefined
+  slotOf?: string | undefined
+}
+
 /** An item has ended and the node goes on: the next item gets its job, or all results are gathered. */
 export function itemEnded(
   node: number,
-  { item, status, slotOf }: { item: number; status: 'completed' | 'failed'; slotOf?: string | undefined },
+  { item, status, cost = 0, slotOf }: ItemEnd,
   { planned, modelId, items }: { planned: PlannedItems; modelId: string; items: ItemsState },
 ): ExecutionWrite[] {
-  const by: ItemCountChange = { [status]: 1 }
+  const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}) }
   if (items.open.get(item) === 'running') by.running = -1
   const end: ExecutionWrite = { write: 'item', node, item, status }
   const { next, count, open } = items

@@ -39,6 +39,7 @@ interface NodeRow extends WorkRow, Pick<ExecutionNode, 'nodeId' | 'task' | 'mode
   itemsCompleted: number
   itemsFailed: number
   itemsRunning: number
+  itemsCost: number
 }
 
 /** About how many characters of results are read at once. */
@@ -90,7 +91,7 @@ export function executionReads(connection: Connection) {
     ) SELECT id AS executionId, budget AS "limit", cost AS spent FROM around WHERE budget IS NOT NULL`
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')},
-    ${selected('items, itemsCompleted, itemsFailed, itemsRunning', 'n')}, jobs.status AS jobStatus,
+    ${selected('items, itemsCompleted, itemsFailed, itemsRunning, itemsCost', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, coalesce(child.cost, jobs.cost) AS cost,
     child.id AS childExecutionId
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
@@ -223,12 +224,25 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
   cause: fromJson(error) ?? cancelledError,
 })
 
-function nodeOf({ items: total, itemsCompleted, itemsFailed, itemsRunning, ...row }: NodeRow): ExecutionNode {
+function nodeOf({
+  items: total,
+  itemsCompleted,
+  itemsFailed,
+  itemsRunning,
+  itemsCost,
+  ...row
+}: NodeRow): ExecutionNode {
   const items = total === null ? null : { total, completed: itemsCompleted, failed: itemsFailed, running: itemsRunning }
   // All others that are completed have a job.
   const pinned = row.status === 'completed' && row.jobId === null
   const work = workOf(row)
-  const node = { ...work, awaits: row.awaits, items, pinned, cost: work.cached || pinned ? 0 : row.cost }
+  const node = {
+    ...work,
+    awaits: row.awaits,
+    items,
+    pinned,
+    cost: work.cached || pinned ? 0 : items ? itemsCost : row.cost,
+  }
   return pinned ? { ...node, startedAt: row.at, finishedAt: row.at } : node
 }
 

@@ -93,7 +93,7 @@ export function openItemFlow(
 }
 export type ItemFlow = ReturnType<typeof openItemFlow>
 
-const columns = ['running', 'completed', 'failed'] as const
+const columns = ['running', 'completed', 'failed', 'cost'] as const
 
 /** Counts the items of each node by status, as `openExecutionCounts` does with nodes. */
 export function openItemCounts(connection: Connection) {

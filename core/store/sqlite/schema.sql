@@ -136,6 +136,7 @@ CREATE TABLE execution_nodes (
   items_running INTEGER NOT NULL DEFAULT 0 CHECK (items_running >= 0),
   items_completed INTEGER NOT NULL DEFAULT 0,
   items_failed INTEGER NOT NULL DEFAULT 0,
+  items_cost INTEGER NOT NULL DEFAULT 0 CHECK (items_cost >= 0),
   PRIMARY KEY (execution, node),
   UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;

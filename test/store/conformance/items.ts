@@ -57,8 +57,13 @@ export function itemRules({ store, fresh }: Subject): void {
     const answer = { awaits: 'items', at: 9, result: '["0","1","2"]' } as const
     expect(await store.executions.resolve(organizationId, a, answer)).toBe(true)
     expect(await store.executions.gathers()).toEqual([])
-    expect(await nodeOf(id)).toMatchObject({ status: 'completed', items: { completed: 3, failed: 0, running: 0 } })
-    expect(await store.executions.summary(organizationId, id)).toMatchObject({ cost: 7 + 2 * completed().cost })
+    const cost = 7 + 2 * completed().cost
+    expect(await nodeOf(id)).toMatchObject({
+      status: 'completed',
+      cost,
+      items: { completed: 3, failed: 0, running: 0 },
+    })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({ cost })
     const [next] = await claimWaiting(store, { modelId })
     expect(next!.id).toBe(b)
     await store.jobs.settle(next!, completed())

@@ -9,6 +9,7 @@ ALTER TABLE execution_nodes ADD COLUMN items INTEGER CHECK (items >= 0);
 ALTER TABLE execution_nodes ADD COLUMN items_running INTEGER NOT NULL DEFAULT 0 CHECK (items_running >= 0);
 ALTER TABLE execution_nodes ADD COLUMN items_completed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE execution_nodes ADD COLUMN items_failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE execution_nodes ADD COLUMN items_cost INTEGER NOT NULL DEFAULT 0 CHECK (items_cost >= 0);
 
 CREATE TABLE execution_items (
   execution INTEGER NOT NULL,
