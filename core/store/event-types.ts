@@ -1,6 +1,33 @@
 import { batchEventTypes } from './batch-records.ts'
-import { type JobEvent, jobEventTypes } from './job-records.ts'
-import { type ExecutionEvent, executionEventTypes } from './workflows.ts'
+import { type JobEvent, type JobEventType, jobEventTypes } from './job-records.ts'
+
+/** The types of events of executions and of their nodes that have no job. */
+export const executionEventTypes = [
+  'workflow_execution.created',
+  'workflow_execution.started',
+  'workflow_execution.completed',
+  'workflow_execution.failed',
+  'workflow_execution.cancelled',
+  'workflow_execution.timed_out',
+  'workflow_execution.node.skipped',
+  'workflow_execution.node.cached',
+  'workflow_execution.node.pinned',
+  'workflow_execution.node.reminder',
+] as const
+export type ExecutionEventType = (typeof executionEventTypes)[number]
+
+/** An event of an execution, or of the job of one of its nodes. */
+export interface ExecutionEvent {
+  sequence: number
+  type: ExecutionEventType | JobEventType
+  executionId: string
+  nodeId: string | null
+  jobId: string | null
+  attempt: number
+  at: number
+  /** As that of a JobEvent. */
+  data: string | null
+}
 
 /** The types of events that belong to an organization, and to none of its jobs and executions. */
 export const organizationEventTypes = [

@@ -15,7 +15,6 @@ import type {
   IdempotencyKey,
   JobClaim,
   JobError,
-  JobEventType,
   JobRecord,
   LargeResult,
   RequestWebhook,
@@ -226,33 +225,6 @@ export interface ExecutionNode {
   finishedAt: number | null
   /** How many items it has, of a node with `for_each`; null before its list is known, and if it has none. */
   items: ItemCounts | null
-}
-
-export const executionEventTypes = [
-  'workflow_execution.created',
-  'workflow_execution.started',
-  'workflow_execution.completed',
-  'workflow_execution.failed',
-  'workflow_execution.cancelled',
-  'workflow_execution.timed_out',
-  'workflow_execution.node.skipped',
-  'workflow_execution.node.cached',
-  'workflow_execution.node.pinned',
-  'workflow_execution.node.reminder',
-] as const
-export type ExecutionEventType = (typeof executionEventTypes)[number]
-
-/** An event of an execution, or of the job of one of its nodes. */
-export interface ExecutionEvent {
-  sequence: number
-  type: ExecutionEventType | JobEventType
-  executionId: string
-  nodeId: string | null
-  jobId: string | null
-  attempt: number
-  at: number
-  /** As that of a JobEvent. */
-  data: string | null
 }
 
 export interface NodeResult {

@@ -94,15 +94,15 @@ export function insertedText(value: unknown, separator?: string): string {
 }
 
 /**
- * Returns the value of a reference; undefined for an optional parameter without a value. Reads own members only, never
- * inherited ones. After `[*]` the value of an item that is null is null.
+ * Returns the value of a reference; undefined for an optional parameter without a value, and for a result that is missing
+ * without a default. Reads own members only, never inherited ones. After `[*]` the value of an item that is null is null.
  */
 export function resolve({ source, root, path }: Reference, bindings: Bindings): unknown {
   const large = bindings.large?.get(source)
   if (large && 'missing' in large) throw new Unresolved(large.missing)
   if (large) return large.value
   if (root === 'nodes' && isOfResult(path) && bindings.withoutResult?.has(String(path[0])))
-    return bindings.defaults?.get(referenceText(root, path)) ?? null
+    return bindings.defaults?.get(referenceText(root, path))
   if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
   if (bindings[root] === undefined)
     throw new Unresolved(`\${${source}}: '${root}' is known only in the inputs of a node with 'for_each'.`)

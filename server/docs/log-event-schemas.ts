@@ -16,8 +16,8 @@ import {
   string,
 } from '../../core/schemas/fields.ts'
 import { Task } from '../../core/schemas/task.ts'
+import { executionEventTypes } from '../../core/store/event-types.ts'
 import { batchEventTypes, jobEventTypes, jobStatuses } from '../../core/store/store.ts'
-import { executionEventTypes } from '../../core/store/workflows.ts'
 import { ExecutionNodeObject } from '../views/execution-nodes.ts'
 import { ExecutionObject, ExecutionSummary } from '../views/execution-record.ts'
 import { JobErrorObject, JobSummary, WaitingFor } from '../views/job-record.ts'

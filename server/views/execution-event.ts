@@ -1,5 +1,5 @@
+import type { ExecutionEvent } from '../../core/store/event-types.ts'
 import { nodeTypeOf } from '../../core/store/event-types.ts'
-import type { ExecutionEvent } from '../../core/store/workflows.ts'
 import type { SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { shownResult } from './execution-nodes.ts'

@@ -1,5 +1,6 @@
 import { invalid } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
+import { executionEventTypes } from '../../core/store/event-types.ts'
 import {
   type JobError,
   type JobEvent,
@@ -8,7 +9,6 @@ import {
   jobEventTypes,
   organizationEventTypes,
 } from '../../core/store/store.ts'
-import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { SharedRecord, SseRecord } from '../http/answer/sse.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { hasEnded, progressOf, resultText, type Viewer, waitingObject } from './job-record.ts'

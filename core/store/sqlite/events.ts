@@ -1,7 +1,6 @@
-import type { OrganizationEvent, OrganizationEventType } from '../event-types.ts'
+import type { ExecutionEvent, ExecutionEventType, OrganizationEvent, OrganizationEventType } from '../event-types.ts'
 import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
-import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
