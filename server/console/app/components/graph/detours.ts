@@ -31,7 +31,7 @@ export function detourOf(from: Point, to: Point, boxes: readonly PlacedBox[]): n
   return heights[0]
 }
 
-/** Whether the curve between two points passes through a box. */
+/** Whether the curve between two points passes through a box, or close to it. */
 function isCrossed(from: Point, to: Point, box: PlacedBox): boolean {
   const half = (to.x - from.x) / 2
   for (let sample = 1; sample < samples; sample++) {
@@ -41,7 +41,8 @@ function isCrossed(from: Point, to: Point, box: PlacedBox): boolean {
     const x =
       rest ** 3 * from.x + 3 * rest ** 2 * t * (from.x + half) + 3 * rest * t ** 2 * (to.x - half) + t ** 3 * to.x
     const y = (rest ** 3 + 3 * rest ** 2 * t) * from.y + (3 * rest * t ** 2 + t ** 3) * to.y
-    if (x > box.x && x < box.x + box.width && y > box.y && y < box.y + box.height) return true
+    const isBeside = x > box.x && x < box.x + box.width
+    if (isBeside && y > box.y - gap / 2 && y < box.y + box.height + gap / 2) return true
   }
   return false
 }

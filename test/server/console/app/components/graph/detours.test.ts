@@ -10,6 +10,7 @@ const [from, to] = [
 test.each([
   ['an empty way', [], undefined],
   ['a box above the line', [box(300, -200)], undefined],
+  ['a box just below the line', [box(300, 54)], 38],
   ['a box on the line, nearer below', [box(300, -20)], 96],
   ['a box on the line, nearer above', [box(300, 40)], 24],
   // Just below the first is the second.
