@@ -179,6 +179,10 @@ test('they are tasks of nodes only, and models cannot have them', async () => {
     'text/split',
     'text/extract',
     'json/select',
+    'wait/approval',
+    'wait/event',
+    'wait/until',
+    'workflow/run',
   ])
   const { issues } = Model.safeParse({ id: 'm', tasks: ['text/split'] }).error!
   expect(issues.map(({ path }) => path)).toEqual([['tasks', 0]])
