@@ -76,7 +76,7 @@ test('a pinned node does not run, and the nodes after it use its result', async 
   expect(await asked(done, 'b')).toBe('b given')
   expect(done.nodes[0]).toMatchObject({ job_id: null, attempts: 0, cached: false, result: answer('given') })
   expect(done.outputs!.a!.result).toEqual(answer('given'))
-  expect(done.progress).toEqual({ total: 3, completed: 3, failed: 0, skipped: 0, running: 0 })
+  expect(done.progress).toEqual({ total: 3, completed: 3, failed: 0, waiting: 0, skipped: 0, running: 0 })
   const { node } = (await (await app.fetch(`/api/workflow-executions/${done.id}/nodes/a`)).json()) as { node: Node }
   expect(node).toMatchObject({ pinned: true, result: answer('given') })
   const events = await (await app.fetch(`/api/workflow-executions/${done.id}/events?after=evt_0`)).text()
