@@ -5,12 +5,17 @@ const runLength = 8_192
 /** How many keys of a run are indexed for each key that arrives, so that a run ends before the next is full. */
 const indexedPerKey = 2
 
+interface Key {
+  number: number
+  digest: string
+}
+
 /**
  * The numbers of keys by digest, on a connection that reads: those of `key_digests`, and in memory those that have arrived
  * since, at most two runs. A number may be that of a key that is gone, or has another digest: look at its row.
  */
 export function openKeyNumbers(connection: Connection) {
-  const arrived = connection.query<{ number: number; digest: string }>`SELECT number, digest FROM idempotency_keys
+  const arrived = connection.query<Key>`SELECT number, digest FROM idempotency_keys
     WHERE number > ? ORDER BY number`
   const lastIndexed = connection.scalar<number>`SELECT number FROM last_indexed_key`
   const indexed = connection.scalar<number>`SELECT number FROM key_digests WHERE digest = ?`
@@ -40,9 +45,17 @@ export function openKeyNumbers(connection: Connection) {
         else break
       for (const { digest, number } of arrived.iterate(Math.max(last, done))) add(digest, number)
     },
+    /** The keys that are not in the index, in the order of their numbers. */
+    arrived: (): Key[] => arrived.all(lastIndexed.get()!),
     of: (digest: string): number | undefined => recent.get(digest) ?? indexed.get(digest),
   }
 }
+
+const newRun = (arrived: readonly Key[]) => ({
+  keys: arrived.toSorted((a, b) => (a.digest < b.digest ? -1 : 1)),
+  last: arrived.at(-1)?.number ?? 0,
+  indexed: 0,
+})
 
 /**
  * The same for the writer, which also fills the index: keys are collected, sorted by digest, and indexed a part with each
@@ -51,12 +64,14 @@ export function openKeyNumbers(connection: Connection) {
  */
 export function openKeyDigests(connection: Connection) {
   const numbers = openKeyNumbers(connection)
-  const index = connection.statement`INSERT INTO key_digests (digest, number) VALUES (?, ?)
+  // A key that was forgotten meanwhile is not indexed.
+  const index = connection.statement`INSERT INTO key_digests (digest, number)
+    SELECT digest, number FROM idempotency_keys WHERE number = ? AND digest = ?
     ON CONFLICT (digest) DO UPDATE SET number = excluded.number`
   const setLastIndexed = connection.statement`UPDATE last_indexed_key SET number = ?`
   numbers.update()
-  /** The keys that are being indexed, by digest, and how many of them are. */
-  let run: { keys: [digest: string, number: number][]; indexed: number } | undefined
+  /** Committed keys that are being indexed, by digest, the last of their numbers, and how many of them are indexed. */
+  let run: { keys: Key[]; last: number; indexed: number } | undefined
   /** The keys of this transaction, for rollbacks, and how many of them `write` has counted. */
   let added: [digest: string, number: number][] = []
   let counted = 0
@@ -80,8 +95,10 @@ export function openKeyDigests(connection: Connection) {
       added = []
       counted = 0
       if (run?.indexed === run?.keys.length) run = undefined
-      before = run?.indexed ?? 0
       numbers.update()
+      // Here, because the numbers of keys that are not committed may be given again.
+      if (!run && numbers.recent.size >= runLength) run = newRun(numbers.arrived())
+      before = run?.indexed ?? 0
     },
     mark(): () => void {
       const [{ length }, indexed] = [added, run?.indexed ?? 0]
@@ -89,14 +106,11 @@ export function openKeyDigests(connection: Connection) {
     },
     write(): void {
       if (counted === added.length) return
-      if (!run && numbers.recent.size >= runLength)
-        run = { keys: [...numbers.recent].sort(([a], [b]) => (a < b ? -1 : 1)), indexed: 0 }
       if (run) {
         const from = run.indexed
         run.indexed = Math.min(run.keys.length, from + indexedPerKey * (added.length - counted))
-        for (const [digest, number] of run.keys.slice(from, run.indexed)) index.run(digest, number)
-        if (run.indexed === run.keys.length)
-          setLastIndexed.run(run.keys.reduce((last, [, number]) => Math.max(last, number), 0))
+        for (const { digest, number } of run.keys.slice(from, run.indexed)) index.run(number, digest)
+        if (run.indexed === run.keys.length) setLastIndexed.run(run.last)
       }
       counted = added.length
     },

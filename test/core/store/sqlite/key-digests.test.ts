@@ -27,6 +27,11 @@ function generator(seed: number): (below: number) => number {
   }
 }
 
+/** Digests in the index whose key is gone. */
+const orphans = (connection: Connection): number =>
+  connection.scalar<number>`SELECT count(*) FROM key_digests AS d WHERE NOT EXISTS
+    (SELECT 1 FROM idempotency_keys AS k WHERE k.number = d.number AND k.digest = d.digest)`.get()!
+
 const indexed = (connection: Connection): number => connection.scalar<number>`SELECT count(*) FROM key_digests`.get()!
 
 test('keys are found before, while and after they are indexed, through rollbacks, restarts and expiry', () => {
@@ -91,9 +96,46 @@ test('keys are found before, while and after they are indexed, through rollbacks
       }
   }
   expect(mostIndexed).toBeGreaterThan(8_000)
+  expect(orphans(connection)).toBe(0)
   forget(at + 1, 1_000_000)
+  expect(orphans(connection)).toBe(0)
   expect(connection.scalar`SELECT count(*) FROM idempotency_keys`.get()).toBe(1)
   for (const one of [reader, connection]) one.close()
+})
+
+test('keys that take the numbers of a transaction that failed are found, and those that expired are not indexed', () => {
+  using directory = temporaryDirectory()
+  const connection = openDatabase(join(directory.path, 'infer.db'))
+  migrate(connection, { backup() {} })
+  const keys = openIdempotencyKeys(connection)
+  let made = 0
+  const add = (count: number, at: number) => {
+    for (let one = 0; one < count; one++, made++) keys.assign(work(`key ${made}`, `job_${made}`, at))
+  }
+  const transaction = (count: number, at: number, end: 'COMMIT' | 'ROLLBACK' = 'COMMIT') => {
+    connection.exec('BEGIN')
+    keys.begin()
+    add(count, at)
+    keys.write()
+    connection.exec(end)
+    if (end === 'ROLLBACK') keys.forget()
+  }
+  transaction(8_000, 1)
+  transaction(300, 1, 'ROLLBACK')
+  made = 8_000
+  for (let round = 0; round < 30; round++) transaction(300, 1)
+  expect(indexed(connection)).toBeGreaterThan(8_000)
+  const reader = openKeyHolders(connection)
+  for (let one = 0; one < made; one += 7)
+    expect(reader(organizationId, { key: `key ${one}`, bodyHash: 'h' }, 2)).toBe(`job_${one}`)
+  const forget = forgetKeys(connection)
+  forget(2, 1_000_000)
+  for (let round = 0; round < 60; round++) {
+    transaction(300, 3 + round)
+    forget(3 + round, 1_000_000)
+  }
+  expect(orphans(connection)).toBe(0)
+  connection.close()
 })
 
 test('an upgrade indexes the keys that are there', () => {
