@@ -278,8 +278,12 @@ export interface ExecutionStore {
   /** The same with an empty `dag`: cheap, however many nodes there are. */
   summary(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
-  /** The executions that a node of an execution has run, newest first, at most 1,000, each with an empty `dag`. */
-  nested(organizationId: string, id: string, nodeId: string): Promise<ExecutionRecord[]>
+  /** The execution that a node of an execution, or one of its items, has run, with an empty `dag`. */
+  nested(
+    organizationId: string,
+    id: string,
+    of: { nodeId: string; item?: number | undefined },
+  ): Promise<ExecutionRecord | undefined>
   /** The budgets of an execution and of those around it, with what has been spent of each. */
   budgets(organizationId: string, id: string): Promise<{ executionId: string; limit: number; spent: number }[]>
   /** Executions that have ended although the jobs of their nodes still await them. */

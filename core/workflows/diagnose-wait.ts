@@ -5,13 +5,20 @@ import { suggested } from './diagnostics.ts'
 /** The time limit of executions of a workflow that has none of its own, seconds. */
 export const defaultTimeout = 3_600
 
-/** Validates when a node that waits goes on, and who may answer it. `fields`: the inputs that its task knows. */
+/** Validates when a node that waits goes on, and who may answer it. `name`, `fields`: its task and the inputs of that. */
 export function diagnoseWait(
   id: string,
-  { inputs }: WorkflowNode,
-  fields: readonly string[],
-  { offer, warn }: NodeContext,
+  { inputs, for_each }: WorkflowNode,
+  { name, fields }: { name: string; fields: readonly string[] },
+  { offer, warn, issue }: NodeContext,
 ): void {
+  // Answers name a node, and not one of its items.
+  if (for_each !== undefined && name !== 'wait/until')
+    issue(
+      'value_out_of_range',
+      `Node '${id}': ${name} waits for one answer, so it cannot have 'for_each'. Ask once for the whole list.`,
+      { path: 'for_each' },
+    )
   const { timeout: limit = defaultTimeout, approvers } = offer
   const field = fields.includes('timeout') ? 'timeout' : 'seconds'
   const wait = inputs[field]
@@ -28,10 +35,12 @@ export function diagnoseWait(
       { path: `inputs.${field}` },
     )
   if (!approvers || !Array.isArray(inputs.approvers)) return
-  for (const [at, name] of inputs.approvers.entries())
-    if (typeof name === 'string' && !name.includes('${') && !approvers.has(name) && !approvers.has(name.toLowerCase()))
-      warn('unknown_approver', `Node '${id}': the organization has no token and no user '${name}'.`, {
-        path: `inputs.approvers[${at}]`,
-        ...suggested(name, approvers),
-      })
+  for (const [at, approver] of inputs.approvers.entries()) {
+    if (typeof approver !== 'string' || approver.includes('${')) continue
+    if (approvers.has(approver) || approvers.has(approver.toLowerCase())) continue
+    warn('unknown_approver', `Node '${id}': the organization has no token and no user '${approver}'.`, {
+      path: `inputs.approvers[${at}]`,
+      ...suggested(approver, approvers),
+    })
+  }
 }

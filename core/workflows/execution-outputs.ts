@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import { largeResultBytes } from '../store/store.ts'
 import type { ExecutionRecord, ExecutionStore } from '../store/workflows.ts'
@@ -10,6 +11,8 @@ import type { ResultLookup } from './result-lookup.ts'
 
 /** How many results are read at once. */
 const batchSize = 16
+/** About how many characters of results are parsed in one turn of the event loop. */
+const parsedPerTurn = 1 << 16
 
 /**
  * The outputs of a completed execution as the result of the node that has run it: JSON, with the places of files whose URLs
@@ -25,6 +28,7 @@ export async function outputsOf(
   const parts: Uint8Array[] = []
   const files: FileAt[] = []
   let bytes = 2
+  let parsed = 0
   function add(text: string | Uint8Array): void {
     const part = Buffer.from(text)
     if ((bytes += part.byteLength) > maxNodeResultBytes) throw tooLarge(id, 'more than 16 MiB')
@@ -46,6 +50,11 @@ export async function outputsOf(
         add(kept)
       } else {
         const text = result === null || typeof result === 'string' ? result : await result.text()
+        // Reading results that the database holds needs no turn of the event loop.
+        if ((parsed += text?.length ?? 0) > parsedPerTurn) {
+          parsed = 0
+          await nextIteration()
+        }
         const found = keptParts(task, text === null ? null : JSON.parse(text), outputs)
         add(JSON.stringify(found.kept))
         files.push(...found.files.map(({ at, ...file }) => ({ at: [nodeId, ...at], ...file })))

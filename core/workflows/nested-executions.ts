@@ -75,7 +75,7 @@ const againMs = 1_000
  * that job: at once, or after the next start of the server.
  */
 export function openNestedExecutions(options: {
-  store: Pick<Store, 'executions' | 'workflows'>
+  store: Pick<Store, 'executions' | 'jobs' | 'workflows'>
   nesting: Nesting
   create: (options: ExecutionOptions, creation: Creation) => Promise<unknown>
   log: Log
@@ -114,7 +114,7 @@ export function openNestedExecutions(options: {
       offer: offerFor(requester, region),
     }
     const parentJob = { id: job.id, ...(claim ? { claim } : {}) }
-    const before = await continued(outer, parent!.nodeId, workflow, input)
+    const before = await continued(outer, parent!, workflow, input)
     if (before)
       try {
         return void (await create(started, { ...before, parentJob, continues: true }))
@@ -125,26 +125,20 @@ export function openNestedExecutions(options: {
     await create(started, { parentExecutionId: null, parentJob })
   }
 
-  /** The execution of the same work that this node of the retried execution ran, if its nodes can be run on. */
+  /** The execution of the same work that this node or item of the retried execution ran: its nodes are run on. */
   async function continued(
     outer: ExecutionRecord,
-    nodeId: string,
+    of: { nodeId: string; item?: number | undefined },
     { id, version, parameters }: WorkflowRecord,
     input: Readonly<Record<string, unknown>>,
   ): Promise<Pick<Creation, 'parentExecutionId' | 'reuse' | 'kept'> | undefined> {
     const { organizationId, parentExecutionId, continues } = outer
     if (!continues || parentExecutionId === null) return undefined
     const filled = { ...defaultsOf(parameters), ...input }
-    const those = await store.executions.nested(organizationId, parentExecutionId, nodeId)
-    const same = those.find(
-      one =>
-        one.workflowId === id &&
-        one.workflowVersion === version &&
-        one.status !== 'completed' &&
-        one.finishedAt !== null &&
-        isDeepStrictEqual(one.inputParams, filled),
-    )
-    const before = same && (await store.executions.find(organizationId, same.id))
+    const same = await store.executions.nested(organizationId, parentExecutionId, of)
+    if (same?.workflowId !== id || same.workflowVersion !== version || same.finishedAt === null) return undefined
+    if (!isDeepStrictEqual(same.inputParams, filled)) return undefined
+    const before = await store.executions.find(organizationId, same.id)
     if (!before) return undefined
     const nodes = await store.executions.nodes(organizationId, before.id)
     const completed = new Map(
@@ -181,7 +175,15 @@ export function openNestedExecutions(options: {
       } catch (thrown) {
         const { code, retryable } = Failure.from(thrown)
         if (code === 'shutting_down') return
-        if (!retryable) log.error('A node could not be ended with its execution', { execution: id, job: jobId }, thrown)
+        if (!retryable) {
+          log.error(
+            'A node could not be ended with its execution, so it is given up',
+            { execution: id, job: jobId },
+            thrown,
+          )
+          await store.jobs.giveUp(organizationId, jobId, clock.now()).catch(() => undefined)
+          return
+        }
         await new Promise(resolve => setTimeout(resolve, againMs).unref())
       }
   }

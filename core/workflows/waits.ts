@@ -56,8 +56,8 @@ export function openWaits(options: {
       if (next === null) return
       const now = clock.now()
       if (next > now) return due.at(next)
-      await store.waits.remind(now, batchSize)
       for (const wait of await store.waits.due(now, batchSize)) await endDueWait(wait, now)
+      await store.waits.remind(now, batchSize)
       void due.check()
     } catch (thrown) {
       if (!Failure.from(thrown).retryable) log.error('Waits could not be ended', {}, thrown)

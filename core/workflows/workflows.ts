@@ -18,7 +18,8 @@ const pageSize = 100
 export function openWorkflows({ store: { workflows }, executions, clock = { now: Date.now } }: WorkflowsOptions) {
   /** Cancels every unfinished execution of the workflow. */
   async function cancelExecutions(organizationId: string, workflowId: string): Promise<void> {
-    for (const status of ['running', 'pending'] as const)
+    // The end of a running one may start one that waits for its place.
+    for (const status of ['pending', 'running'] as const)
       for (let after: string | undefined, more = true; more; ) {
         const page = await executions.list(organizationId, {
           workflowId,

@@ -24,7 +24,7 @@ export function openExecutionFlow(
   /** Called when an execution has ended, after what follows from that was written. */
   onEnded: (execution: Pick<LiveExecution, 'organizationId' | 'workflowId'>, at: number) => void = () => {},
 ) {
-  const { boot, counts, events, effects, jobCounts } = context
+  const { boot, counts, itemCounts, events, effects, jobCounts } = context
   const setNode = connection.statement`UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?`
   const setSkipped = connection.statement`UPDATE execution_nodes SET status = 'skipped', skip_reason = ?, at = ?
     WHERE execution = ? AND node = ?`
@@ -169,11 +169,15 @@ export function openExecutionFlow(
     }
   }
 
-  /** What nodes use counts for the executions around theirs too. */
+  /** What nodes use counts for the executions around theirs too, and costs their nodes. */
   function count({ number, ancestors }: LiveExecution, by: CountChange, at: number): void {
     counts.move(number, at, by)
     const { running: _, waiting: _w, completed: _c, failed: _f, skipped: _s, ...spent } = by
-    if (Object.keys(spent).length > 0) for (const ancestor of ancestors) counts.move(ancestor, at, spent)
+    if (Object.keys(spent).length === 0) return
+    for (const ancestor of ancestors) {
+      counts.move(ancestor.number, at, spent)
+      if (spent.cost) itemCounts.move(ancestor.number, ancestor.node, { cost: spent.cost })
+    }
   }
 
   /** Cancels the execution that a job awaits, if it has not ended. */
@@ -198,7 +202,7 @@ export function openExecutionFlow(
     advance: advanceOne,
     cancelNested,
     /** The executions around the one that a node would run, its own first, by number. */
-    around: (number: number): number[] => [number, ...live.get(number).ancestors],
+    around: (number: number): number[] => [number, ...live.get(number).ancestors.map(one => one.number)],
 
     /** The execution id and node id that a job runs for, and the item if it runs for one. */
     parentOf(number: number, node: number, item: number | null): NonNullable<JobRecord['parent']> {

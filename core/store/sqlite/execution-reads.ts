@@ -44,6 +44,8 @@ interface NodeRow extends WorkRow, Pick<ExecutionNode, 'nodeId' | 'task' | 'mode
 
 /** About how many characters of results are read at once. */
 const resultsLength = 1 << 18
+/** How many results of items are read at once. */
+const maxResults = 200
 
 /** How many rows a page scans for a rare kind. */
 const maxScanned = 1_000
@@ -76,8 +78,9 @@ export function executionReads(connection: Connection) {
   const newest = pages('')
   const newestOf = pages('AND workflow_id = ?')
   const nestedBy = connection.query<ExecutionRow>`SELECT NULL AS dag, NULL AS queuePosition, ${columns} ${from}
-    WHERE (parent_execution, parent_node) = (SELECT execution, node FROM execution_nodes WHERE execution = ?
-    AND node_id = ?) ORDER BY number DESC LIMIT 1000`
+    WHERE organization_id = ? AND parent_job = (SELECT coalesce(i.job_id, n.job_id) FROM execution_nodes AS n
+    LEFT JOIN execution_items AS i ON i.execution = n.execution AND i.node = n.node AND i.item = ?
+    WHERE n.execution = ? AND n.node_id = ?)`
   const unresolved = connection.query<RowKey & { jobId: string }>`SELECT jobs.organization_id AS organizationId,
     coalesce(e.id, '') AS id, jobs.id AS jobId FROM jobs LEFT JOIN executions AS e
     ON e.organization_id = jobs.organization_id AND e.parent_job = jobs.id
@@ -151,8 +154,8 @@ export function executionReads(connection: Connection) {
 
   return {
     'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
-    'executions.nested': (organizationId, id, nodeId) =>
-      nestedBy.all(numberOf.get(organizationId, id), nodeId).map(record),
+    'executions.nested': (organizationId, id, { nodeId, item = null }) =>
+      recordIf(nestedBy.get(organizationId, item, numberOf.get(organizationId, id), nodeId), record),
     'executions.budgets': (organizationId, id) => budgets.all(organizationId, id),
     'executions.unresolved': () => unresolved.all(),
     'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
@@ -200,7 +203,7 @@ export function executionReads(connection: Connection) {
       let length = 0
       for (const row of found ? resultsOfItems.iterate(found.execution, found.node, item) : []) {
         results.push(shownResult(row))
-        if ((length += row.result?.length ?? 1) > resultsLength) break
+        if (results.length === maxResults || (length += row.result?.length ?? 1) > resultsLength) break
       }
       return results
     },

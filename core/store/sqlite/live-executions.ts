@@ -42,10 +42,16 @@ export interface LiveExecution {
   traceparent: string | null
   /** The job of the node that runs it; null for one that a request has started. */
   parentJob: string | null
-  /** The numbers of the executions around it, the inner ones first. */
-  ancestors: readonly number[]
+  /** The executions around it, the inner ones first: the number of each, and of its node that runs the next inner one. */
+  ancestors: readonly Ancestor[]
   plan: ExecutionPlan & { nodes: readonly StoredPlanNode[] }
   state: ExecutionState
+}
+
+/** An execution and one of its nodes, by their numbers. */
+interface Ancestor {
+  number: number
+  node: number
 }
 
 interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state' | 'ancestors'>, Omit<ExecutionPlan, 'nodes'> {
@@ -77,13 +83,14 @@ export function openLiveExecutions(connection: Connection) {
   const openItems = connection.query<{ item: number; job: string }>`SELECT i.item, jobs.status AS job
     FROM execution_items AS i CROSS JOIN jobs ON jobs.execution = i.execution AND jobs.item = i.item AND jobs.node = i.node
     WHERE i.execution = ? AND i.node = ? AND i.status = 'ready' ORDER BY i.item`
-  const parentOf = connection.scalar<number | null>`SELECT parent_execution FROM executions WHERE number = ?`
+  const parentOf = connection.query<Ancestor>`SELECT parent_execution AS number, parent_node AS node FROM executions
+    WHERE number = ? AND parent_execution IS NOT NULL`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
-  function ancestorsOf({ number, parentJob }: Pick<LiveExecution, 'number' | 'parentJob'>): number[] {
-    const found: number[] = []
+  function ancestorsOf({ number, parentJob }: Pick<LiveExecution, 'number' | 'parentJob'>): Ancestor[] {
+    const found: Ancestor[] = []
     if (parentJob === null) return found
-    for (let one = parentOf.get(number); one != null; one = parentOf.get(one)) found.push(one)
+    for (let one = parentOf.get(number); one; one = parentOf.get(one.number)) found.push(one)
     return found
   }
 

@@ -384,6 +384,17 @@ test('the validation warns of waits without an end, and of approvers that nobody
   expect(await validate({ title: 'x', timeout: 3_600 }, { timeout: 3_601 })).toEqual([])
   expect(await validate({ seconds: 70 }, { timeout: 60 }, 'wait/until')).toEqual(['unbounded_wait inputs.seconds'])
   expect(await validate({ seconds: 70 }, {}, 'wait/until')).toEqual([])
+  const each = (task: string, inputs: object) => ({ dag: { nodes: { each: { task, for_each: ['a', 'b'], inputs } } } })
+  const faults = async (body: object) => {
+    const { diagnostics } = await call<{ diagnostics: { type_issues: { path: string }[] } }>(
+      '/api/workflows/validate',
+      body,
+    )
+    return diagnostics.type_issues.map(({ path }) => path)
+  }
+  expect(await faults(each('wait/approval', { title: '${item}', timeout: 9 }))).toEqual(['for_each'])
+  expect(await faults(each('wait/event', { timeout: 9 }))).toEqual(['for_each'])
+  expect(await faults(each('wait/until', { seconds: 1 }))).toEqual([])
   const approvers = ['editor', 'editr', '${input.who}', 'nobody@example.com']
   const parameters = { who: { type: 'string' } }
   expect(await validate({ title: 'x', timeout: 60, approvers }, { parameters })).toEqual([
