@@ -25,8 +25,10 @@ export function followAccountChanges({
     reading = true
     try {
       const now = await audit.accountsChanged(newest ?? Number.MAX_SAFE_INTEGER)
+      // What changed before the first look is not known.
+      const isFirst = newest === undefined
       newest = now.newest
-      if (now.changed) await changed()
+      if (now.changed || isFirst) await changed()
     } catch (thrown) {
       log.warn('Changes of tokens by other processes could not be read', {}, thrown)
     } finally {

@@ -70,8 +70,11 @@ export function openFrontCalls({
       else {
         recorded.add(failure)
         if (failure.code === 'cancelled') ends(call, options, { how: 'cancelled', usage: noUsage })
-        // It used no compute.
-        else spend.release(call.id)
+        // It used no compute, and leaves no record.
+        else {
+          spend.release(call.id)
+          passedOn(call.id)
+        }
       }
       throw failure
     } finally {

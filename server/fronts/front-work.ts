@@ -269,7 +269,10 @@ export function openFrontWork(options: FrontWorkOptions) {
             if (keeps) session.recalled.delete(engineId)
             else session.recalled.add(engineId)
           },
-          refused: id => void session.calls.delete(id),
+          refused(id) {
+            session.calls.get(id)?.ended?.resolve()
+            session.calls.delete(id)
+          },
         }),
         granted: new Map(),
         recalled: new Set(),
