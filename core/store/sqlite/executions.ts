@@ -63,21 +63,32 @@ export function executionCommands(connection: Connection, context: WriteContext)
   const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
   const over = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE expires_at IS NOT NULL
-    AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+    AND expires_at <= ? AND (parent_job IS NULL OR NOT EXISTS (SELECT 1 FROM jobs
+      WHERE jobs.organization_id = executions.organization_id AND jobs.id = parent_job))
+    ORDER BY expires_at LIMIT ?`
+  /** The job of the node that has run an execution, while it is kept: its result names files of that execution. */
+  const parentJob = connection.scalar<string>`SELECT jobs.id FROM executions JOIN jobs
+    ON jobs.organization_id = executions.organization_id AND jobs.id = executions.parent_job WHERE executions.number = ?`
   const neverExpires = connection.statement`UPDATE executions SET expires_at = NULL WHERE number = ?`
   const ownJobs = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ?`
   const someItems = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ? AND item >= 0
     LIMIT ?`
+  const someJobs = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ? LIMIT ?`
   const usedElsewhere = connection.query<{ execution: number; node: number }>`
     SELECT execution, node FROM execution_nodes WHERE job_id = :job AND cached = 1 AND execution <> :own UNION ALL
     SELECT execution, node FROM execution_items WHERE job_id = :job AND cached = 1 AND execution <> :own LIMIT 1`
   const reassign = connection.statement`UPDATE jobs SET execution = ?, node = NULL, item = NULL WHERE number = ?`
-  const jobsOfNodes = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ?
-    AND item IS NULL AND node IN (SELECT node FROM execution_nodes WHERE execution = jobs.execution AND items IS NOT NULL)`
-  const reassignItems = [
-    `UPDATE execution_items SET execution = ?, node = ? WHERE execution = ? AND node = ?`,
-    `UPDATE jobs SET execution = ?, node = NULL, item = NULL WHERE execution = ? AND item >= 0 AND node = ?`,
-  ].map(sql => connection.prepare(sql))
+  const listsOf = connection.query<{
+    node: number
+    jobId: string
+  }>`SELECT node, job_id AS jobId FROM execution_nodes AS own
+    WHERE execution = ? AND job_id IS NOT NULL
+    AND EXISTS (SELECT 1 FROM execution_items WHERE execution = own.execution AND node = own.node)`
+  const reassignItemJobs = connection.statement`UPDATE jobs SET execution = ?, node = NULL, item = NULL
+    WHERE organization_id = ? AND execution = ?
+    AND id IN (SELECT job_id FROM execution_items WHERE execution = ? AND node = ?)`
+  const reassignItems = connection.statement`UPDATE execution_items SET execution = ?, node = ?
+    WHERE execution = ? AND node = ?`
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
     'DELETE FROM execution_items WHERE execution = ?',
@@ -102,8 +113,9 @@ export function executionCommands(connection: Connection, context: WriteContext)
     AND status = 'completed'`
 
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
-  function forget({ number }: ExecutionRow, at: number): number {
-    keepReusedItems(number)
+  function forget(row: ExecutionRow, at: number): number {
+    const { number } = row
+    keepReusedItems(row)
     const jobs = ownJobs.all(number)
     for (const job of jobs) forgetOrReassign(job, number, at)
     for (const drop of drops) drop.run(number)
@@ -117,12 +129,12 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   /** Assigns the items of a node to the execution that reuses the results of all of them: their files are part of these. */
-  function keepReusedItems(own: number): void {
-    for (const { id, node } of jobsOfNodes.all(own)) {
-      const other = usedElsewhere.get({ job: id, own })
+  function keepReusedItems({ number: own, organizationId }: ExecutionRow): void {
+    for (const { node, jobId } of listsOf.all(own)) {
+      const other = usedElsewhere.get({ job: jobId, own })
       if (other === undefined) continue
-      reassignItems[0]!.run(other.execution, other.node, own, node)
-      reassignItems[1]!.run(other.execution, own, node)
+      reassignItemJobs.run(other.execution, organizationId, own, own, node)
+      reassignItems.run(other.execution, other.node, own, node)
     }
   }
 
@@ -253,6 +265,11 @@ export function executionCommands(connection: Connection, context: WriteContext)
         if (!row) return undefined
         if (unfinishedStatuses.has(row.status))
           throw conflict(`The execution ${id} is ${row.status}. Cancel it before you delete it.`)
+        const parent = parentJob.get(row.number)
+        if (parent !== undefined)
+          throw conflict(
+            `The execution ${id} was run by a node of another one, whose result (job ${parent}) has its files. Delete that execution first.`,
+          )
         forget(row, at)
         return true
       },
@@ -264,7 +281,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       'executions.removeItems'(organizationId, id, at, limit) {
         const row = one.get(organizationId, id)
         if (!row || unfinishedStatuses.has(row.status)) return 0
-        keepReusedItems(row.number)
+        keepReusedItems(row)
         const jobs = someItems.all(row.number, limit)
         for (const job of jobs) forgetOrReassign(job, row.number, at)
         return jobs.length
@@ -277,8 +294,8 @@ export function executionCommands(connection: Connection, context: WriteContext)
           over.all(now, limit),
           row => {
             if (jobs >= maxForgotten) return
-            keepReusedItems(row.number)
-            const items = someItems.all(row.number, maxForgotten)
+            keepReusedItems(row)
+            const items = someJobs.all(row.number, maxForgotten)
             jobs += items.length
             for (const job of items) forgetOrReassign(job, row.number, now)
             // Of an execution with more items the rest is removed by the next sweep.

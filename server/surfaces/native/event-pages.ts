@@ -113,9 +113,11 @@ export function openEventPages(owners: EventOwners) {
       // Cheaper than reading the events of the organization, and never answered from a kept page.
       if ((await jobs.events.last()) <= after) return undefined
       const key = JSON.stringify([exchange.caller.organizationId, after, types, exchange.origin])
-      const known = await kept.get(key)
       // A shared read that has found none may have begun before the event that woke this reader.
-      if (known) return known
+      for (let known = kept.get(key); known; known = kept.get(key)) {
+        const page = await known
+        if (page) return page
+      }
       const made = make(exchange, after, types)
       kept.set(key, made)
       const page = await made.catch((thrown: unknown) => {

@@ -33,6 +33,14 @@ export function nestedRules({ store }: Subject): void {
     const { modelId: _, ...again } = newExecution({ nodes: { a: [] } }, { parentJob: { id: jobOf(outer) } })
     expect(await store.executions.create(again)).toMatchObject({ replayed: true, execution: { id: inner.id } })
     expect(await store.executions.nested(organizationId, outer.id, { nodeId: 'a' })).toMatchObject({ id: inner.id })
+    await store.executions.cancel(organizationId, outer.id, Date.now())
+    await store.executions.cancel(organizationId, inner.id, Date.now()).catch(() => undefined)
+    // The result of the outer one may name files of the inner one.
+    await expect(store.executions.remove(organizationId, inner.id, Date.now())).rejects.toMatchObject({
+      code: 'conflict',
+    })
+    expect(await store.executions.remove(organizationId, outer.id, Date.now())).toBe(true)
+    expect(await store.executions.remove(organizationId, inner.id, Date.now())).toBe(true)
   })
 
   test('a run that sets its job aside is not an attempt; an outdated one creates nothing', async () => {
