@@ -142,6 +142,33 @@ export function itemRules({ store, fresh }: Subject): void {
     await store.executions.cancel(organizationId, id, 9)
   })
 
+  test('items that several executions reuse stay as long as one of them', async () => {
+    const { id, a, b, modelId } = await expanded(2)
+    for (const job of await claimWaiting(store, { modelId })) await store.jobs.settle(job, made('x'))
+    const jobsOf = (await itemsOf(id)).map(({ jobId }) => jobId!)
+    await store.executions.resolve(organizationId, a, { awaits: 'items', at: 9, result: '["x","x"]' })
+    const again = async () => {
+      const { execution, id: own } = drawn()
+      Object.assign(execution.nodes[0]!, { reuses: a })
+      await store.executions.create(execution)
+      await store.executions.cancel(organizationId, own, 9)
+      return own
+    }
+    const [second, third] = [await again(), await again()]
+    await store.executions.cancel(organizationId, id, 9)
+    const left = async () => {
+      const found = await Promise.all([a, ...jobsOf].map(job => store.jobs.find(organizationId, job)))
+      return found.filter(job => job !== undefined).length
+    }
+    for (const one of [id, second]) {
+      expect(await store.executions.remove(organizationId, one, 9)).toBe(true)
+      expect(await left()).toBe(3)
+    }
+    expect(await store.executions.remove(organizationId, third, 9)).toBe(true)
+    expect(await left()).toBe(0)
+    expect(await store.jobs.find(organizationId, b)).toBeUndefined()
+  })
+
   test('items go on after the store was opened again, and are removed with their execution, in batches', async () => {
     await using opened = await fresh()
     const { store: before, place } = opened
