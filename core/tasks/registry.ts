@@ -65,6 +65,10 @@ export const needsModel = (name: string): boolean => !isWithoutModel(taskNamed(n
 export const isWithoutModel = (record: Pick<TaskRecord, 'runner'> | undefined): boolean =>
   record?.runner === 'step' || record?.runner === 'wait'
 
+/** Whether a node with this task runs a workflow, instead of work of its own. */
+export const runsWorkflow = (record: TaskRecord | undefined): boolean =>
+  record?.runner === 'step' && record.runsWorkflow === true
+
 /** Returns the work of a job, to compare it with other jobs of its model; null if its stored inputs do not tell. */
 export const workOf = (task: Task, inputs: string | null): number | null => taskRecord(task).metering.work(inputs)
 

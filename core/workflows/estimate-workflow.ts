@@ -13,7 +13,7 @@ import type { Model } from '../models/model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import { noModelId } from '../schemas/task.ts'
 import type { RecentRun } from '../store/store.ts'
-import { needsModel, taskNamed } from '../tasks/registry.ts'
+import { needsModel, runsWorkflow, taskNamed } from '../tasks/registry.ts'
 import type { TaskRecord } from '../tasks/task.ts'
 import { inTimeSlices } from '../time-slice.ts'
 import { bind, Unresolved } from './bind.ts'
@@ -74,10 +74,7 @@ function workOf(nodeId: string, node: WorkflowNode, sources: EstimateSources): W
 
 /** Whether the time of a node is that of its own work: what waits, or runs another workflow, takes as long as that. */
 const worksItself = ({ record, modelId }: Work): boolean =>
-  modelId === noModelId ? record?.runner === 'step' && !startsExecution(record) : modelId !== null
-
-/** Whether the node costs what another execution costs. */
-const startsExecution = (record: TaskRecord): boolean => 'runsWorkflow' in record
+  modelId === noModelId ? record?.runner === 'step' && !runsWorkflow(record) : modelId !== null
 
 /** How many reads of the store follow each other without a pause: each takes some tens of microseconds. */
 const readsAtOnce = 16
@@ -143,7 +140,7 @@ function priced(
   { node: { inputs }, record, model, modelId }: Work,
   { inputParams, parameters }: Known,
 ): Pick<NodeOutlook, 'free' | 'maxCost'> {
-  if (record && modelId === noModelId && !startsExecution(record)) return { free: true, maxCost: 0 }
+  if (record && modelId === noModelId && !runsWorkflow(record)) return { free: true, maxCost: 0 }
   if (!record || !model) return { free: false, maxCost: null }
   if (!hasPrice(model.price)) return { free: true, maxCost: 0 }
   const known = knownInputs(inputs, inputParams, parameters)

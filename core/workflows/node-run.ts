@@ -12,7 +12,7 @@ import { requiredLabel } from '../schemas/region.ts'
 import { RunWorkflowRequest } from '../schemas/steps.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
-import { taskRecord } from '../tasks/registry.ts'
+import { runsWorkflow, taskRecord } from '../tasks/registry.ts'
 import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
@@ -84,10 +84,9 @@ export function openNodeWorks(options: {
     const node = await bindNodeInputs(execution, nodeId, { snapshots, cpu }, bound)
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
-    const record = taskRecord(task)
-    const runsWorkflow = record.runner === 'step' && record.runsWorkflow === true
-    const uncached = { ...node, model, runsWorkflow, read: false, key: null, origin }
-    if (runsWorkflow || !write || hasManyValues(node.inputs)) return uncached
+    const isNested = runsWorkflow(taskRecord(task))
+    const uncached = { ...node, model, runsWorkflow: isNested, read: false, key: null, origin }
+    if (isNested || !write || hasManyValues(node.inputs)) return uncached
     const { inputs, foreign } = await content(node.inputs, execution)
     // The content at a foreign URL may change, so caching it has to be requested.
     if (foreign && node.node.cache === undefined) return uncached

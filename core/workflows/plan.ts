@@ -2,7 +2,7 @@ import { type Dag, defaultParallel, isPinned, type WorkflowNode } from '../dag/d
 import { newId } from '../ids.ts'
 import { noModelId } from '../schemas/task.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
-import { needsModel, taskNamed } from '../tasks/registry.ts'
+import { needsModel, runsWorkflow, taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
 import { optionalNodes } from './optional-results.ts'
 
@@ -70,7 +70,7 @@ const plannedItems = (node: WorkflowNode): NewExecutionNode['items'] =>
 /** Whether it is certain in advance that the node runs its task and cannot use the cache. */
 function isQueuedAtOnce({ task, cache, inputs }: WorkflowNode): boolean {
   const record = taskNamed(task)!
-  if (record.runner === 'step' && record.runsWorkflow) return false
+  if (runsWorkflow(record)) return false
   if (cache !== undefined) return cache !== 'use'
   // A seed or a temperature may come from a reference; then this is decided when its value is known.
   const { seed, temperature } = inputs

@@ -8,8 +8,8 @@ import { startLoad } from '../_takeover-load.ts'
 
 /**
  * How long requests wait while one server takes over from another, again and again under load.
- * Usage: takeover.ts [times] [streams] [requests a second] [gateway processes]. Prints one line, and the phases of the slowest
- * take-over; INFER_PROGRAM is the program, by default that from source.
+ * Usage: takeover.ts [times] [streams] [requests a second] [gateway processes]. Prints one line, and the
+ * phases of each take-over to stderr; INFER_PROGRAM is the program, by default that from source.
  */
 const [times = 20, streams = 200, perSecond = 300, processes = 1] = process.argv.slice(2).map(Number)
 const root = join(import.meta.dirname, '..', '..')
@@ -65,8 +65,7 @@ try {
   }
 } finally {
   const { answered, failures } = await load.stop()
-  const phases = phasesOf(first.output())
-  console.log(phases.join('\n'))
+  process.stderr.write(`${phasesOf(first.output()).join('\n')}\n`)
   console.log(
     `takeover: ${times} times, ${streams} streams, ${perSecond} requests/s: ${failures.length} of ${answered + failures.length} failed; longest gap ${Math.max(...gaps)} ms, slowest request ${Math.max(...slowest)} ms (before: ${usual.gapMs}, ${usual.slowestMs} ms)`,
   )

@@ -1,47 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { stringify } from 'yaml'
-import { fronts, type TestApp } from '../_app.ts'
-import { freePort } from '../_engine.ts'
+import type { TestApp } from '../_app.ts'
+import { openKillable } from './_killable.ts'
 import { openScriptedEngine, well } from './_scripted-engine.ts'
 import { openReader, type Told } from './_sse.ts'
 
 const kills = 3
-
-/** A server in a child process, on the same data and the same address after every kill. */
-async function openKillable(models: object[]) {
-  const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
-  const configPath = join(dataDir, 'infer.yaml')
-  writeFileSync(configPath, stringify({ models, ...fronts, limits: { min_free_disk: 0, ballast: 0 } }))
-  const address = `127.0.0.1:${await freePort()}`
-  let child: ChildProcess
-  const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]
-  return {
-    url: `http://${address}`,
-    secret: () => readFileSync(join(dataDir, 'root-token'), 'utf8').trim(),
-    async start(): Promise<void> {
-      child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
-      await expect
-        .poll(() => fetch(`http://${address}/readyz`).then(({ status }) => status, String), { timeout: 40_000 })
-        .toBe(200)
-    },
-    async kill(): Promise<void> {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-    },
-    async [Symbol.asyncDispose]() {
-      await this.kill()
-      rmSync(dataDir, { recursive: true, force: true })
-    },
-  }
-}
 
 test('after repeated kills answered requests are kept, and a follower misses no event and has none twice', {
   timeout: 180_000,

@@ -274,7 +274,7 @@ test('the events of limits and tokens are as the reference describes them', asyn
   for (const event of events) expect(Event.parse(event)).toEqual(event)
 })
 
-const painted = (more: object = {}) => ({
+const paintNode = (more: object = {}) => ({
   model_id: 'paints',
   task: 'slug/text-to-image',
   inputs: image,
@@ -300,7 +300,7 @@ async function outcomeOf(body: object) {
 }
 
 test('a node that would pass the budget of its execution, or its own, does not begin', async () => {
-  const dag = { nodes: { a: painted(), b: painted(), c: painted() }, edges: inOrder('a', 'b', 'c') }
+  const dag = { nodes: { a: paintNode(), b: paintNode(), c: paintNode() }, edges: inOrder('a', 'b', 'c') }
   const passed = await outcomeOf({ dag, budget: 0.6 })
   expect(passed).toMatchObject({ status: 'failed', budget: 0.6, cost: 0.5 })
   expect(passed.states).toEqual({ a: 'completed', b: 'completed', c: 'failed' })
@@ -308,13 +308,13 @@ test('a node that would pass the budget of its execution, or its own, does not b
     `quota_exceeded: This node may cost 0.25 USD, more than is left of the budget of 0.60 USD of the execution ${passed.id}: 0.50 USD is spent. Raise the budget, or let the node do less.`,
   ])
   expect(await outcomeOf({ dag, budget: 0.75 })).toMatchObject({ status: 'completed', cost: 0.75 })
-  const own = await outcomeOf({ dag: { nodes: { a: painted({ budget: 0.1 }) } } })
+  const own = await outcomeOf({ dag: { nodes: { a: paintNode({ budget: 0.1 }) } } })
   expect(own).toMatchObject({ status: 'failed', budget: null, cost: 0 })
   expect(own.errors[0]).toContain('more than its budget of 0.10 USD')
 })
 
 test('what executions within others cost counts for the budget of those around them', async () => {
-  const paint = { nodes: { a: painted(), b: painted() }, edges: inOrder('a', 'b') }
+  const paint = { nodes: { a: paintNode(), b: paintNode() }, edges: inOrder('a', 'b') }
   expect((await post('/api/workflows', { name: 'Paint', dag: paint })).status).toBe(201)
   const dag = { nodes: { first: runsPaint, second: runsPaint }, edges: inOrder('first', 'second') }
   const passed = await outcomeOf({ dag, budget: 0.6 })

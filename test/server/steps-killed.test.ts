@@ -1,51 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { freePort } from '../_engine.ts'
+import { openKillable } from './_killable.ts'
 
-const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
-let child: ChildProcess | undefined
-
-/** Ends the server as a crash does. */
-async function kill(): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGKILL')
-  await ended
-}
-afterAll(async () => {
-  await kill()
-  rmSync(dataDir, { recursive: true, force: true })
-})
+const server = await openKillable()
+const { start, kill, call } = server
+afterAll(() => server[Symbol.asyncDispose]())
 
 interface Node {
   node_id: string
   status: string
   result: unknown
-}
-
-const configPath = join(dataDir, 'infer.yaml')
-writeFileSync(configPath, 'limits: { min_free_disk: 0, ballast: 0 }\n')
-const address = `127.0.0.1:${await freePort()}`
-const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]
-
-async function start(): Promise<void> {
-  child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
-  const ready = () => fetch(`http://${address}/readyz`).then(({ status }) => status, String)
-  await expect.poll(ready, { timeout: 40_000 }).toBe(200)
-}
-
-async function call<Answer>(path: string, body?: object): Promise<Answer> {
-  const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
-  const response = await fetch(`http://${address}${path}`, {
-    method: body ? 'POST' : 'GET',
-    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  })
-  return (await response.json()) as Answer
 }
 
 // Each match takes a pass over the rest of the text, all together about a second.

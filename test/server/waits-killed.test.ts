@@ -1,25 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
-import { freePort } from '../_engine.ts'
-
-const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
-let child: ChildProcess | undefined
-
-/** Ends the server as a crash does. */
-async function kill(): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGKILL')
-  await ended
-}
-afterAll(async () => {
-  await kill()
-  rmSync(dataDir, { recursive: true, force: true })
-})
+import { expect, test } from 'vitest'
+import { openKillable } from './_killable.ts'
 
 interface Node {
   node_id: string
@@ -30,24 +10,8 @@ interface Node {
 test('nodes that wait when the server is killed wait on: for their answer, their time and their timeout', {
   timeout: 120_000,
 }, async () => {
-  const configPath = join(dataDir, 'infer.yaml')
-  writeFileSync(configPath, 'limits: { min_free_disk: 0, ballast: 0 }\n')
-  const address = `127.0.0.1:${await freePort()}`
-  const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]
-  const start = async () => {
-    child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
-    const ready = () => fetch(`http://${address}/readyz`).then(({ status }) => status, String)
-    await expect.poll(ready, { timeout: 40_000 }).toBe(200)
-  }
-  const call = async <Answer>(path: string, body?: object): Promise<Answer> => {
-    const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
-    const response = await fetch(`http://${address}${path}`, {
-      method: body ? 'POST' : 'GET',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    })
-    return (await response.json()) as Answer
-  }
+  await using server = await openKillable()
+  const { start, kill, call } = server
   await start()
   const nodes = {
     asked: { task: 'wait/approval', inputs: { title: 'Go on?' } },

@@ -1,21 +1,12 @@
-import { noMetering } from '../metering.ts'
 import type { WaitTaskRecord } from '../task.ts'
+import { withoutModel } from '../without-model.ts'
 
 /** What the records of the tasks that wait have in common. */
 export const waitTask = {
+  ...withoutModel,
   runner: 'wait',
   family: 'wait',
-  category: 'text',
-  features: [],
-  aliases: [],
-  otherFields: {},
-  modelFaults: () => [],
-  takesFiles: false,
-  isMediaPath: () => false,
   isRepeatable: () => false,
-  metering: noMetering,
-  form: { panel: 'fields', hidden: [], first: [] },
-  requestAgain: (stored: object): object => stored,
 } as const satisfies Partial<WaitTaskRecord>
 
 /** A number of seconds from a time in epoch milliseconds; null without one. */

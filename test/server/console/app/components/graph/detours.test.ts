@@ -11,8 +11,8 @@ test.each([
   ['an empty way', [], undefined],
   ['a box above the line', [box(300, -200)], undefined],
   ['a box just below the line', [box(300, 54)], 38],
-  ['a box on the line, nearer below', [box(300, -20)], 96],
-  ['a box on the line, nearer above', [box(300, 40)], 24],
+  ['a box on the line whose lower edge is nearer', [box(300, -20)], 96],
+  ['a box on the line whose upper edge is nearer', [box(300, 40)], 24],
   // Just below the first is the second.
   ['two boxes with no space between', [box(300, 0, 70), box(500, 75, 60)], -16],
   ['a box behind the end', [box(1_100, 0)], undefined],
