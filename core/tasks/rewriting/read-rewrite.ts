@@ -11,7 +11,7 @@ export function readRewrite(
   { modelId, count, maxLength }: { modelId: string; count: number; maxLength: number },
 ): string[] {
   const text = withoutReasoning(answer ?? '')
-  const prompts = (promptsOfJson(text) ?? promptsOfLines(text, count))
+  const prompts = (promptsOfJson(text, maxLength) ?? promptsOfLines(text, count))
     .map(prompt => shortened(plain(prompt), maxLength))
     .filter(prompt => prompt !== '')
   const different = [...new Set(prompts)].slice(0, count)
@@ -29,13 +29,24 @@ function withoutReasoning(answer: string): string {
   return /^\s*<think>/.test(answer) ? '' : answer.trim()
 }
 
-/** Returns the prompts of an answer in JSON; undefined if it is another text. Broken JSON has no prompts. */
-function promptsOfJson(text: string): string[] | undefined {
+/** Returns the prompts of an answer in JSON; undefined if it is another text. */
+function promptsOfJson(text: string, maxLength: number): string[] | undefined {
   const fenced = /```(?:json)?\s*([\s\S]*?)```/.exec(text)?.[1] ?? text
   if (!/^\s*(\{|\[\s*["{])|"(prompts?|rewritten_prompt)"\s*:/.test(fenced)) return undefined
   const begin = fenced.search(/[[{]/)
   const end = Math.max(fenced.lastIndexOf('}'), fenced.lastIndexOf(']'))
-  return textsIn(jsonOf(fenced.slice(begin, end + 1)))
+  const value = jsonOf(fenced.slice(begin, end + 1))
+  return value === undefined ? promptsBeforeCut(fenced.slice(begin), maxLength) : textsIn(value)
+}
+
+/**
+ * Returns the prompts of JSON that ends within a text, as of a model that wrote until its last token. The last one
+ * counts only if it is longer than `maxLength`: then it is cut in any case.
+ */
+function promptsBeforeCut(json: string, maxLength: number): string[] {
+  const whole = json.replace(/\\(?:u[\da-f]{0,3})?$/i, '')
+  const prompts = textsIn(jsonOf(`${whole}"]}`) ?? jsonOf(`${whole}"}`))
+  return prompts.filter((prompt, at) => at < prompts.length - 1 || prompt.length > maxLength)
 }
 
 function textsIn(value: unknown): string[] {

@@ -26,6 +26,9 @@ const rows: [string, string, string[], { count?: number; maxLength?: number }?][
   ['a long text, at a word', 'aaaa bbbb cccc dddd', ['aaaa bbbb'], { maxLength: 13 }],
   ['a long text, at a sentence', 'A red cat. It sits on the mat.', ['A red cat.'], { maxLength: 15 }],
   ['a long word', 'a'.repeat(30), ['a'.repeat(10)], { maxLength: 10 }],
+  ['JSON that ends in a long prompt', '{"prompts":["A red cat. It sits on', ['A red cat.'], { maxLength: 12 }],
+  ['JSON that ends within an escape', '{"prompt":"A red cat. It sits\\u00', ['A red cat.'], { maxLength: 12 }],
+  ['whole prompts before the end', '{"prompts":["a red cat","a blue', ['a red cat'], { count: 2 }],
 ]
 test.each(rows)('reads %s', (_, answer, expected, options) => expect(read(answer, options)).toEqual(expected))
 
