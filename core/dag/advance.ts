@@ -6,10 +6,19 @@ import {
   earlierFailure,
   type ItemStatus,
   isOver,
+  isStopped,
   type NodeStatus,
   type SkipReason,
 } from './execution-state.ts'
-import { countItems, expanded, type ItemCountChange, itemEnded, withdrawItems } from './items.ts'
+import {
+  countItems,
+  endsStopped,
+  expanded,
+  type ItemCountChange,
+  isWithoutRunningItems,
+  itemEnded,
+  withdrawItems,
+} from './items.ts'
 import { descendants, reachedBy } from './successors.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
@@ -138,7 +147,8 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
       ]
     }
     case 'list_known': {
-      const { node, count: length } = input
+      const { node, count: length, at } = input
+      if (length > 0 && isStopped(plan, state)) return stoppedList(plan, state, node, at)
       return [...expanded(node, length, plan.nodes[node]!.items!), announce()]
     }
     case 'item_started':
@@ -227,12 +237,13 @@ function endOfItem(
   const { items: planned, modelId } = plan.nodes[node]!
   const used = spent ? [count(spent)] : []
   const how = status === 'completed' ? 'completed' : 'failed'
-  if (how === 'completed' || planned!.onError === 'continue')
-    return [
-      ...used,
-      ...itemEnded(node, { item, status: how, cost: spent?.cost, slotOf }, { planned: planned!, modelId, items }),
-      announce(),
-    ]
+  if (how === 'completed' || planned!.onError === 'continue') {
+    const isLast = isStopped(plan, state)
+    const end = { item, status: how, cost: spent?.cost, slotOf } as const
+    const ended = [...used, ...itemEnded(node, end, { planned: planned!, modelId, items, isLast })]
+    if (isLast && endsStopped(items)) return [...ended, ...stoppedList(plan, state, node, at)]
+    return [...ended, announce()]
+  }
   const wasRunning = items.open.get(item) === 'running'
   return [
     ...used,
@@ -242,12 +253,18 @@ function endOfItem(
       ...(wasRunning ? { running: -1 } : {}),
       ...(spent?.cost ? { cost: spent.cost } : {}),
     }),
-    ...withdrawItems(state, node, item),
+    ...withdrawItems(state, node, { except: item }),
     { write: 'fail_job', node, item },
     count({ running: state.nodes[node] === 'running' ? -1 : 0, failed: 1 }),
     nodeWrite(node, 'failed'),
     ...following(plan, state, { node, how: 'failed', at }),
   ]
+}
+
+/** A failure has stopped the execution, and nothing of this list runs any more: its node ends without a result. */
+function stoppedList(plan: ExecutionPlan, state: ExecutionState, node: number, at: number): ExecutionWrite[] {
+  const writes = [...skips([node], 'failure'), ...(state.nodes[node] === 'running' ? [count({ running: -1 })] : [])]
+  return [...writes, { write: 'withdraw_job', node }, ...following(plan, state, { node, how: 'skipped', at })]
 }
 
 /**
@@ -279,24 +296,30 @@ function following(
   } else {
     skipped = plan.onFailure === 'fail_fast' ? notRunning(state, node) : descendants(plan, state, node)
     writes.push(...skips(skipped, 'failure', state))
+    if (plan.onFailure === 'fail_fast')
+      for (const list of state.items.keys())
+        if (list !== node && !skipped.includes(list)) writes.push(...withdrawItems(state, list, { onlyIdle: true }))
   }
   const ended = state.open === 1 + skipped.length
   if (!ended) return [...writes, announce(start)]
   const failed = how === 'failed' && onError === 'fail' ? { node, at } : null
   const first = earlierFailure(state.firstFailure, failed)
-  const failure = first && failedNodes(state, first.node, how === 'failed' ? node : null, skipped)
+  const now = how === 'skipped' ? [node, ...skipped] : skipped
+  const failure = first && failedNodes(state, first.node, how === 'failed' ? node : null, now)
   const status = failure ? 'failed' : 'completed'
   return [...writes, end(status, failure), event(status), announce(start, true)]
 }
 
-/** The writes that skip nodes which do not run; those that are ready or waiting have a job. */
+/** The writes that skip nodes of which nothing runs; those that are pending have no job. */
 function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionState): ExecutionWrite[] {
   if (nodes.length === 0) return []
-  const writes: ExecutionWrite[] = [count({ skipped: nodes.length, ...(state && noLongerWaiting(state, nodes)) })]
+  const running = nodes.filter(node => state?.nodes[node] === 'running').length
+  const fewer = { ...(running > 0 ? { running: -running } : {}), ...(state && noLongerWaiting(state, nodes)) }
+  const writes: ExecutionWrite[] = [count({ skipped: nodes.length, ...fewer })]
   for (const node of nodes) {
     if (state) writes.push(...withdrawItems(state, node))
     writes.push(skip(node, reason), event('node.skipped', node))
-    if (state && hasIdleJob(state.nodes[node]!)) writes.push({ write: 'withdraw_job', node })
+    if (state && state.nodes[node] !== 'pending') writes.push({ write: 'withdraw_job', node })
   }
   return writes
 }
@@ -363,8 +386,15 @@ function noLongerWaiting({ nodes }: ExecutionState, ended: readonly number[]): C
 /** Whether a node has a job that does not run. */
 const hasIdleJob = (status: NodeStatus): boolean => status === 'ready' || status === 'waiting'
 
-const notRunning = ({ nodes }: ExecutionState, except: number): number[] =>
-  [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || hasIdleJob(nodes[node]!)))
+/** The nodes of which nothing runs: also lists that wait for items, none of which runs. */
+function notRunning({ nodes, items }: ExecutionState, except: number): number[] {
+  const isIdle = (node: number): boolean => {
+    if (nodes[node] === 'pending' || hasIdleJob(nodes[node]!)) return true
+    const those = nodes[node] === 'running' ? items.get(node) : undefined
+    return those !== undefined && isWithoutRunningItems(those)
+  }
+  return [...nodes.keys()].filter(node => node !== except && isIdle(node))
+}
 
 /**
  * Returns the models of the nodes that start when those that are ready or running have ended well, each once. Empty once the

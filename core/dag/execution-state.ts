@@ -95,13 +95,20 @@ export interface ItemsState {
   next: number
   /** The items whose job waits or runs. */
   open: Map<number, 'ready' | 'running'>
+  /** Whether items were cancelled while others ran: the node ends with those, without a result. */
+  stopped: boolean
 }
 
 /** A node as stored rows have it: its status, when it was set, and its items if its list is known. */
 export interface StoredNode {
   status: NodeStatus
   at: number
-  items?: { count: number; next: number; open: readonly (readonly [item: number, status: 'ready' | 'running'])[] }
+  items?: {
+    count: number
+    next: number
+    open: readonly (readonly [item: number, status: 'ready' | 'running'])[]
+    stopped: boolean
+  }
 }
 
 const endedStatuses: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', 'skipped', 'cancelled', 'timed_out'])
@@ -152,15 +159,16 @@ export function applyWrites(
     else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
     else if (one.write === 'expand') {
       state.nodes[one.node] = 'ready'
-      state.items.set(one.node, { count: one.count, next: 0, open: new Map() })
+      state.items.set(one.node, { count: one.count, next: 0, open: new Map(), stopped: false })
     } else if (one.write === 'create_item') {
       const items = state.items.get(one.node)!
       items.open.set(one.item, one.takesSlot ? 'running' : 'ready')
       items.next = one.item + 1
     } else if (one.write === 'item') {
-      const { open } = state.items.get(one.node)!
-      if (one.status === 'ready' || one.status === 'running') open.set(one.item, one.status)
-      else open.delete(one.item)
+      const items = state.items.get(one.node)!
+      if (one.status === 'ready' || one.status === 'running') items.open.set(one.item, one.status)
+      else items.open.delete(one.item)
+      if (one.status === 'cancelled') items.stopped = true
     } else if (one.write === 'node') {
       state.nodes[one.node] = one.status
       if (!isOver(one.status)) continue
@@ -181,6 +189,10 @@ function ended(plan: ExecutionPlan, state: ExecutionState, node: number, at: num
     }
   else if (status === 'failed') state.firstFailure = earlierFailure(state.firstFailure, { node, at })
 }
+
+/** Whether a failure has stopped the execution: nothing of it starts any more, and it ends with what runs. */
+export const isStopped = (plan: Pick<ExecutionPlan, 'onFailure'>, { firstFailure }: ExecutionState): boolean =>
+  plan.onFailure === 'fail_fast' && firstFailure !== null
 
 /** The earlier of two failures; of two at the same time, that of the lower node number. */
 export function earlierFailure(

@@ -34,31 +34,48 @@ interface ItemEnd {
   slotOf?: string | undefined
 }
 
-/** An item has ended and the node goes on: the next item gets its job, or all results are gathered. */
+/**
+ * An item has ended and the node goes on: the next item gets its job, or all results are gathered. `isLast`: no further item
+ * gets one.
+ */
 export function itemEnded(
   node: number,
   { item, status, cost = 0, slotOf }: ItemEnd,
-  { planned, modelId, items }: { planned: PlannedItems; modelId: string; items: ItemsState },
+  { planned, modelId, items, isLast }: { planned: PlannedItems; modelId: string; items: ItemsState; isLast: boolean },
 ): ExecutionWrite[] {
   const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}) }
   if (items.open.get(item) === 'running') by.running = -1
   const end: ExecutionWrite = { write: 'item', node, item, status }
-  const { next, count, open } = items
-  if (next === count)
-    return [end, countItems(node, by), ...(open.size === 1 ? [{ write: 'gather' as const, node }] : [])]
+  const { next, count, open, stopped } = items
+  if (isLast || next === count) {
+    const isComplete = next === count && !stopped && open.size === 1
+    return [end, countItems(node, by), ...(isComplete ? [{ write: 'gather' as const, node }] : [])]
+  }
   const takesSlot = planned.direct && slotOf === modelId
   if (takesSlot) by.running = (by.running ?? 0) + 1
   return [end, countItems(node, by), { write: 'create_item', node, item: next, takesSlot }]
 }
 
-/** Cancels the items of a node that have not ended, all but one. */
-export function withdrawItems(state: ExecutionState, node: number, except?: number): ExecutionWrite[] {
+/** Whether a node whose list is known can neither complete nor wait for an item that runs, once no further item starts. */
+export const isWithoutRunningItems = ({ count, next, open }: ItemsState): boolean =>
+  (next < count || open.size > 0) && ![...open.values()].includes('running')
+
+/** Whether the node ends with this item, and without a result, because no further item starts. */
+export const endsStopped = ({ count, next, open, stopped }: ItemsState): boolean =>
+  open.size === 1 && (stopped || next < count)
+
+/** Cancels the items of a node that have not ended: all but one, or only those that do not run. */
+export function withdrawItems(
+  state: ExecutionState,
+  node: number,
+  { except, onlyIdle = false }: { except?: number; onlyIdle?: boolean } = {},
+): ExecutionWrite[] {
   const items = state.items.get(node)
   if (!items) return []
   const writes: ExecutionWrite[] = []
   let running = 0
   for (const [item, status] of items.open) {
-    if (item === except) continue
+    if (item === except || (onlyIdle && status === 'running')) continue
     if (status === 'running') running++
     writes.push({ write: 'item', node, item, status: 'cancelled' }, { write: 'withdraw_item', node, item })
   }

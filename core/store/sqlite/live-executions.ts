@@ -83,6 +83,8 @@ export function openLiveExecutions(connection: Connection) {
   const openItems = connection.query<{ item: number; job: string }>`SELECT i.item, jobs.status AS job
     FROM execution_items AS i CROSS JOIN jobs ON jobs.execution = i.execution AND jobs.item = i.item AND jobs.node = i.node
     WHERE i.execution = ? AND i.node = ? AND i.status = 'ready' ORDER BY i.item`
+  const wasStopped = connection.scalar<number>`SELECT EXISTS (SELECT 1 FROM execution_items WHERE execution = ?
+    AND node = ? AND status = 'cancelled')`
   const parentOf = connection.query<Ancestor>`SELECT parent_execution AS number, parent_node AS node FROM executions
     WHERE number = ? AND parent_execution IS NOT NULL`
   const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
@@ -107,7 +109,8 @@ export function openLiveExecutions(connection: Connection) {
     const open = openItems
       .all(number, node)
       .map(({ item, job: own }) => [item, own === 'processing' ? 'running' : 'ready'] as const)
-    return { status, at, items: { count, next: nextItem.get(number, node) ?? 0, open } }
+    const stopped = wasStopped.get(number, node) === 1
+    return { status, at, items: { count, next: nextItem.get(number, node) ?? 0, open, stopped } }
   }
 
   return {

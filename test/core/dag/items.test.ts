@@ -44,6 +44,8 @@ function inputOf(step: string): Untimed {
   if (step === '@') return { type: 'cancelled' }
   if (step === '@@') return { type: 'timed_out' }
   if (step === '.') return { type: 'job_ended', node: 0, status: 'completed', ran: false }
+  if (step === '>') return { type: 'job_started', node: 0 }
+  if (step === '<') return { type: 'job_requeued', node: 0 }
   if (step === 'x') return { type: 'job_ended', node: 0, status: 'cancelled', ran: false }
   const number = Number.parseInt(step, 10)
   const sign = step.at(-1)!
@@ -91,6 +93,52 @@ test.for<[title: string, steps: string, followed: string, more?: Partial<Planned
     return writes.flatMap(shown).join(' ')
   })
   expect(all.slice(1).join(', ')).toBe(followed)
+})
+
+/** Node 0 with items, whose own job starts with `>` and is requeued with `<`, and node 1 beside it, whose failure is `!`. */
+function besideFailure(steps: string, more: Partial<PlannedItems> = {}) {
+  const plan: ExecutionPlan = {
+    onFailure: 'fail_fast',
+    timeoutMs: 1_000,
+    nodes: [node({ items: items(more) }), node()],
+  }
+  const state = newState(plan)
+  const inputs: Untimed[] = [
+    { type: 'created' },
+    ...steps
+      .split(' ')
+      .map(
+        (step): Untimed => (step === '!' ? { type: 'job_ended', node: 1, status: 'failed', ran: true } : inputOf(step)),
+      ),
+  ]
+  applyWrites(plan, state, advance(plan, state, { type: 'job_started', node: 1, at: 0 }), 0)
+  const all = inputs.map((input, at) => {
+    const writes = advance(plan, state, { ...input, at })
+    applyWrites(plan, state, writes, at)
+    const own = writes.flatMap(one =>
+      one.write === 'node' && one.node === 0 && isOver(one.status) ? [one.status] : shown(one),
+    )
+    return own.join(' ')
+  })
+  return { followed: all.slice(2).join(', '), state }
+}
+
+test.for<[title: string, steps: string, followed: string, more?: Partial<PlannedItems>]>([
+  ['the items that run end, and the others never start', '5 0~ ! 0+', ', -1, skipped failed'],
+  ['also with the slot of the last one', '5 0~ 1~ ! 0s 1s', ', , , , skipped failed'],
+  ['a list of which no item runs is skipped at once', '5 0~ 0^ !', ', , -0 -1 skipped failed'],
+  ['a list of which all items run or have ended completes', '2 0~ 1~ 0+ ! 1+ .', ', , , , gather, completed failed'],
+  ['and one whose results are being gathered', '1 0~ 0+ ! .', ', gather, , completed failed'],
+  ['but not with an item that was cancelled', '2 0~ ! 0+', ', -1, skipped failed'],
+  ['an item that is requeued runs again', '5 0~ ! 0^ 0~ 0+', ', -1, , , skipped failed'],
+  ['an item that fails fails the node', '5 0~ 1~ ! 0!', ', , , -1 fail_job failed failed'],
+  ['unless its failure is continued', '5 0~ ! 0!', ', -1, skipped failed', { onError: 'continue' }],
+  ['a list that becomes known is skipped', '> ! < 5', ', , skipped failed'],
+  ['an empty one completes', '> ! < 0 .', ', , gather, completed failed'],
+])('after the failure of another node %s', ([, steps, followed, more]) => {
+  const { followed: found, state } = besideFailure(steps, more)
+  expect(found).toBe(followed)
+  expect(state).toMatchObject({ open: 0, status: 'failed' })
 })
 
 test('a node runs from the start of its first item to its end, and is counted once', () => {
@@ -157,6 +205,9 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     const rows: Row[] = plan.nodes.map(() => ({ status: 'pending', at: 0 }))
     const gathered = new Set<number>()
     const counted = plan.nodes.map(() => ({ running: 0, completed: 0, failed: 0 }))
+    const hasStopped = () =>
+      plan.onFailure === 'fail_fast' &&
+      rows.some(({ status: own }, at) => own === 'failed' && plan.nodes[at]!.onError === 'fail')
     const ends: string[] = []
     let status: ExecutionState['status'] = 'pending'
     let running = 0
@@ -164,7 +215,8 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       if (one.write === 'start') status = 'running'
       else if (one.write === 'end') ends.push((status = one.status))
       else if (one.write === 'count') running += one.by.running ?? 0
-      else if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
+      else if (one.write === 'create_job' || one.write === 'create_item') expect(hasStopped()).toBe(false)
+      if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
       else if (one.write === 'node') Object.assign(rows[one.node]!, { status: one.status, at })
       else if (one.write === 'expand') Object.assign(rows[one.node]!, { status: 'ready', rows: [], count: one.count })
       else if (one.write === 'create_item') {
@@ -180,6 +232,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         gathered.add(one.node)
         expect(open(one.node)).toBe(0)
         expect(rows[one.node]!.rows).toHaveLength(rows[one.node]!.count!)
+        expect(rows[one.node]!.rows).not.toContain('cancelled')
       } else if (one.write === 'count_items')
         for (const name of ['running', 'completed', 'failed'] as const) counted[one.node]![name] += one.by[name] ?? 0
     }
@@ -188,13 +241,18 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       rows,
       gathered,
       ends,
+      hasStopped,
       write,
       stored: () => ({
         status,
         nodes: rows.map(({ status: own, at, rows: those, count }): StoredNode => {
           if (!those || isOver(own)) return { status: own, at }
           const opened = [...those.entries()].filter(([, one]) => one === 'ready' || one === 'running')
-          return { status: own, at, items: { count: count!, next: those.length, open: opened as never } }
+          return {
+            status: own,
+            at,
+            items: { count: count!, next: those.length, open: opened as never, stopped: those.includes('cancelled') },
+          }
         }),
       }),
       check() {
@@ -239,10 +297,14 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     const pick = (count: number) => picks.next().value! % count
     const step = (input: Untimed) => {
       const at = ++now
+      const ranOn = store.hasStopped()
       const writes = advance(plan, state, { ...input, at })
       applyWrites(plan, state, writes, at)
       for (const one of writes) store.write(one, at)
       store.check()
+      // What waits when another node fails does not start; what is requeued later runs again.
+      if (!ranOn && store.hasStopped())
+        expect(store.rows.flatMap(({ rows = [], status }) => (isOver(status) ? [] : rows))).not.toContain('ready')
       // A crash at any time loses nothing.
       const restored = restoredState(plan, store.stored())
       expect(restored).toEqual(state)

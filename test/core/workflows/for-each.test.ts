@@ -215,6 +215,39 @@ test('a cancelled execution cancels its items, and nothing of it runs any more',
   await noFindings(directory.path)
 })
 
+test('after the failure of another node the running items end, no other starts, and the node is skipped', async () => {
+  using directory = temporaryDirectory()
+  const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ran: string[] = []
+  await using server = await openServer(
+    directory.path,
+    async input => {
+      ran.push(input)
+      if (input === 'b') begun.resolve()
+      if (input === 'a' || input === 'b') await held.promise
+      if (input === 'fails') {
+        await begun.promise
+        throw new Failure('invalid_value', 'No.')
+      }
+    },
+    { slots: 3 },
+  )
+  const wanted = execution({ each: each(letters, { max_parallel: 2 }), other: node('fails') })
+  await server.store.executions.create(wanted)
+  await expect.poll(async () => (await server.nodes(wanted.id)).other!.status).toBe('failed')
+  expect(await statusOf(server, wanted.id)).toBe('running')
+  held.resolve()
+  await expect.poll(() => statusOf(server, wanted.id)).toBe('failed')
+  expect((await server.nodes(wanted.id)).each).toMatchObject({
+    status: 'skipped',
+    skipReason: 'failure',
+    items: { total: 7, completed: 2, failed: 0, running: 0 },
+  })
+  expect((await server.summary(wanted.id)).error).toMatchObject({ failedNodes: ['other'], skippedNodes: ['each'] })
+  expect(ran.toSorted()).toEqual(['a', 'b', 'fails'])
+  await noFindings(directory.path)
+})
+
 test('an item whose job is cancelled has failed', async () => {
   using directory = temporaryDirectory()
   const held = Promise.withResolvers<void>()
