@@ -214,7 +214,7 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   await page.getByLabel('Id', { exact: true }).fill('spare')
   await page.keyboard.press('Tab')
   await hasFocus('Node spare')
-  await press('Retries, time limit, cache and condition')
+  await press('Limits, retries, cache and condition')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
   await page.keyboard.type('2')
@@ -226,18 +226,32 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   await list.getByRole('button', { name: 'speech' }).focus()
   await page.keyboard.press('Enter')
   await hasFocus('Node speech')
-  await press('Retries, time limit, cache and condition')
+  await press('Limits, retries, cache and condition')
   await page.getByLabel('Retries after a failure').focus()
   await page.keyboard.type('1')
   await page.keyboard.press('Enter')
+  await page.getByLabel('Time limit of an attempt').fill('20')
+  await page.getByLabel('Budget of the node').fill('0.5')
+  await opened.expectAccessible()
+
+  // A budget that is none is refused at its field.
+  opened.expectErrors(/400/)
+  await press('Close properties of the node')
+  const budget = page.getByLabel('Budget of an execution')
+  await budget.fill('cheap')
+  await expect.poll(() => budget.getAttribute('aria-invalid')).toBe('true')
+  await budget.fill('2.50')
+  await expect.poll(() => budget.getAttribute('aria-invalid')).toBe(null)
   await press('Save')
   await page.getByText('Saved as version 2.').waitFor()
   const { workflow } = await console.call<{ workflow: object }>(`/api/workflows/${id}`)
-  expect(workflow).toMatchObject({
-    dag: {
-      nodes: { speech: { inputs: { input: '${nodes.write.result.choices[0].message.content}' }, retries: { max: 1 } } },
-    },
-  })
+  const speech = {
+    inputs: { input: '${nodes.write.result.choices[0].message.content}' },
+    retries: { max: 1 },
+    timeout: 20,
+    budget: 0.5,
+  }
+  expect(workflow).toMatchObject({ budget: 2.5, dag: { nodes: { speech } } })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
 

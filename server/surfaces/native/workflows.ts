@@ -119,6 +119,8 @@ const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.',
   parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
   region: WorkflowFields.shape.region,
   timeout: WorkflowFields.shape.timeout,
+  budget: WorkflowFields.shape.budget,
+  concurrency: WorkflowFields.shape.concurrency,
 })
 const Validation = namedObject('WorkflowValidation', 'Whether a workflow can be executed, and what was found.', {
   valid: boolean('Whether the workflow can be executed.'),

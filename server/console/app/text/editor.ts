@@ -105,6 +105,9 @@ export const editorText = {
   allowedHint: 'One on each line. Empty: all values of the type.',
   timeout: 'Time limit of an execution',
   timeoutHint: 'Seconds. Default: 3600.',
+  budget: 'Budget of an execution',
+  budgetHint:
+    'The most that it may cost, in the currency unit of the prices. A node whose estimate is more than what is left fails before it begins. Empty: no limit.',
   onFailure: 'After a failure',
   onFailureChoices: { fail_fast: 'End the execution', continue: 'Continue nodes that do not depend on it' },
   tagsHint: 'Words that find the workflow and its executions in lists, one on each line.',
@@ -119,7 +122,7 @@ export const editorText = {
   idHint: 'References use it. They follow when you change it.',
   displayName: 'Name for people',
   moreFields: (count: number) => `${count} more ${count === 1 ? 'field' : 'fields'}`,
-  settings: 'Retries, time limit, cache and condition',
+  settings: 'Limits, retries, cache and condition',
   when: 'Runs only if',
   whenHint: 'A condition, such as {value: "${nodes.a.result.label}", equals: cat}. Empty: it always runs.',
   join: 'If nodes before it are skipped',
@@ -174,6 +177,9 @@ export const editorText = {
   backoffHint: 'Milliseconds.',
   nodeTimeout: 'Time limit of an attempt',
   nodeTimeoutHint: 'Seconds. Default: only the limit of the execution.',
+  nodeBudget: 'Budget of the node',
+  nodeBudgetHint:
+    'The most that it may cost, in the currency unit of the prices; of a list, each item. The node fails before it begins if its estimate is higher. Empty: only the budget of the execution.',
   onError: 'If it fails',
   onErrorChoices: { fail: 'The execution fails', continue: 'Nodes after it still run' },
   cacheChoices: {

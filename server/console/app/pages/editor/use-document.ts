@@ -81,11 +81,18 @@ export function useValidation(text: string, { faults, value, workflow }: Parsed,
     if (!enabled || value === undefined) return
     const controller = new AbortController()
     const check = async () => {
-      const { dag = { nodes: {} }, parameters, region, timeout } = value as Partial<Schema<'WorkflowToValidate'>>
+      const {
+        dag = { nodes: {} },
+        parameters,
+        region,
+        timeout,
+        budget,
+        concurrency,
+      } = value as Partial<Schema<'WorkflowToValidate'>>
       try {
         const { diagnostics } = await dataOf(
           api.POST('/api/workflows/validate', {
-            body: { dag, parameters, region, timeout },
+            body: { dag, parameters, region, timeout, budget, concurrency },
             signal: controller.signal,
           }),
         )

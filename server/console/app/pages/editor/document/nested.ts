@@ -1,5 +1,8 @@
 import type { JsonSchema } from '../../../api/schema.ts'
-import type { Parameter } from './workflow-document.ts'
+import type { Parameter, WorkflowNode } from './workflow-document.ts'
+
+/** Whether a node runs a stored workflow. */
+export const runsWorkflow = ({ task }: Pick<WorkflowNode, 'task'>): boolean => task === 'workflow/run'
 
 /** The types of parameters whose values are texts: addresses or ids of files. */
 const media = ['image', 'audio', 'video', 'file']

@@ -23,6 +23,7 @@ export interface WorkflowNode {
   outputs: string[]
   /** What is no number is shown, to be corrected. */
   timeout?: number | string
+  budget?: number | string
   retries?: { max?: number; backoff_ms?: number }
   on_error: string
   cache?: string
@@ -47,6 +48,7 @@ export interface Workflow {
   description: string
   region: string
   timeout?: number | string
+  budget?: number | string
   on_failure: string
   tags: string[]
   concurrency?: { limit?: number | string; when_reached?: string }
@@ -117,6 +119,7 @@ function workflowOf(value: Record<string, unknown>): Workflow {
     description: textAt(value.description),
     region: textAt(value.region) || 'Global',
     timeout: numberOrText(value.timeout),
+    budget: numberOrText(value.budget),
     on_failure: textAt(value.on_failure) || 'fail_fast',
     tags: textsAt(value.tags),
     concurrency: isRecord(value.concurrency) ? concurrencyOf(value.concurrency) : undefined,
@@ -154,6 +157,7 @@ function nodeOf(id: string, node: Record<string, unknown>): WorkflowNode {
     inputs: recordAt(node.inputs),
     outputs: textsAt(node.outputs),
     timeout: numberOrText(node.timeout),
+    budget: numberOrText(node.budget),
     retries: isRecord(node.retries) ? node.retries : undefined,
     on_error: textAt(node.on_error) || 'fail',
     cache: textAt(node.cache) || undefined,

@@ -3,6 +3,7 @@ import { Button } from '../../../components/button.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { problemAt } from '../document/diagnostics.ts'
 import { nodePath, setValue } from '../document/edits.ts'
+import { runsWorkflow } from '../document/nested.ts'
 import { shapeOf, type TaskFacts } from '../document/schema.ts'
 import type { Path, WorkflowNode } from '../document/workflow-document.ts'
 import { useEditor, useProblems } from '../editor-context.ts'
@@ -20,7 +21,7 @@ export interface NodeInputsProps {
 export function NodeInputs({ node, task, pick }: NodeInputsProps) {
   const { input_schema: schema } = task
   const { properties, required } = shapeOf(schema, schema)
-  const isNested = node.task === 'workflow/run'
+  const isNested = runsWorkflow(node)
   const names = Object.keys(properties).filter(name => !isNested || name === 'version')
   const few = names.filter(name => required.includes(name) || node.inputs[name] !== undefined)
   const unknown = Object.keys(node.inputs).filter(name => properties[name] === undefined)

@@ -4,6 +4,7 @@ import { Button, IconButton } from '../../../components/button.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { otherProblems } from '../document/diagnostics.ts'
 import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode } from '../document/edits.ts'
+import { runsWorkflow } from '../document/nested.ts'
 import { downstreamOf } from '../document/references.ts'
 import { freeId } from '../document/source.ts'
 import type { WorkflowNode } from '../document/workflow-document.ts'
@@ -94,7 +95,7 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
       <NodeItems node={node} pick={() => setPicking('list')} />
       <NodeNote node={node} />
       <Order node={node} />
-      <NodeSettings node={node} />
+      <NodeSettings node={node} costs={task?.needs_model !== false || runsWorkflow(node)} />
       {picking && <ReferenceDialog node={id} picked={picking} close={() => setPicking(undefined)} />}
     </div>
   )

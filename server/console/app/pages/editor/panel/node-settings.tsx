@@ -7,10 +7,20 @@ import { DraftField, numberIn, useMembers } from './properties.tsx'
 import { YamlField } from './value-field.tsx'
 
 /** The members of a node that have a field here. */
-export const settings = ['outputs', 'retries', 'timeout', 'on_error', 'cache', 'when', 'join', 'defaults'] as const
+export const settings = [
+  'outputs',
+  'retries',
+  'timeout',
+  'budget',
+  'on_error',
+  'cache',
+  'when',
+  'join',
+  'defaults',
+] as const
 
-/** How a node is run: kept outputs, retries, time limit, failure, cache, condition. */
-export function NodeSettings({ node }: { node: WorkflowNode }) {
+/** How a node is run: kept outputs, retries, time limit, budget, failure, cache, condition. `costs`: its task costs something. */
+export function NodeSettings({ node, costs }: { node: WorkflowNode; costs: boolean }) {
   const { set, errorAt, number, lines, choice } = useMembers(nodePath(node.id))
   const [chosen, setOpen] = useState(false)
   // What is wrong must be seen.
@@ -35,6 +45,7 @@ export function NodeSettings({ node }: { node: WorkflowNode }) {
           />
           {retries && number('backoff', 'retries.backoff_ms', retries.backoff_ms)}
           {number('nodeTimeout', 'timeout', node.timeout, 'decimal')}
+          {(costs || node.budget !== undefined) && number('nodeBudget', 'budget', node.budget, 'decimal')}
           {choice('onError', 'on_error', node.on_error, { fail: undefined })}
           {choice('cache', 'cache', node.cache ?? '', { '': undefined })}
           <YamlField

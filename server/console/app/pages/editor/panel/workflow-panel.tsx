@@ -44,6 +44,7 @@ export function WorkflowPanel() {
         change={value => set('region', value === 'Global' ? undefined : value)}
       />
       {number('timeout', 'timeout', workflow.timeout)}
+      {number('budget', 'budget', workflow.budget, 'decimal')}
       {choice('onFailure', 'on_failure', workflow.on_failure, { fail_fast: undefined })}
       <DraftField
         label={editorText.concurrency}

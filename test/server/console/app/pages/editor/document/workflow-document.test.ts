@@ -171,9 +171,12 @@ test('undo and redo go through the changes, and letters of one field are one ste
   expect(changed(undone(history), 'x', 9_100).future).toEqual([])
 })
 
-test('a time limit that is no number is shown as it is', () => {
-  const { workflow } = parseWorkflow('timeout: soon\ndag: { nodes: { a: { timeout: later } } }')
-  expect([workflow.timeout, workflow.nodes[0]!.timeout]).toEqual(['soon', 'later'])
+test('a time limit or budget that is no number is shown as it is', () => {
+  const { workflow } = parseWorkflow(
+    'timeout: soon\nbudget: 2.5\ndag: { nodes: { a: { timeout: later, budget: low } } }',
+  )
+  const [node] = workflow.nodes
+  expect([workflow.timeout, workflow.budget, node!.timeout, node!.budget]).toEqual(['soon', 2.5, 'later', 'low'])
 })
 
 test('a message of a chat may have every role', () => {
