@@ -3,23 +3,15 @@ import {
   type EndStatus,
   type ExecutionPlan,
   type ExecutionState,
-  earlierFailure,
   type ItemStatus,
   isOver,
-  isStopped,
   type NodeStatus,
   type SkipReason,
 } from './execution-state.ts'
-import {
-  countItems,
-  endsStopped,
-  expanded,
-  type ItemCountChange,
-  isWithoutRunningItems,
-  itemEnded,
-  withdrawItems,
-} from './items.ts'
-import { descendants, reachedBy } from './successors.ts'
+import { following, noLongerWaiting } from './following.ts'
+import { itemBegun, itemHasEnded, listKnown } from './item-events.ts'
+import { countItems, type ItemCountChange, withdrawItems } from './items.ts'
+import { announce, count, end, event, nodeWrite, skip, started } from './writes.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
 export type ExecutionInput = { at: number } & (
@@ -146,11 +138,8 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
         ...following(plan, state, { node, how: 'completed', at }, start),
       ]
     }
-    case 'list_known': {
-      const { node, count: length, at } = input
-      if (length > 0 && isStopped(plan, state)) return stoppedList(plan, state, node, at)
-      return [...expanded(node, length, plan.nodes[node]!.items!), announce()]
-    }
+    case 'list_known':
+      return listKnown(plan, state, input)
     case 'item_started':
     case 'item_set_aside':
       return itemBegun(plan, state, input)
@@ -160,7 +149,7 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
       return [{ write: 'item', node, item, status: 'ready' }, countItems(node, { running: -1 }), announce()]
     }
     case 'item_ended':
-      return endOfItem(plan, state, input)
+      return itemHasEnded(plan, state, input)
     case 'condition_false': {
       const { node, ran, at } = input
       const start = started(plan, state, at)
@@ -213,117 +202,6 @@ function jobEnded(
   ]
 }
 
-/** A node with `for_each` runs from the start of its first item, or until that waits for something else, until its end. */
-function itemBegun(
-  plan: ExecutionPlan,
-  state: ExecutionState,
-  { type, node, item, at }: Extract<ExecutionInput, { type: 'item_started' | 'item_set_aside' }>,
-): ExecutionWrite[] {
-  if (!state.items.get(node)?.open.has(item)) return []
-  const own: ExecutionWrite[] =
-    type === 'item_started' ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })] : []
-  if (state.nodes[node] === 'running') return [...own, announce()]
-  const start = started(plan, state, at)
-  return [...own, nodeWrite(node, 'running'), count({ running: 1 }), ...start, announce(start)]
-}
-
-function endOfItem(
-  plan: ExecutionPlan,
-  state: ExecutionState,
-  { node, item, status, spent, slotOf, at }: Extract<ExecutionInput, { type: 'item_ended' }>,
-): ExecutionWrite[] {
-  const items = state.items.get(node)
-  if (!items?.open.has(item)) return []
-  const { items: planned, modelId } = plan.nodes[node]!
-  const used = spent ? [count(spent)] : []
-  const how = status === 'completed' ? 'completed' : 'failed'
-  if (how === 'completed' || planned!.onError === 'continue') {
-    const isLast = isStopped(plan, state)
-    const end = { item, status: how, cost: spent?.cost, slotOf } as const
-    const ended = [...used, ...itemEnded(node, end, { planned: planned!, modelId, items, isLast })]
-    if (isLast && endsStopped(items)) return [...ended, ...stoppedList(plan, state, node, at)]
-    return [...ended, announce()]
-  }
-  const wasRunning = items.open.get(item) === 'running'
-  return [
-    ...used,
-    { write: 'item', node, item, status: 'failed' },
-    countItems(node, {
-      failed: 1,
-      ...(wasRunning ? { running: -1 } : {}),
-      ...(spent?.cost ? { cost: spent.cost } : {}),
-    }),
-    ...withdrawItems(state, node, { except: item }),
-    { write: 'fail_job', node, item },
-    count({ running: state.nodes[node] === 'running' ? -1 : 0, failed: 1 }),
-    nodeWrite(node, 'failed'),
-    ...following(plan, state, { node, how: 'failed', at }),
-  ]
-}
-
-/** A failure has stopped the execution, and nothing of this list runs any more: its node ends without a result. */
-function stoppedList(plan: ExecutionPlan, state: ExecutionState, node: number, at: number): ExecutionWrite[] {
-  const writes = [...skips([node], 'failure'), ...(state.nodes[node] === 'running' ? [count({ running: -1 })] : [])]
-  return [...writes, { write: 'withdraw_job', node }, ...following(plan, state, { node, how: 'skipped', at })]
-}
-
-/**
- * What follows from the end of a node: jobs of its successors, or skipped nodes, and perhaps the end of the execution.
- */
-function following(
-  plan: ExecutionPlan,
-  state: ExecutionState,
-  {
-    node,
-    how,
-    at,
-    slotOf,
-  }: { node: number; how: 'completed' | 'failed' | 'skipped'; at: number; slotOf?: string | undefined },
-  start: readonly ExecutionWrite[] = [],
-): ExecutionWrite[] {
-  const { onError } = plan.nodes[node]!
-  const writes: ExecutionWrite[] = []
-  let skipped: readonly number[]
-  if (how !== 'failed' || onError === 'continue') {
-    const reached = reachedBy(plan, state, node, how === 'skipped')
-    const { ready } = reached
-    ;({ skipped } = reached)
-    writes.push(...skips(skipped, 'skipped_node'))
-    const next = ready.find(after => plan.nodes[after]!.direct && plan.nodes[after]!.modelId === slotOf)
-    for (const after of ready)
-      if (after === next) writes.push({ write: 'create_job', node: after, takesSlotOf: node }, count({ running: 1 }))
-      else writes.push({ write: 'create_job', node: after, takesSlotOf: null })
-  } else {
-    skipped = plan.onFailure === 'fail_fast' ? notRunning(state, node) : descendants(plan, state, node)
-    writes.push(...skips(skipped, 'failure', state))
-    if (plan.onFailure === 'fail_fast')
-      for (const list of state.items.keys())
-        if (list !== node && !skipped.includes(list)) writes.push(...withdrawItems(state, list, { onlyIdle: true }))
-  }
-  const ended = state.open === 1 + skipped.length
-  if (!ended) return [...writes, announce(start)]
-  const failed = how === 'failed' && onError === 'fail' ? { node, at } : null
-  const first = earlierFailure(state.firstFailure, failed)
-  const now = how === 'skipped' ? [node, ...skipped] : skipped
-  const failure = first && failedNodes(state, first.node, how === 'failed' ? node : null, now)
-  const status = failure ? 'failed' : 'completed'
-  return [...writes, end(status, failure), event(status), announce(start, true)]
-}
-
-/** The writes that skip nodes of which nothing runs; those that are pending have no job. */
-function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionState): ExecutionWrite[] {
-  if (nodes.length === 0) return []
-  const running = nodes.filter(node => state?.nodes[node] === 'running').length
-  const fewer = { ...(running > 0 ? { running: -running } : {}), ...(state && noLongerWaiting(state, nodes)) }
-  const writes: ExecutionWrite[] = [count({ skipped: nodes.length, ...fewer })]
-  for (const node of nodes) {
-    if (state) writes.push(...withdrawItems(state, node))
-    writes.push(skip(node, reason), event('node.skipped', node))
-    if (state && state.nodes[node] !== 'pending') writes.push({ write: 'withdraw_job', node })
-  }
-  return writes
-}
-
 function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): ExecutionWrite[] {
   if (state.open === 0) return []
   const writes: ExecutionWrite[] = []
@@ -339,61 +217,6 @@ function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): Executi
   }
   const waiting = noLongerWaiting(state, [...state.nodes.keys()])
   return [...writes, count({ ...by, ...waiting }), end(how), event(how), announce([], true)]
-}
-
-/** The start of the execution, if this is its first node. */
-const started = ({ timeoutMs }: ExecutionPlan, { status }: ExecutionState, at: number): ExecutionWrite[] =>
-  status === 'pending' ? [{ write: 'start', timeoutAt: at + timeoutMs }, event('started')] : []
-
-const count = (by: CountChange): ExecutionWrite => ({ write: 'count', by })
-const skip = (node: number, reason: SkipReason): ExecutionWrite => ({ write: 'node', node, status: 'skipped', reason })
-const nodeWrite = (node: number, status: Exclude<NodeStatus, 'pending' | 'skipped'>): ExecutionWrite => ({
-  write: 'node',
-  node,
-  status,
-})
-const event = (name: ExecutionEventName, node: number | null = null): ExecutionWrite => ({
-  write: 'event',
-  event: name,
-  node,
-})
-const end = (status: EndStatus, failure: FailedNodes | null = null): ExecutionWrite => ({
-  write: 'end',
-  status,
-  failure,
-})
-function announce([start]: readonly ExecutionWrite[] = [], ended = false): ExecutionWrite {
-  return { write: 'announce', ended, timeoutAt: start?.write === 'start' ? start.timeoutAt : undefined }
-}
-
-function failedNodes(state: ExecutionState, first: number, last: number | null, skipped: readonly number[]) {
-  const now = new Set(skipped)
-  const select = (status: NodeStatus, also: (node: number) => boolean): number[] =>
-    [...state.nodes.keys()].filter(node => state.nodes[node] === status || also(node))
-  return {
-    node: first,
-    failed: select('failed', node => node === last),
-    skipped: select('skipped', node => now.has(node)),
-  }
-}
-
-/** What the end of these nodes changes in the count of waiting ones. */
-function noLongerWaiting({ nodes }: ExecutionState, ended: readonly number[]): CountChange {
-  const waiting = ended.filter(node => nodes[node] === 'waiting').length
-  return waiting === 0 ? {} : { waiting: -waiting }
-}
-
-/** Whether a node has a job that does not run. */
-const hasIdleJob = (status: NodeStatus): boolean => status === 'ready' || status === 'waiting'
-
-/** The nodes of which nothing runs: also lists that wait for items, none of which runs. */
-function notRunning({ nodes, items }: ExecutionState, except: number): number[] {
-  const isIdle = (node: number): boolean => {
-    if (nodes[node] === 'pending' || hasIdleJob(nodes[node]!)) return true
-    const those = nodes[node] === 'running' ? items.get(node) : undefined
-    return those !== undefined && isWithoutRunningItems(those)
-  }
-  return [...nodes.keys()].filter(node => node !== except && isIdle(node))
 }
 
 /**

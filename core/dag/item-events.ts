@@ -1,0 +1,72 @@
+import type { ExecutionInput, ExecutionWrite } from './advance.ts'
+import { type ExecutionPlan, type ExecutionState, isStopped } from './execution-state.ts'
+import { following, skips } from './following.ts'
+import { countItems, endsStopped, expanded, itemEnded, withdrawItems } from './items.ts'
+import { announce, count, nodeWrite, started } from './writes.ts'
+
+type Input<Type extends ExecutionInput['type']> = Extract<ExecutionInput, { type: Type }>
+
+/** The list of a node is known: its first items get their jobs, unless a failure has stopped the execution. */
+export function listKnown(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { node, count: length, at }: Input<'list_known'>,
+): ExecutionWrite[] {
+  if (length > 0 && isStopped(plan, state)) return stoppedList(plan, state, node, at)
+  return [...expanded(node, length, plan.nodes[node]!.items!), announce()]
+}
+
+/** A node with `for_each` runs from the start of its first item, or until that waits for something else, until its end. */
+export function itemBegun(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { type, node, item, at }: Input<'item_started' | 'item_set_aside'>,
+): ExecutionWrite[] {
+  if (!state.items.get(node)?.open.has(item)) return []
+  const own: ExecutionWrite[] =
+    type === 'item_started' ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })] : []
+  if (state.nodes[node] === 'running') return [...own, announce()]
+  const start = started(plan, state, at)
+  return [...own, nodeWrite(node, 'running'), count({ running: 1 }), ...start, announce(start)]
+}
+
+/** An item has ended: the next one gets its job, or the node ends. */
+export function itemHasEnded(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { node, item, status, spent, slotOf, at }: Input<'item_ended'>,
+): ExecutionWrite[] {
+  const items = state.items.get(node)
+  if (!items?.open.has(item)) return []
+  const { items: planned, modelId } = plan.nodes[node]!
+  const used = spent ? [count(spent)] : []
+  const how = status === 'completed' ? 'completed' : 'failed'
+  if (how === 'completed' || planned!.onError === 'continue') {
+    const isLast = isStopped(plan, state)
+    const end = { item, status: how, cost: spent?.cost, slotOf } as const
+    const ended = [...used, ...itemEnded(node, end, { planned: planned!, modelId, items, isLast })]
+    if (isLast && endsStopped(items)) return [...ended, ...stoppedList(plan, state, node, at)]
+    return [...ended, announce()]
+  }
+  const wasRunning = items.open.get(item) === 'running'
+  return [
+    ...used,
+    { write: 'item', node, item, status: 'failed' },
+    countItems(node, {
+      failed: 1,
+      ...(wasRunning ? { running: -1 } : {}),
+      ...(spent?.cost ? { cost: spent.cost } : {}),
+    }),
+    ...withdrawItems(state, node, { except: item }),
+    { write: 'fail_job', node, item },
+    count({ running: state.nodes[node] === 'running' ? -1 : 0, failed: 1 }),
+    nodeWrite(node, 'failed'),
+    ...following(plan, state, { node, how: 'failed', at }),
+  ]
+}
+
+/** A failure has stopped the execution, and nothing of this list runs any more: its node ends without a result. */
+function stoppedList(plan: ExecutionPlan, state: ExecutionState, node: number, at: number): ExecutionWrite[] {
+  const writes = [...skips([node], 'failure'), ...(state.nodes[node] === 'running' ? [count({ running: -1 })] : [])]
+  return [...writes, { write: 'withdraw_job', node }, ...following(plan, state, { node, how: 'skipped', at })]
+}
