@@ -27,7 +27,7 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
   })
   await using opened = await console.open('/executions', { size })
   const { page } = opened
-  await page.getByRole('link', { name: execution.id }).click()
+  await page.getByRole('link', { name: execution.id, exact: true }).click()
   await page.getByText('Completed').first().waitFor()
   await page.getByText('2 of 2 nodes completed').waitFor({ timeout: 30_000 })
   await page.getByLabel('Node paint: Completed').click()
@@ -55,6 +55,51 @@ test('a failed execution says where and why, and runs again from that node', asy
   await detail.getByRole('button', { name: 'Run again from this node' }).click()
   await page.getByText('A new execution has begun.').waitFor()
   await expect.poll(() => page.url()).not.toContain(execution.id)
+})
+
+test.each(sizes)('on %s a person picks two executions and sees what differs between them', async (_, size) => {
+  const say = (template: string) => ({ task: 'text/template', inputs: { template } })
+  const nodes = {
+    ...draw('paint', '${nodes.write.result.text}'),
+    fixed: say('The end.'),
+    write: say('A red house by the ${input.place}.'),
+  }
+  const { execution: lake } = await run(nodes, { input_params: { place: 'lake' } })
+  const { execution: sea } = await run({ ...nodes, more: say('More.') }, { input_params: { place: 'sea' } })
+  for (const { id } of [lake, sea]) await console.call(`/api/workflow-executions/${id}?wait=30`)
+  await using opened = await console.open('/executions?status=completed', { size })
+  const { page } = opened
+  await page.getByRole('link', { name: `Compare ${lake.id} with another execution` }).click()
+  await page.getByText('Choose the execution to compare with').waitFor()
+  expect(new URL(page.url()).search).toBe(`?status=completed&compare=${lake.id}`)
+  await opened.expectAccessible()
+  await page.getByRole('link', { name: `Compare ${lake.id} with ${sea.id}` }).click()
+
+  await page.getByRole('heading', { level: 1, name: 'Compare executions' }).waitFor()
+  await page.getByRole('region', { name: 'Parameters' }).getByText('removed: lake').waitFor()
+  const node = (id: string) => page.getByRole('listitem').filter({ has: page.locator('summary', { hasText: id }) })
+  await node('more').getByText('Only in the second').waitFor()
+  await node('paint').getByText('Inputs', { exact: true }).first().waitFor()
+  // The first that differs is open.
+  const pictures = node('paint').getByRole('region', { name: 'Result' })
+  await pictures.getByRole('img', { name: 'First: images[0].url' }).waitFor()
+  await pictures.getByRole('img', { name: 'Second: images[0].url' }).waitFor()
+  await node('write').locator('summary').press('Enter')
+  const result = node('write').getByRole('region', { name: 'Result' })
+  await result.getByText('A red house by the').waitFor()
+  expect(await result.locator('dd').first().textContent()).toBe('A red house by the removed: lakeadded: sea.')
+  await node('fixed').locator('summary').press('Enter')
+  await node('fixed').getByText('The same in both.').first().waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('execution-comparison')
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+
+  await page.getByLabel('Only nodes that differ').check()
+  await node('fixed').waitFor({ state: 'detached' })
+  expect(new URL(page.url()).search).toBe('?only=different')
+  await page.getByRole('link', { name: 'Swap them' }).click()
+  await page.getByRole('region', { name: 'Parameters' }).getByText('removed: sea').waitFor()
+  await node('more').getByText('Only in the first').waitFor()
 })
 
 test('a long execution is cancelled', async () => {

@@ -2,7 +2,7 @@ import { named } from './named.ts'
 
 /** Texts of the page Executions. */
 export const executionsText = {
-  ...named('openWorkflows', 'any', 'allWorkflows'),
+  ...named('openWorkflows', 'any', 'allWorkflows', 'cancelComparison'),
   about: 'Runs of workflows: what ran, what it made, and where it failed.',
   none: 'No executions yet',
   noneHelp: 'Run a workflow, or write one.',
@@ -11,7 +11,7 @@ export const executionsText = {
   filterWorkflow: 'Of the workflow',
   statuses: ['pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out'],
   columns: {
-    ...named('node', 'execution', 'workflow', 'nodes', 'started', 'duration', 'cost'),
+    ...named('node', 'execution', 'workflow', 'nodes', 'started', 'duration', 'cost', 'compare'),
     status: 'State',
   },
   unsaved: 'Not stored',
@@ -35,6 +35,14 @@ export const executionsText = {
   older: 'Older executions',
   newest: 'Newest executions',
   back: 'All executions',
+  compare: {
+    with: 'Compare with …',
+    withEarlier: 'Compare with the execution that it repeats',
+    this: (id: string) => `Compare ${id} with another execution`,
+    and: (first: string, second: string) => `Compare ${first} with ${second}`,
+    choose: 'Choose the execution to compare with',
+    chosen: 'Chosen',
+  },
   gone: 'This execution does not exist or is no longer kept.',
   version: (version: number) => `Version ${version}`,
   views: { label: 'Views of the execution', graph: 'Graph', time: 'Time line', list: 'Nodes', inputs: 'Parameters' },

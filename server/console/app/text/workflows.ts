@@ -27,8 +27,5 @@ export const workflowsText = {
   restored: (from: number, version: number) => `Version ${from} was restored as version ${version}.`,
   compared: (older: number, newer: number) => `Changes from version ${older} to version ${newer}`,
   same: 'These versions say the same.',
-  added: 'added',
-  removed: 'removed',
-  unchanged: (lines: number) => `${lines} unchanged ${lines === 1 ? 'line' : 'lines'}`,
   back: 'All workflows',
 } as const

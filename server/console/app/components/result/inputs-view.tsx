@@ -1,13 +1,10 @@
 import { useState } from 'react'
 import { jobsText } from '../../text/jobs.ts'
-import { ownUrl } from '../addresses.ts'
 import { Button } from '../button.tsx'
 import { countText } from '../format.ts'
 import { Facts } from '../page.tsx'
 import { Media } from './media.tsx'
-import { mediumOf } from './result-facts.ts'
-
-const isAddress = (value: string): boolean => /^(https?:\/\/|data:(image|video|audio)\/|\/files\/)/.test(value)
+import { isAddress, ownMedium } from './result-facts.ts'
 
 /** The inputs of a job by name: media as such, long text folded, the rest as it is. */
 export function InputsView({ inputs }: { inputs: unknown }) {
@@ -25,12 +22,10 @@ export function InputsView({ inputs }: { inputs: unknown }) {
 
 function InputValue({ name, value }: { name: string; value: unknown }) {
   if (typeof value === 'string' && isAddress(value)) {
-    const url = ownUrl(value)
-    const kind = mediumOf(value)
-    // Nothing is loaded from other origins, so such an address is only shown.
-    if (kind && (url.startsWith('/') || url.startsWith('data:'))) {
-      const look = kind === 'image' ? 'border-line max-h-40 rounded border' : 'max-h-40 rounded'
-      return <Media kind={kind} url={url} label={name} className={look} audioClass="" />
+    const medium = ownMedium(value)
+    if (medium) {
+      const look = medium.kind === 'image' ? 'border-line max-h-40 rounded border' : 'max-h-40 rounded'
+      return <Media {...medium} label={name} className={look} audioClass="" />
     }
     return <span className="break-all">{value.slice(0, 200)}</span>
   }

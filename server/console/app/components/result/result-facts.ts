@@ -1,3 +1,5 @@
+import { ownUrl } from '../addresses.ts'
+
 export type Medium = 'image' | 'video' | 'audio'
 
 /** A file in a result, whatever the task calls it. */
@@ -132,6 +134,17 @@ export function mediumOf(url: string, type = /^data:(\w+\/)/.exec(url)?.[1] ?? '
   const [main] = type.split('/')
   if (main === 'image' || main === 'video' || main === 'audio') return main
   return endings.find(([ending]) => ending.test(url))?.[1]
+}
+
+/** Whether a text is the address of a file. */
+export const isAddress = (text: string): boolean => /^(https?:\/\/|data:(image|video|audio)\/|\/files\/)/.test(text)
+
+/** The file at an address, if it is of this server: nothing is loaded from other origins. */
+export function ownMedium(address: string): Pick<ResultFile, 'kind' | 'url'> | undefined {
+  if (!isAddress(address)) return undefined
+  const url = ownUrl(address)
+  const kind = mediumOf(address)
+  return kind && (url.startsWith('/') || url.startsWith('data:')) ? { kind, url } : undefined
 }
 
 /** The text that a result is about: an answer, a transcript. Empty if there is none. */

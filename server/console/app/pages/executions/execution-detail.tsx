@@ -1,10 +1,10 @@
-import { Ban, RotateCcw } from 'lucide-react'
+import { Ban, GitCompare, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, at, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
+import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { costText, durationText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
@@ -14,6 +14,7 @@ import { Tabs } from '../../components/tabs.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
 import { ApprovalNotice } from './approval-notice.tsx'
+import { compareHref } from './compare/comparison.ts'
 import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
 import { useApprovals } from './use-approvals.ts'
@@ -49,7 +50,12 @@ function Shown({ execution }: { execution: Execution }) {
       <PageHeading
         title={<span className="font-mono text-base break-all">{execution.id}</span>}
         badge={<JobStatus status={execution.status} />}
-        actions={<ExecutionActions execution={execution} />}
+        actions={
+          <>
+            <ButtonLink href={otherHref(execution)} icon={GitCompare} label={text.compare.with} />
+            <ExecutionActions execution={execution} />
+          </>
+        }
         about={
           <>
             {workflow_id === null ? (
@@ -69,6 +75,15 @@ function Shown({ execution }: { execution: Execution }) {
                 >
                   {text.runBy(execution.parent_node.node_id)}
                 </Link>
+              </>
+            )}
+            {execution.parent_execution_id !== null && (
+              <>
+                {' · '}
+                <TextLink
+                  href={compareHref(execution.parent_execution_id, execution.id)}
+                  label={text.compare.withEarlier}
+                />
               </>
             )}
             {` · ${text.progress(progress)}`}
@@ -128,6 +143,12 @@ function Shown({ execution }: { execution: Execution }) {
       </div>
     </>
   )
+}
+
+/** Where the execution to compare with is chosen: among those of the same workflow, if it is stored. */
+function otherHref({ id, workflow_id }: Execution): string {
+  const params = new URLSearchParams({ compare: id, ...(workflow_id === null ? {} : { workflow: workflow_id }) })
+  return `/executions?${params}`
 }
 
 function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id: string) => void }) {

@@ -1,4 +1,5 @@
 import { keepPreviousData } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import { Link, Route, Switch } from 'wouter'
 import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
@@ -6,13 +7,15 @@ import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { costText, knownDuration } from '../../components/format.ts'
-import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { loaded } from '../../components/loaded.tsx'
+import { Empty, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
+import { compareHref } from './compare/comparison.ts'
 import { ExecutionDetail } from './execution-detail.tsx'
 import { WorkflowName } from './workflow-name.tsx'
 
@@ -40,12 +43,35 @@ const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
   cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
 })
 
+/** Chooses the first of two executions to compare, and then, when there is a `first`, the second. */
+const compareColumn = (first: string | undefined, address: string): Column<Summary> => ({
+  name: text.columns.compare,
+  show: ({ id }) => {
+    if (id === first) return <span className="text-muted">{text.compare.chosen}</span>
+    const [href, label] =
+      first === undefined
+        ? [withParameter(address, 'compare', id), text.compare.this(id)]
+        : [compareHref(first, id), text.compare.and(first, id)]
+    return <TextLink href={href} aria-label={label} label={text.columns.compare} />
+  },
+})
+
+/** This page with one more parameter in its address. */
+function withParameter(address: string, name: string, value: string): string {
+  const params = new URLSearchParams(address)
+  params.set(name, value)
+  return `/executions?${params}`
+}
+
 /** Executions of the organization or of one workflow, newest first, live. */
 function ExecutionList() {
   const [params, change] = useAddress('push')
   const status = params.get('status') ?? undefined
   const workflow = params.get('workflow') ?? undefined
   const after = params.get('after') ?? undefined
+  const first = params.get('compare') ?? undefined
+  const address = params.toString()
+  const shown = useMemo(() => [...columns, compareColumn(first, address)], [first, address])
   const query = useAnswer(
     ['executions', 'list', status, workflow, after],
     (): Promise<{ data?: Schema<'ExecutionPage'> }> => {
@@ -79,11 +105,19 @@ function ExecutionList() {
           </>
         )}
       </div>
+      {first !== undefined && (
+        <Notice kind="info" className="mb-4">
+          <span className="min-w-0">
+            {text.compare.choose} <span className="font-mono text-xs break-all">{first}</span>
+          </span>
+          <Button small onClick={() => change({ compare: undefined })} label={text.cancelComparison} />
+        </Notice>
+      )}
       <Queried query={query} lines={6}>
         {({ executions, next_cursor }) => (
           <>
             {executions.length > 0 ? (
-              <Table label={shellText.pages.executions} columns={columns} rows={executions} rowKey="id" />
+              <Table label={shellText.pages.executions} columns={shown} rows={executions} rowKey="id" />
             ) : status !== undefined || after !== undefined || workflow !== undefined ? (
               <Empty title={text.noMatch} />
             ) : (
@@ -103,10 +137,16 @@ function ExecutionList() {
   )
 }
 
-/** Executions: the list, and one execution below `/executions/<id>`. */
+/** The comparison is loaded when it is opened. */
+const ComparePage = loaded(() => import('./compare/compare.tsx'))
+
+/** Executions: the list, one execution below `/executions/<id>`, and two that are compared. */
 export default function ExecutionsPage() {
   return (
     <Switch>
+      <Route path="/executions/:first/compare/:second">
+        {({ first, second }) => <ComparePage key={`${first} ${second}`} first={first} second={second} />}
+      </Route>
       <Route path="/executions/:id">{({ id }) => <ExecutionDetail key={id} id={id} />}</Route>
       <Route component={ExecutionList} />
     </Switch>

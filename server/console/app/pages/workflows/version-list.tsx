@@ -4,12 +4,13 @@ import { api, at, dataOf, type Schema, usePages, useSession } from '../../api/cl
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { compareLines, shownLines } from '../../components/difference/compare.ts'
+import { LineDifference } from '../../components/difference/text-difference.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
-import { compareLines, shownLines } from './compare-lines.ts'
 
 const readVersion = async (id: string, version: number) =>
   (await dataOf(api.GET('/api/workflows/{id}', at({ id }, { version })))).workflow
@@ -115,9 +116,6 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
   )
 }
 
-const looks = { same: '', added: 'bg-good-soft text-good', removed: 'bg-bad-soft text-bad' }
-const signs = { same: ' ', added: '+', removed: '−' }
-
 function Difference({ id, older, newer }: { id: string; older: number; newer: number }) {
   const query = useQuery({
     queryKey: ['workflows', 'compare', id, older, newer],
@@ -134,29 +132,7 @@ function Difference({ id, older, newer }: { id: string; older: number; newer: nu
         lines.every(line => typeof line === 'number') ? (
           <p>{workflowsText.same}</p>
         ) : (
-          <div
-            // Focusable, so that it can be scrolled by keyboard.
-            tabIndex={0}
-            role="region"
-            aria-label={workflowsText.compared(older, newer)}
-            className="border-line bg-surface overflow-x-auto rounded-lg border py-2 font-mono text-xs"
-          >
-            {lines.map((line, at) =>
-              typeof line === 'number' ? (
-                // Lines have no other identity.
-                <p key={at} className="text-muted bg-raised my-1 px-3 py-0.5">
-                  {workflowsText.unchanged(line)}
-                </p>
-              ) : (
-                // Lines have no other identity.
-                <p key={at} className={`px-3 whitespace-pre ${looks[line.kind]}`}>
-                  <span aria-hidden>{signs[line.kind]} </span>
-                  {line.kind !== 'same' && <span className="sr-only">{workflowsText[line.kind]}: </span>}
-                  {line.text}
-                </p>
-              ),
-            )}
-          </div>
+          <LineDifference label={workflowsText.compared(older, newer)} lines={lines} />
         )
       }
     </Queried>
