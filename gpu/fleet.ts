@@ -152,7 +152,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     capacities,
     {
       waits: modelId => queue?.waits(modelId) ?? false,
-      demand: modelId => queue?.demand(modelId),
+      // Whoever waits for a model whose files are being read is not judged by what was read before.
+      demand: modelId => (sizing.has(modelId) ? undefined : queue?.demand(modelId)),
       get reference() {
         return queue?.reference ?? nothingWaits
       },

@@ -51,6 +51,8 @@ test('the session and the scripts of a page are requested together with the cons
   await using opened = await console.open('/jobs')
   const { page } = opened
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  // A request is an entry once it has been answered.
+  await page.waitForFunction("performance.getEntriesByType('resource').some(({ name }) => /api\\/jobs\\?/.test(name))")
   const requests = await page.evaluate<{ name: string; startTime: number; responseEnd: number }[]>(
     "performance.getEntriesByType('resource').map(({ name, startTime, responseEnd }) => ({ name, startTime, responseEnd }))",
   )

@@ -330,7 +330,9 @@ test('files that the engine refuses are refused with its words, without another 
   const script = `const fs = require('node:fs'); if (fs.existsSync('${starts}')) { console.error(${JSON.stringify(said)}); console.error('main: exiting due to model loading error'); process.exit(1) } process.argv.splice(1, 0, '${fakeEngine}'); import('${fakeEngine}')`
   const command = [process.execPath, '-e', script, '--', '--socket', '{socket}', '--id', '{id}']
   const model = fake('new', [], { source, command })
-  const { fleet } = await fleetOf([model])
+  const other = fake('other', [], { concurrency: 1 })
+  const { fleet } = await fleetOf([model, other])
+  const held = await fleet.lease(other, { waitMs: 30_000 })
   const refused = {
     code: 'model_load_failed',
     retryable: false,
@@ -345,7 +347,10 @@ test('files that the engine refuses are refused with its words, without another 
   expect(fleet.activity('new').reason).toContain('missing tensor')
   rmSync(starts)
   writeFileSync(source, 'of a model that the engine knows')
-  expect((await chat(fleet, model)).failure).toBeUndefined()
+  // A decision about another model, while the new files are read, refuses nothing because of the old ones.
+  const chats = [chat(fleet, model), chat(fleet, other)]
+  held.release()
+  expect((await Promise.all(chats)).map(({ failure }) => failure)).toEqual([undefined, undefined])
 })
 
 describe('load, unload, close', () => {
