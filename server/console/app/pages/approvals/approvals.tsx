@@ -1,9 +1,10 @@
 import { Link, Route, Switch } from 'wouter'
 import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
-import { Button, TextLink } from '../../components/button.tsx'
+import { TextLink } from '../../components/button.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { PagedTable } from '../../components/paged-table.tsx'
+import { type Column, columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { approvalsText as text } from '../../text/approvals.ts'
@@ -31,7 +32,7 @@ const columns: readonly Column<Schema<'Approval'>>[] = columnsOf(text.columns, {
 
 /** The open approvals of the organization, newest first, live. */
 function ApprovalList() {
-  const [params, change] = useAddress('push')
+  const [params] = useAddress()
   const after = params.get('after') ?? undefined
   const query = useAnswer(['approvals', 'list', after], () =>
     api.GET('/api/approvals', { params: { query: { limit: 50, after } } }),
@@ -42,19 +43,18 @@ function ApprovalList() {
       <PageHeading title={shellText.pages.approvals} about={text.about} />
       <Queried query={query} lines={4}>
         {({ approvals, next_cursor }) => (
-          <>
-            {approvals.length > 0 ? (
-              <Table label={shellText.pages.approvals} columns={columns} rows={approvals} rowKey="id" />
-            ) : (
-              <Empty title={text.none}>
-                <p>{text.noneHelp}</p>
-              </Empty>
-            )}
-            <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={text.newest} />}
-              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={text.older} />}
-            </div>
-          </>
+          <PagedTable
+            label={shellText.pages.approvals}
+            columns={columns}
+            rows={approvals}
+            rowKey="id"
+            next={next_cursor}
+            names={text}
+          >
+            <Empty title={text.none}>
+              <p>{text.noneHelp}</p>
+            </Empty>
+          </PagedTable>
         )}
       </Queried>
     </>

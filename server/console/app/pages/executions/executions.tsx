@@ -9,7 +9,8 @@ import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { costText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { Empty, Notice, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { PagedTable } from '../../components/paged-table.tsx'
+import { type Column, columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { executionsText as text } from '../../text/executions.ts'
@@ -115,10 +116,15 @@ function ExecutionList() {
       )}
       <Queried query={query} lines={6}>
         {({ executions, next_cursor }) => (
-          <>
-            {executions.length > 0 ? (
-              <Table label={shellText.pages.executions} columns={shown} rows={executions} rowKey="id" />
-            ) : status !== undefined || after !== undefined || workflow !== undefined ? (
+          <PagedTable
+            label={shellText.pages.executions}
+            columns={shown}
+            rows={executions}
+            rowKey="id"
+            next={next_cursor}
+            names={text}
+          >
+            {status !== undefined || after !== undefined || workflow !== undefined ? (
               <Empty title={text.noMatch} />
             ) : (
               <Empty title={text.none}>
@@ -126,11 +132,7 @@ function ExecutionList() {
                 <ButtonLink primary href="/workflows" label={text.openWorkflows} />
               </Empty>
             )}
-            <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={text.newest} />}
-              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={text.older} />}
-            </div>
-          </>
+          </PagedTable>
         )}
       </Queried>
     </>

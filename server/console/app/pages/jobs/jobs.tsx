@@ -9,7 +9,8 @@ import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { type Option, optionsOf, SearchField, SelectField, TextField } from '../../components/fields.tsx'
 import { costText, durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { PagedTable } from '../../components/paged-table.tsx'
+import { type Column, columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -95,10 +96,15 @@ function JobList() {
       <JobFilters filters={filters} change={next => change({ ...next, after: undefined })} />
       <Queried query={query} lines={8}>
         {({ jobs, next_cursor }) => (
-          <>
-            {jobs.length > 0 ? (
-              <Table label={shellText.pages.jobs} columns={columns} rows={jobs} rowKey="id" />
-            ) : filtered || after !== undefined ? (
+          <PagedTable
+            label={shellText.pages.jobs}
+            columns={columns}
+            rows={jobs}
+            rowKey="id"
+            next={next_cursor}
+            names={jobsText}
+          >
+            {filtered || after !== undefined ? (
               <Empty title={jobsText.noMatch}>{next_cursor !== null && jobsText.scanned}</Empty>
             ) : (
               <Empty title={jobsText.none}>
@@ -106,11 +112,7 @@ function JobList() {
                 {can('user:write') && <ButtonLink primary href="/playground" label={jobsText.openPlayground} />}
               </Empty>
             )}
-            <div className="mt-3 flex gap-2">
-              {after !== undefined && <Button onClick={() => change({ after: undefined })} label={jobsText.newest} />}
-              {next_cursor !== null && <Button onClick={() => change({ after: next_cursor })} label={jobsText.older} />}
-            </div>
-          </>
+          </PagedTable>
         )}
       </Queried>
     </>
