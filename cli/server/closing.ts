@@ -105,10 +105,10 @@ export function openClosing(options: ClosingOptions) {
     jobs.recorder.resume()
   }
 
-  /** Answers the requests that wait. The exit code lets a service start this server again. */
-  async function failed(): Promise<void> {
+  /** Answers the requests that wait, and writes the records of those that ran. The exit code lets a service start this server again. */
+  async function failed(last: () => Promise<unknown>): Promise<void> {
     closing ??= finishing.promise
-    await runSteps([() => server.drain(0)])
+    await runSteps([() => server.drain(0), closeRest, last])
     removeServerFile(dataDir)
     // After the command that has asked for the take-over has its answer.
     void nextTurn().then(() => {

@@ -31,8 +31,11 @@ export interface HandOverOptions {
   leave: (send: SendCommand) => Promise<unknown>
   /** Closes what is left, without the store, when the last request has ended. */
   close: () => Promise<unknown>
-  /** Refuses the requests that wait, when no server has the data directory any more. */
-  failed: () => Promise<unknown>
+  /**
+   * Refuses the requests that wait, when no server has the data directory any more, interrupts the others, and closes what is
+   * left. Then it calls `last`, and this server ends.
+   */
+  failed: (last: () => Promise<unknown>) => Promise<unknown>
 }
 
 /** Whether this process is the first of a container, which ends with it. */
@@ -50,7 +53,7 @@ export function openHandOver(options: HandOverOptions) {
   /** Set once this server can no longer go on: resolves when another one serves, or none does. */
   let handing: Promise<void> | undefined
   let isSettled = false
-  let closeCommands = async (): Promise<void> => {}
+  const commands = openRemoteCommands({ dataDir, log })
 
   function refuse(request: TakeoverRequest): void {
     if (isFirst())
@@ -94,7 +97,6 @@ export function openHandOver(options: HandOverOptions) {
 
   /** Gives the data directory to the successor, or to this version again if that fails. Resolves with why it was. */
   async function give(first: Successor, request: TakeoverRequest): Promise<unknown> {
-    const commands = openRemoteCommands({ dataDir, log })
     const since = performance.now()
     await server.hold()
     const heldMs = performance.now() - since
@@ -126,7 +128,6 @@ export function openHandOver(options: HandOverOptions) {
       waited_ms: Math.round(performance.now() - since),
     })
     void serving.gone.catch(() => commands.useOwn())
-    closeCommands = commands.close
     return failure
   }
 
@@ -170,7 +171,8 @@ export function openHandOver(options: HandOverOptions) {
         // Then whoever stops this server ends it.
         if (stopped && !handing) throw thrown
         log.error('No other server could take over, and this one has given up its work, so it ends', {}, thrown)
-        await options.failed()
+        commands.useOwn()
+        await options.failed(commands.close)
         throw new Failure(
           'conflict',
           `${Failure.from(thrown).message} The running server could not go on and has ended. Read its log, and start it again.`,
@@ -187,7 +189,7 @@ export function openHandOver(options: HandOverOptions) {
         .finish(drainMs)
         .then(() => settled)
         .then(options.close)
-        .then(() => closeCommands())
+        .then(commands.close)
       return { pid: serving.pid!, failure, finished }
     },
     /**

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
 import { takeOver } from '../../../cli/takeover/take-over.ts'
 import { entry, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
+import { billed, secretOf, startEngine } from './_takeover.ts'
 
 const real = [process.execPath, entry]
 
@@ -51,6 +53,53 @@ test('when no version can open the data directory, requests are refused and the 
   expect(await codeOf(first.child)).toBe(70)
   expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
 }, 60_000)
+
+/** The number of the schema of a database. */
+function schemaOf(dataDir: string, changed?: number): number {
+  const database = new Sqlite(join(dataDir, 'infer.db'))
+  const version = database.pragma('user_version', { simple: true }) as number
+  if (changed !== undefined) database.pragma(`user_version = ${changed}`)
+  database.close()
+  return version
+}
+
+test.for([
+  { when: 'no version can open the data directory', changes: false },
+  { when: 'the new version has changed the database and no version can open it', changes: true },
+])('when $when, the calls that ran meanwhile are billed', { timeout: 60_000 }, async ({ changes }) => {
+  const dataDir = prepare(await startEngine())
+  const first = await serve(dataDir)
+  const headers = { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' }
+  /** Resolves when the stream has begun. */
+  const call = (tokens: number) =>
+    fetch(`${first.url}/std/v1/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({
+        model: 'far',
+        stream: true,
+        messages: [{ role: 'user', content: `mode:stream,rate=10,tokens=${tokens}` }],
+      }),
+    })
+  const broken = brokenVersion()
+  const [answered, interrupted] = await Promise.all([call(40), call(6_000)])
+  const asked = ask(dataDir, first.child.pid!, broken.program)
+  await first.until(() => first.stderr().includes('got the data directory'))
+  expect(await answered.text()).toContain('[DONE]')
+  const version = changes ? schemaOf(dataDir, 9_999) : 0
+  broken.end()
+  await expect(asked).rejects.toThrow('has ended')
+  await interrupted.text().catch(() => {})
+  expect(await codeOf(first.child)).toBe(70)
+  if (changes) {
+    schemaOf(dataDir, version)
+    const next = await serve(dataDir)
+    next.child.kill('SIGTERM')
+    expect(await codeOf(next.child)).toBe(0)
+    expect(readdirSync(join(dataDir, 'unwritten-records'))).toEqual([])
+  }
+  expect(billed(dataDir)).toBe(2)
+})
 
 test('a signal that arrives during a take-over also stops the server that takes over', async () => {
   const dataDir = prepare()
