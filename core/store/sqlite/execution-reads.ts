@@ -115,7 +115,8 @@ export function executionReads(connection: Connection) {
     ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, coalesce(child.cost, jobs.cost) AS cost,
     child.id AS childExecutionId ${jobOfItem}
     LEFT JOIN executions AS child ON child.organization_id = e.organization_id AND child.parent_job = i.job_id
-    WHERE i.execution = :execution AND i.node = :node AND i.item > :after AND (:status IS NULL OR :status =
+    WHERE i.execution = :execution AND i.node = :node AND i.item > :after
+    AND (:stored IS NULL OR i.status = :stored) AND (:status IS NULL OR :status =
     CASE WHEN i.status <> 'ready' THEN i.status WHEN jobs.status = 'processing' THEN 'running'
       WHEN jobs.awaits IS NULL THEN 'ready' ELSE 'waiting' END) ORDER BY i.item LIMIT :limit`
   const resultsOfItems = connection.query<ResultRow>`SELECT result, file, bytes ${jobOfItem}
@@ -194,8 +195,10 @@ export function executionReads(connection: Connection) {
     'executions.items'(organizationId, id, { nodeId, after, limit, status = null }) {
       const found = numberOfNode.get(organizationId, id, nodeId)
       if (!found) return []
+      // Whether an item waits or runs is in the row of its job.
+      const stored = status === 'running' || status === 'waiting' ? 'ready' : status
       const { execution, node } = found
-      return items.all({ execution, node, after, limit, status }).map(row => workOf(row) as ExecutionItem)
+      return items.all({ execution, node, after, limit, status, stored }).map(row => workOf(row) as ExecutionItem)
     },
     'executions.itemResults'(organizationId, id, { nodeId, item }) {
       const found = numberOfNode.get(organizationId, id, nodeId)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PlannedItems } from '../../../core/dag/execution-state.ts'
+import { type ItemStatus, itemStatuses, type PlannedItems } from '../../../core/dag/execution-state.ts'
 import type { CommitEffects } from '../../../core/store/workflows.ts'
 import { noUsage } from '../../../core/usage.ts'
 import type { Subject } from './conformance.ts'
@@ -120,6 +120,15 @@ export function itemRules({ store, fresh }: Subject): void {
       { status: 'waiting' },
     ])
     expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { completed: 1, running: 0 } })
+    const indexesOf = async (status: ItemStatus) => {
+      const found = await store.executions.items(organizationId, id, { nodeId: 'a', after: -1, limit: 9, status })
+      return found.map(({ index }) => index)
+    }
+    const byStatus = Object.fromEntries(
+      await Promise.all(itemStatuses.map(async status => [status, await indexesOf(status)] as const)),
+    )
+    const none = { ready: [], running: [], failed: [], cancelled: [] }
+    expect(byStatus).toEqual({ ...none, completed: [0], waiting: [1] })
     const answer = { awaits: 'approval', at: 9, result: '"yes"' } as const
     expect(await store.executions.resolve(organizationId, second!.jobId!, answer)).toBe(true)
     const from0 = { nodeId: 'a', item: 0 }
