@@ -9,6 +9,7 @@ afterAll(() => console?.[Symbol.asyncDispose]())
 
 const definition = {
   name: 'Story',
+  tags: ['tales'],
   description: 'A story and its picture',
   dag: {
     nodes: {
@@ -42,6 +43,8 @@ test.each(sizes)('on %s a person finds, duplicates, compares, restores and delet
   await page.getByRole('button', { name: 'Restore version 1' }).click()
   await page.getByText('Version 1 was restored as version 3.').waitFor()
   await page.getByText('removed: timeout: 60').waitFor()
+  const restored = await console.call<{ workflow: object }>(`/api/workflows/${workflow.id}`)
+  expect(restored.workflow).toMatchObject({ tags: ['tales'] })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 
   await page.getByRole('link', { name: 'All workflows' }).click()
@@ -61,9 +64,55 @@ test('an exported workflow is the YAML of the editor, and a listed one can be ru
   expect(file.suggestedFilename()).toBe('exported.yaml')
   let text = ''
   for await (const part of await file.createReadStream()) text += String(part)
-  expect(text).toContain('name: Exported\ndescription: A story and its picture\ndag:\n  nodes:\n    write:\n')
+  expect(text).toContain(
+    'name: Exported\ndescription: A story and its picture\ntags:\n  - tales\ndag:\n  nodes:\n    write:\n',
+  )
   await page.getByRole('button', { name: 'Run: Exported' }).click()
   const dialog = page.getByRole('dialog', { name: 'Run workflow' })
   await dialog.getByRole('button', { name: 'Run now' }).click()
   await page.getByRole('tabpanel', { name: 'Run' }).getByText('Completed').first().waitFor()
 })
+
+test.each(sizes)(
+  'on %s a person finds workflows and executions by a tag, and the filter is in the address',
+  async (_, size) => {
+    const tag = `night-${size.width}`
+    const dag = { nodes: { write: { task: 'text/template', inputs: { template: 'Once.' } } } }
+    const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', {
+      name: `Tagged ${size.width}`,
+      tags: [tag, 'tales'],
+      dag,
+    })
+    const run = () => console.call(`/api/workflows/${workflow.id}/execute`, {})
+    // One more than a page has.
+    for (let count = 0; count < 51; count += 17) await Promise.all(Array.from({ length: 17 }, run))
+    await using opened = await console.open('/workflows', { size })
+    const { page } = opened
+    const search = () => Object.fromEntries(new URL(page.url()).searchParams)
+    const filter = page.getByLabel('Tag', { exact: true })
+    await page.getByRole('link', { name: `Only with the tag ${tag}` }).click()
+    await expect.poll(search).toEqual({ tag })
+    await expect.poll(() => page.getByRole('row').count()).toBe(2)
+    expect(await filter.inputValue()).toBe(tag)
+    await opened.expectAccessible()
+    await filter.fill('no such tag')
+    await filter.press('Enter')
+    await page.getByText('No workflow matches this filter.').waitFor()
+    await filter.fill('')
+    await expect.poll(search).toEqual({})
+    await page.getByRole('link', { name: `Only with the tag ${tag}` }).waitFor()
+
+    // A page at a time, and the filter stays.
+    await page.goto(`/console/executions?tag=${tag}`)
+    await expect.poll(() => page.getByRole('row').count()).toBe(51)
+    await opened.expectAccessible()
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await page.getByRole('button', { name: 'Older executions' }).click()
+    await expect.poll(() => page.getByRole('row').count()).toBe(2)
+    expect(search()).toEqual({ tag, after: expect.stringMatching(/^exec_/) as string })
+    await page.getByRole('button', { name: 'Newest executions' }).click()
+    await expect.poll(search).toEqual({ tag })
+    await page.goto('/console/executions?tag=none')
+    await page.getByText('No execution matches this filter').waitFor()
+  },
+)

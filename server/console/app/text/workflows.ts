@@ -11,6 +11,7 @@ export const workflowsText = {
   empty: 'No workflows yet',
   emptyNext: 'A workflow connects tasks: a chat model writes, an image model draws what it wrote.',
   noMatch: 'No workflow has such a name.',
+  noTagMatch: 'No workflow matches this filter.',
   duplicated: (name: string) => `${name} was created.`,
   deleteTitle: (name: string) => `Delete ${name}?`,
   deleteWhat: 'All its versions are deleted. Its executions stay. Executions that have not ended are cancelled.',

@@ -11,8 +11,9 @@ import { loaded } from '../../components/loaded.tsx'
 import { Empty, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { PagedTable } from '../../components/paged-table.tsx'
 import { type Column, columnsOf } from '../../components/table.tsx'
+import { TagFilter, TagLinks, tagsOf } from '../../components/tags.tsx'
 import { Time } from '../../components/time.tsx'
-import { useAddress } from '../../components/use-address.ts'
+import { addressWith, useAddress } from '../../components/use-address.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
@@ -22,19 +23,24 @@ import { WorkflowName } from './workflow-name.tsx'
 
 type Summary = Schema<'ExecutionSummary'>
 
+const path = '/executions'
 const pageSize = 50
 
 const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
   execution: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
   status: ({ status }) => <JobStatus status={status} />,
-  workflow: ({ workflow_id }) =>
-    workflow_id === null ? (
-      <span className="text-muted">{text.unsaved}</span>
-    ) : (
-      <Link href={`/workflows/${workflow_id}`} className="hover:underline">
-        <WorkflowName id={workflow_id} />
-      </Link>
-    ),
+  workflow: ({ workflow_id, tags }) => (
+    <>
+      {workflow_id === null ? (
+        <span className="text-muted">{text.unsaved}</span>
+      ) : (
+        <Link href={`/workflows/${workflow_id}`} className="hover:underline">
+          <WorkflowName id={workflow_id} />
+        </Link>
+      )}
+      <TagLinks path={path} tags={tags} />
+    </>
+  ),
   nodes: {
     number: true,
     show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
@@ -51,32 +57,26 @@ const compareColumn = (first: string | undefined, address: string): Column<Summa
     if (id === first) return <span className="text-muted">{text.compare.chosen}</span>
     const [href, label] =
       first === undefined
-        ? [withParameter(address, 'compare', id), text.compare.this(id)]
+        ? [addressWith(path, new URLSearchParams(address), { compare: id }), text.compare.this(id)]
         : [compareHref(first, id), text.compare.and(first, id)]
     return <TextLink href={href} aria-label={label} label={text.columns.compare} />
   },
 })
-
-/** This page with one more parameter in its address. */
-function withParameter(address: string, name: string, value: string): string {
-  const params = new URLSearchParams(address)
-  params.set(name, value)
-  return `/executions?${params}`
-}
 
 /** Executions of the organization or of one workflow, newest first, live. */
 function ExecutionList() {
   const [params, change] = useAddress('push')
   const status = params.get('status') ?? undefined
   const workflow = params.get('workflow') ?? undefined
+  const tag = params.get('tag') ?? undefined
   const after = params.get('after') ?? undefined
   const first = params.get('compare') ?? undefined
   const address = params.toString()
   const shown = useMemo(() => [...columns, compareColumn(first, address)], [first, address])
   const query = useAnswer(
-    ['executions', 'list', status, workflow, after],
+    ['executions', 'list', status, workflow, tag, after],
     (): Promise<{ data?: Schema<'ExecutionPage'> }> => {
-      const filter = { status: status as Summary['status'] | undefined, limit: pageSize, after }
+      const filter = { status: status as Summary['status'] | undefined, tag, limit: pageSize, after }
       return workflow === undefined
         ? api.GET('/api/workflow-executions', { params: { query: filter } })
         : api.GET('/api/workflows/{id}/executions', { params: { path: { id: workflow }, query: filter } })
@@ -96,6 +96,9 @@ function ExecutionList() {
             options={optionsOf(jobsText.statuses, text.statuses)}
             change={value => change({ status: value, after: undefined })}
           />
+        </div>
+        <div className="w-48">
+          <TagFilter known={tagsOf(query.data?.executions ?? [])} />
         </div>
         {workflow !== undefined && (
           <>
@@ -124,7 +127,7 @@ function ExecutionList() {
             next={next_cursor}
             names={text}
           >
-            {status !== undefined || after !== undefined || workflow !== undefined ? (
+            {[status, workflow, tag, after].some(Boolean) ? (
               <Empty title={text.noMatch} />
             ) : (
               <Empty title={text.none}>

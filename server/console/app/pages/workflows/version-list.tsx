@@ -48,9 +48,9 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
   const { can } = useSession()
   const restore = useAction(
     async (version: number) => {
-      const { name, description, region, timeout, on_failure, budget, concurrency, parameters, dag } =
+      const { name, description, tags, region, timeout, on_failure, budget, concurrency, parameters, dag } =
         await readVersion(id, version)
-      const body = { name, description, region, timeout, on_failure, budget, concurrency, parameters, dag: dag! }
+      const body = { name, description, tags, region, timeout, on_failure, budget, concurrency, parameters, dag: dag! }
       return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))).workflow
     },
     (made, version) => {

@@ -10,8 +10,9 @@ import { SearchField } from '../../components/fields.tsx'
 import { loaded } from '../../components/loaded.tsx'
 import { Empty, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { TagFilter, TagLinks, tagsOf } from '../../components/tags.tsx'
 import { Time } from '../../components/time.tsx'
-import { useSearch } from '../../components/use-address.ts'
+import { useAddress, useSearch } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { dropDraft } from '../editor/drafts.ts'
@@ -25,9 +26,11 @@ function WorkflowList() {
   const [deleting, setDeleting] = useState<Workflow>()
   const [search, setSearch] = useSearch()
   const asked = useDeferredValue(search)
+  const [params] = useAddress()
+  const tag = params.get('tag') ?? undefined
   const query = usePages(
-    ['workflows', 'list', asked],
-    after => api.GET('/api/workflows', { params: { query: { limit: 50, q: asked || undefined, after } } }),
+    ['workflows', 'list', asked, tag],
+    after => api.GET('/api/workflows', { params: { query: { limit: 50, q: asked || undefined, tag, after } } }),
     true,
   )
   const write = can('user:write')
@@ -63,10 +66,11 @@ function WorkflowList() {
       />
     )
     return columnsOf(workflowsText, {
-      name: ({ id, name, description }) => (
+      name: ({ id, name, description, tags }) => (
         <>
           <TextLink href={`/workflows/${id}`} className="font-medium underline" label={name} />
           {description && <span className="text-muted line-clamp-1 block text-xs">{description}</span>}
+          <TagLinks path="/workflows" tags={tags} />
         </>
       ),
       version: { number: true, show: 'version' },
@@ -87,15 +91,18 @@ function WorkflowList() {
   return (
     <>
       <PageHeading title={shellText.pages.workflows} actions={create} about={workflowsText.about} />
-      <div className="mb-4 flex">
+      <div className="mb-4 flex flex-wrap items-end gap-3">
         <SearchField value={search} label={workflowsText.search} change={setSearch} />
+        <div className="w-48">
+          <TagFilter known={tagsOf(query.data?.pages.flatMap(({ workflows }) => workflows) ?? [])} />
+        </div>
       </div>
       <Queried query={query} lines={5}>
         {({ pages }) => {
           const rows = pages.flatMap(({ workflows }) => workflows)
           if (rows.length === 0)
-            return asked ? (
-              <Empty title={workflowsText.noMatch} />
+            return asked || tag ? (
+              <Empty title={tag ? workflowsText.noTagMatch : workflowsText.noMatch} />
             ) : (
               <Empty title={workflowsText.empty}>
                 <p>{workflowsText.emptyNext}</p>
