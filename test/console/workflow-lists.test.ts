@@ -134,3 +134,44 @@ test('on a phone the page of the execution shows who may answer, and answers', a
   await page.getByText('1 of 1 nodes completed').waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
+
+test('of a node that runs a workflow a person takes a value which that workflow keeps', async () => {
+  const inner = {
+    name: 'Inner verses',
+    dag: {
+      nodes: {
+        split: { task: 'text/split', inputs: { text: 'One. Two.', size: 5, overlap: 0 }, outputs: ['chunks[0]'] },
+        write: { task: 'text/template', inputs: { template: 'A verse.' } },
+      },
+    },
+  }
+  await console.call('/api/workflows', inner)
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', {
+    name: 'Outer verses',
+    dag: {
+      nodes: {
+        run: { task: 'workflow/run', inputs: { workflow: 'Inner verses' } },
+        show: { task: 'text/template', inputs: { template: '' } },
+      },
+    },
+  })
+  await using opened = await console.open(`/workflows/${workflow.id}`, { size: desktop })
+  const { page } = opened
+  const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
+  // The card shows the value that people mostly want.
+  await node('run').getByTitle('Output write.result.text').waitFor()
+  await node('show').focus()
+  await page.keyboard.press('Enter')
+  await button(page, 'Take template from a parameter or another node').press('Enter')
+  const offered = page.getByRole('dialog').getByRole('region', { name: 'Result of run' })
+  await offered.getByText('All outputs').click()
+  await offered.getByRole('button', { name: /^split result\.chunks\[0\] text/ }).waitFor()
+  await opened.expectAccessible()
+  await offered.getByRole('button', { name: /^write\.result\.text text/ }).press('Enter')
+  await expect
+    .poll(() => page.getByLabel('template', { exact: true }).inputValue())
+    .toBe('${nodes.run.result.write.result.text}')
+  await button(page, 'Run').click()
+  await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
+  await node('show').getByText('A verse.').waitFor()
+})

@@ -73,46 +73,47 @@ test('an exported workflow is the YAML of the editor, and a listed one can be ru
   await page.getByRole('tabpanel', { name: 'Run' }).getByText('Completed').first().waitFor()
 })
 
-test.each(sizes)(
-  'on %s a person finds workflows and executions by a tag, and the filter is in the address',
-  async (_, size) => {
-    const tag = `night-${size.width}`
-    const dag = { nodes: { write: { task: 'text/template', inputs: { template: 'Once.' } } } }
-    const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', {
-      name: `Tagged ${size.width}`,
-      tags: [tag, 'tales'],
-      dag,
-    })
-    const run = () => console.call(`/api/workflows/${workflow.id}/execute`, {})
-    // One more than a page has.
-    for (let count = 0; count < 51; count += 17) await Promise.all(Array.from({ length: 17 }, run))
-    await using opened = await console.open('/workflows', { size })
-    const { page } = opened
-    const search = () => Object.fromEntries(new URL(page.url()).searchParams)
-    const filter = page.getByLabel('Tag', { exact: true })
-    await page.getByRole('link', { name: `Only with the tag ${tag}` }).click()
-    await expect.poll(search).toEqual({ tag })
-    await expect.poll(() => page.getByRole('row').count()).toBe(2)
-    expect(await filter.inputValue()).toBe(tag)
-    await opened.expectAccessible()
-    await filter.fill('no such tag')
-    await filter.press('Enter')
-    await page.getByText('No workflow matches this filter.').waitFor()
-    await filter.fill('')
-    await expect.poll(search).toEqual({})
-    await page.getByRole('link', { name: `Only with the tag ${tag}` }).waitFor()
+test('a person finds workflows and executions by a tag, and the filter is in the address', async () => {
+  const tag = 'night'
+  const dag = { nodes: { write: { task: 'text/template', inputs: { template: 'Once.' } } } }
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', {
+    name: 'Tagged',
+    tags: [tag, 'tales'],
+    dag,
+  })
+  const run = () => console.call(`/api/workflows/${workflow.id}/execute`, {})
+  // One more than a page has.
+  for (let count = 0; count < 51; count += 17) await Promise.all(Array.from({ length: 17 }, run))
+  await using opened = await console.open('/workflows')
+  const { page } = opened
+  const search = () => Object.fromEntries(new URL(page.url()).searchParams)
+  const filter = page.getByLabel('Tag', { exact: true })
+  await page.getByRole('link', { name: `Only with the tag ${tag}` }).click()
+  await expect.poll(search).toEqual({ tag })
+  await expect.poll(() => page.getByRole('row').count()).toBe(2)
+  expect(await filter.inputValue()).toBe(tag)
+  await opened.expectAccessible()
+  await filter.fill('no such tag')
+  await filter.press('Enter')
+  await page.getByText('No workflow matches this filter.').waitFor()
+  await filter.fill('')
+  await expect.poll(search).toEqual({})
+  await page.getByRole('link', { name: `Only with the tag ${tag}` }).waitFor()
 
-    // A page at a time, and the filter stays.
-    await page.goto(`/console/executions?tag=${tag}`)
-    await expect.poll(() => page.getByRole('row').count()).toBe(51)
-    await opened.expectAccessible()
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    await page.getByRole('button', { name: 'Older executions' }).click()
-    await expect.poll(() => page.getByRole('row').count()).toBe(2)
-    expect(search()).toEqual({ tag, after: expect.stringMatching(/^exec_/) as string })
-    await page.getByRole('button', { name: 'Newest executions' }).click()
-    await expect.poll(search).toEqual({ tag })
-    await page.goto('/console/executions?tag=none')
-    await page.getByText('No execution matches this filter').waitFor()
-  },
-)
+  // A page at a time, and the filter stays.
+  await page.goto(`/console/executions?tag=${tag}`)
+  await expect.poll(() => page.getByRole('row').count()).toBe(51)
+  await page.getByRole('button', { name: 'Older executions' }).click()
+  await expect.poll(() => page.getByRole('row').count()).toBe(2)
+  expect(search()).toEqual({ tag, after: expect.stringMatching(/^exec_/) as string })
+  await page.getByRole('button', { name: 'Newest executions' }).click()
+  await expect.poll(search).toEqual({ tag })
+  await page.goto('/console/executions?tag=none')
+  await page.getByText('No execution matches this filter').waitFor()
+
+  // The last size is a phone.
+  await using phone = await console.open(`/workflows?tag=${tag}`, { size: sizes.at(-1)![1] })
+  await phone.page.getByRole('link', { name: 'Tagged', exact: true }).waitFor()
+  await phone.expectAccessible()
+  expect(await phone.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+})

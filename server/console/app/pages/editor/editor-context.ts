@@ -3,6 +3,7 @@ import type { Schema } from '../../api/client.ts'
 import type { Approval } from '../executions/use-approvals.ts'
 import type { Problem } from './document/diagnostics.ts'
 import type { Edit } from './document/edits.ts'
+import type { NestedWorkflows } from './document/nested.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
 import type { Workflow } from './document/workflow-document.ts'
@@ -11,6 +12,8 @@ import type { Workflow } from './document/workflow-document.ts'
 interface EditorFacts {
   workflow: Workflow
   tasks: ReadonlyMap<string, TaskFacts>
+  /** What the nodes that run workflows run. */
+  nested: NestedWorkflows
   /**
    * Changes the document, and returns whether it could: not while its text has a fault. Changes of the same group that
    * follow each other closely are one step of undo.

@@ -23,6 +23,7 @@ import { RunDialog } from './run/run-dialog.tsx'
 import { RunPanel, useRun } from './run/run-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
+import { useNested } from './use-nested.ts'
 import { useStorage } from './use-storage.ts'
 
 const byId = ({ tasks }: Schema<'TaskList'>) => new Map(tasks.map(task => [task.id as string, task]))
@@ -121,10 +122,12 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   )
   const { execution, nodes: runs, approvals } = run
   const executionId = execution?.id
+  const nested = useNested(workflow)
   const facts = useMemo(
     () => ({
       workflow,
       tasks,
+      nested,
       apply,
       readOnly,
       addNode,
@@ -141,6 +144,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
     [
       workflow,
       tasks,
+      nested,
       apply,
       readOnly,
       addNode,

@@ -56,14 +56,17 @@ const manyMinZoom = 0.3
 
 /** The cards and edges of the workflow with their places; people unfold the ports of a card. */
 function useGraph() {
-  const { workflow, tasks, runs } = useEditor()
+  const { workflow, tasks, nested, runs } = useEditor()
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const unfold = useCallback(
     (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
     [],
   )
   const ran = runs.size > 0
-  const { cards, edges } = useMemo(() => graphOf(workflow, tasks, expanded, ran), [workflow, tasks, expanded, ran])
+  const { cards, edges } = useMemo(
+    () => graphOf(workflow, tasks, expanded, ran, nested),
+    [workflow, tasks, expanded, ran, nested],
+  )
   const arranged = workflow.nodes.some(({ position }) => !position)
   const places = usePlaces(arranged ? cards : noCards, edges)
   const placed = useMemo(() => placedCards(cards, places), [cards, places])

@@ -38,7 +38,7 @@ export function useStorage(
       setVersion(workflow.version)
       setSaved(sent)
       keepDraft(token, workflow.id, { version: workflow.version, saved: sent, text }, '')
-      for (const part of ['list', 'versions', 'choice']) void refresh('workflows', part)
+      for (const part of ['list', 'versions', 'choice', 'nested']) void refresh('workflows', part)
       if (id !== newWorkflow) return
       dropDraft(token, id)
       go(`/workflows/${workflow.id}`, { replace: true })

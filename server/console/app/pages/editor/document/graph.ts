@@ -15,6 +15,7 @@ import {
   takeList,
   together,
 } from './edits.ts'
+import type { NestedWorkflows } from './nested.ts'
 import {
   inputHandle,
   inputOfHandle,
@@ -27,6 +28,7 @@ import {
   portsOf,
 } from './ports.ts'
 import { conditionEdgesOf, listLinksOf, outputReference, valueLinksOf } from './references.ts'
+import { resultOf } from './results.ts'
 import { firstInputs, type TaskFacts } from './schema.ts'
 import { freeId } from './source.ts'
 import type { Workflow, WorkflowNode } from './workflow-document.ts'
@@ -54,7 +56,7 @@ export interface GraphEdge {
 }
 
 /**
- * The cards and edges of a workflow; `expanded` has the ports that a person unfolded. With `previews` there is space for
+ * The cards and edges of a workflow; `expanded` has the ports that a person unfolded, `nested` the workflows that nodes run. With `previews` there is space for
  * results below the cards.
  */
 export function graphOf(
@@ -62,6 +64,7 @@ export function graphOf(
   tasks: ReadonlyMap<string, TaskFacts>,
   expanded: ReadonlySet<string>,
   previews: boolean,
+  nested: NestedWorkflows = new Map(),
 ): { cards: UnplacedCard[]; edges: GraphEdge[] } {
   const { nodes, parameters } = workflow
   const links: NodeLink[] = [...valueLinksOf(workflow), ...listLinksOf(workflow)]
@@ -97,7 +100,7 @@ export function graphOf(
   const cards = nodes.map(node => {
     const task = tasks.get(node.task)
     const [all, whole] = [expanded.has(`in ${node.id}`), expanded.has(`out ${node.id}`)]
-    const ports = portsOf(node, task, links, { inputs: all, outputs: whole })
+    const ports = portsOf(node, task, resultOf(node, { tasks, nested }), links, { inputs: all, outputs: whole })
     return { id: node.id, node, ports, ...sizeOf(ports, previews ? (task?.category ?? 'text') : undefined) }
   })
   if (outputs.length === 0) return { cards, edges: unique }

@@ -4,6 +4,32 @@ import type { Parameter, WorkflowNode } from './workflow-document.ts'
 /** Whether a node runs a stored workflow. */
 export const runsWorkflow = ({ task }: Pick<WorkflowNode, 'task'>): boolean => task === 'workflow/run'
 
+/** A node of a workflow that a node runs. */
+export type NestedNode = Pick<WorkflowNode, 'id' | 'name' | 'task' | 'outputs' | 'for_each'>
+/** The nodes of the workflows that nodes run, by the ids of these nodes; without those that are not known. */
+export type NestedWorkflows = ReadonlyMap<string, readonly NestedNode[]>
+
+/** Most workflows that are looked up for one graph. */
+const maxLookedUp = 30
+
+/** Which workflows the nodes of a graph run: by name or id, of which version, and the ids of the nodes that run them. */
+export function namedWorkflows(
+  nodes: readonly Pick<WorkflowNode, 'id' | 'task' | 'inputs'>[],
+): { name: string; version: number | undefined; by: string[] }[] {
+  const found = new Map<string, { name: string; version: number | undefined; by: string[] }>()
+  for (const node of nodes) {
+    const { workflow: name, version } = node.inputs
+    // What references decide is known only when it runs.
+    if (!runsWorkflow(node) || typeof name !== 'string' || name === '' || name.includes('${')) continue
+    if (version !== undefined && !Number.isInteger(version)) continue
+    const asked = version as number | undefined
+    const key = `${asked ?? ''} ${name}`
+    const one = found.get(key) ?? { name, version: asked, by: [] }
+    found.set(key, { ...one, by: [...one.by, node.id] })
+  }
+  return [...found.values()].slice(0, maxLookedUp)
+}
+
 /** The types of parameters whose values are texts: addresses or ids of files. */
 const media = ['image', 'audio', 'video', 'file']
 

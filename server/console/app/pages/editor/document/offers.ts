@@ -1,8 +1,11 @@
 import { referenceText } from '../../../../../../core/workflows/references.ts'
+import { editorText } from '../../../text/editor.ts'
 import { parameterReference } from './edits.ts'
 import { itemSchemaOf } from './items.ts'
+import type { NestedWorkflows } from './nested.ts'
 import { downstreamOf, outputReference, outputText } from './references.ts'
-import { fieldsWithin, mainOutput, type OutputField, outputFields, shapeOf, type TaskFacts } from './schema.ts'
+import { type KnownResults, resultOf } from './results.ts'
+import { fieldsWithin, type OutputField, shapeOf } from './schema.ts'
 import type { Workflow } from './workflow-document.ts'
 
 /** A value that can be taken. */
@@ -32,14 +35,15 @@ export interface Offers {
  */
 export function offersFor(
   workflow: Pick<Workflow, 'nodes' | 'edges' | 'parameters'>,
-  tasks: ReadonlyMap<string, Pick<TaskFacts, 'output_schema'>>,
+  tasks: KnownResults['tasks'],
   id: string,
   wanted: 'value' | 'list',
+  nested: NestedWorkflows = new Map(),
 ): Offers {
   const after = downstreamOf(workflow, id)
   const isList = wanted === 'list'
   return {
-    item: isList ? [] : itemOffers(workflow, tasks, id),
+    item: isList ? [] : itemOffers(workflow, { tasks, nested }, id),
     parameters: workflow.parameters
       .filter(({ parameter }) => !isList || parameter.type === 'array')
       .map(({ name, parameter: { type, description = '' } }) => ({
@@ -53,12 +57,13 @@ export function offersFor(
     nodes: workflow.nodes
       .filter(node => node.id !== id && !after.has(node.id))
       .map(node => {
-        const schema = tasks.get(node.task)?.output_schema
-        const ofItems = { isList: node.for_each !== undefined }
-        const tree = schema ? outputFields(schema, { ...ofItems, everyItems: true }) : []
+        const { tree, main } = resultOf(node, { tasks, nested }, true)
         const offer = (field: OutputField): Offer => offerOf(field, path => outputReference(node.id, outputText(path)))
+        if (tree.length === 0) {
+          const whole = wholeResult(node.id)
+          return { id: node.id, main: whole, all: [whole] }
+        }
         if (!isList) {
-          const main = schema && mainOutput(outputFields(schema, ofItems))
           return { id: node.id, main: main && offer(main), all: tree.map(offer) }
         }
         const lists = flat(tree).filter(({ kind }) => kind === 'list' || kind === 'any')
@@ -69,17 +74,23 @@ export function offersFor(
   }
 }
 
+/** The result of a node of which nothing else is known. */
+const wholeResult = (id: string): Offer => ({
+  reference: outputReference(id, ''),
+  label: editorText.wholeResult,
+  name: editorText.wholeResult,
+  kind: 'any',
+  description: '',
+  children: [],
+})
+
 /** `${item}`, what is in it as far as it is known, and `${index}`. */
-function itemOffers(
-  { nodes }: Pick<Workflow, 'nodes'>,
-  tasks: ReadonlyMap<string, Pick<TaskFacts, 'output_schema'>>,
-  id: string,
-): Offer[] {
+function itemOffers({ nodes }: Pick<Workflow, 'nodes'>, known: KnownResults, id: string): Offer[] {
   const node = nodes.find(one => one.id === id)
   if (node?.for_each === undefined) return []
-  const known = itemSchemaOf(node, nodes, tasks)
-  const { kinds, description } = known ? shapeOf(known.schema, known.root) : { kinds: [], description: '' }
-  const within = known ? fieldsWithin(known.schema, known.root, []) : []
+  const found = itemSchemaOf(node, nodes, known)
+  const { kinds, description } = found ? shapeOf(found.schema, found.root) : { kinds: [], description: '' }
+  const within = found ? fieldsWithin(found.schema, found.root, []) : []
   const item = (path: OutputField['path']) => referenceText('item', path)
   return [
     {

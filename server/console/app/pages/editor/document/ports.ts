@@ -1,6 +1,7 @@
 import { listName } from './items.ts'
 import { outputText, type TakenValue } from './references.ts'
-import { type InputPort, inputPorts, mainOutput, type OutputField, outputFields, type TaskFacts } from './schema.ts'
+import type { NodeResult } from './results.ts'
+import { type InputPort, inputPorts, type OutputField, type TaskFacts } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
 
 interface OutputPort {
@@ -19,27 +20,6 @@ export interface Ports {
   outputs: OutputPort[]
 }
 
-interface Result {
-  tree: OutputField[]
-  main: OutputField | undefined
-}
-const results = { once: new WeakMap<object, Result>(), list: new WeakMap<object, Result>() }
-
-/** What is in the result of a task, read once for each schema: hundreds of nodes may have one task. */
-function resultOf({ output_schema: schema }: Pick<TaskFacts, 'output_schema'>, isList: boolean): Result {
-  const known = results[isList ? 'list' : 'once']
-  let result = known.get(schema)
-  if (!result) {
-    const tree = outputFields(schema, { isList })
-    known.set(schema, (result = { tree, main: mainOutput(tree) }))
-  }
-  return result
-}
-
-/** The result of a task as a tree; `isList`: that of a node that runs once for each item of a list. */
-export const outputTree = (task: Pick<TaskFacts, 'output_schema'>, isList = false): OutputField[] =>
-  resultOf(task, isList).tree
-
 /**
  * The ports that a node shows: its required and filled inputs, its main output, and whatever a reference or `outputs`
  * names. `all` adds the other inputs, or the whole result as a tree.
@@ -47,6 +27,7 @@ export const outputTree = (task: Pick<TaskFacts, 'output_schema'>, isList = fals
 export function portsOf(
   node: WorkflowNode,
   task: TaskFacts | undefined,
+  { tree, main }: NodeResult,
   links: readonly NodeLink[],
   all: { inputs: boolean; outputs: boolean },
 ): Ports {
@@ -60,11 +41,10 @@ export function portsOf(
       inputs.push({ path: input, required: false })
     }
   const isList = node.for_each !== undefined
-  const { tree, main } = task ? resultOf(task, isList) : { tree: [], main: undefined }
   const outputs = new Map<string, OutputPort>()
   const add = (port: OutputPort) => void (outputs.has(port.path) || outputs.set(port.path, port))
   const branches = all.outputs ? branchesOf(tree, 0) : []
-  // What a stored workflow gives is known only when it runs.
+  // What it gives is known only when it runs.
   if (task && tree.length === 0) add({ path: '', kind: '' })
   if (main && !all.outputs) add({ path: outputText(main.path), kind: main.kind })
   const named = [...node.outputs, ...links.filter(({ from }) => from === node.id).map(({ output }) => output)]

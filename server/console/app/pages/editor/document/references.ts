@@ -27,6 +27,14 @@ export function isReference(value: unknown): boolean {
 /** `choices[0].message.content`, as in `outputs` of a node. */
 export const outputText = (path: Path): string => pathText(path).replace(/^\./, '')
 
+/** The steps of a path as in `outputs` of a node, which may begin with `result.`; undefined if it is none. */
+export function outputSteps(output: string): Path | undefined {
+  const [reference] = referencesOfText(`\${nodes${output.startsWith('[') ? '' : '.'}${output}}`)
+  if (!reference) return undefined
+  const { path } = reference
+  return path[0] === 'result' && path.length > 1 ? path.slice(1) : path
+}
+
 /** A reference to an output of a node. The output is a path as in `outputs`. */
 export const outputReference = (id: string, output: string): string =>
   `\${nodes${pathText([id])}.result${output === '' || output.startsWith('[') ? '' : '.'}${output}}`

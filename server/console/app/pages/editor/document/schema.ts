@@ -153,18 +153,23 @@ function childrenOf(schema: JsonSchema, root: JsonSchema, path: Path, everyItems
 }
 
 const fieldsOf = (parts: readonly Part[], root: JsonSchema, path: Path, everyItems: boolean): OutputField[] =>
-  parts.map(([name, part]) => {
-    const { kinds, description } = shapeOf(part, root)
-    const here = [...path, name]
-    return {
-      path: here,
-      label: typeof name === 'number' ? outputText([name]) : name,
-      // A value of every item is a list of values.
-      kind: here.includes(everyItem) ? 'list' : (kinds[0] ?? 'any'),
-      description,
-      children: childrenOf(part, root, here, everyItems),
-    }
-  })
+  parts.map(([name, part]) =>
+    fieldOf([...path, name], typeof name === 'number' ? outputText([name]) : name, part, root, everyItems),
+  )
+
+/** A value of this schema with what is in it. */
+export function fieldOf(
+  path: Path,
+  label: string,
+  schema: JsonSchema,
+  root: JsonSchema,
+  everyItems: boolean,
+): OutputField {
+  const { kinds, description } = shapeOf(schema, root)
+  // A value of every item is a list of values.
+  const kind = path.includes(everyItem) ? 'list' : (kinds[0] ?? 'any')
+  return { path, label, kind, description, children: childrenOf(schema, root, path, everyItems) }
+}
 
 /** The schema at a path, whatever the positions in lists; undefined if it is not known. */
 export function schemaAt(schema: JsonSchema, root: JsonSchema, path: Path): JsonSchema | undefined {

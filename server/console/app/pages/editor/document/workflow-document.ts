@@ -112,7 +112,8 @@ const textsAt = (value: unknown): string[] => listAt(value).filter(one => typeof
 const numberOrText = (value: unknown): number | string | undefined =>
   typeof value === 'number' || typeof value === 'string' ? value : undefined
 
-function workflowOf(value: Record<string, unknown>): Workflow {
+/** What a definition says, as far as it can be understood. */
+export function workflowOf(value: Record<string, unknown>): Workflow {
   const dag = recordAt(value.dag)
   return {
     name: textAt(value.name),

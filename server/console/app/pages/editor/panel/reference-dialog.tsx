@@ -11,9 +11,9 @@ export type Picked = Path | 'list'
 
 /** Chooses where a node takes a value from: the same as dragging an output to it, for the keyboard too. */
 export function ReferenceDialog({ node, picked, close }: { node: string; picked: Picked; close: () => void }) {
-  const { workflow, tasks, apply } = useEditor()
+  const { workflow, tasks, nested, apply } = useEditor()
   const isList = picked === 'list'
-  const { item, parameters, nodes } = offersFor(workflow, tasks, node, isList ? 'list' : 'value')
+  const { item, parameters, nodes } = offersFor(workflow, tasks, node, isList ? 'list' : 'value', nested)
   const choose = (reference: string) => {
     apply(isList ? takeList(node, reference) : connect(node, picked, reference))
     close()

@@ -14,13 +14,13 @@ import {
   inputOfHandle,
   outputHandle,
   outputOfHandle,
-  outputTree,
   portsOf,
 } from '../../../../../../../server/console/app/pages/editor/document/ports.ts'
 import {
   outputReference,
   valueLinksOf,
 } from '../../../../../../../server/console/app/pages/editor/document/references.ts'
+import { resultOf } from '../../../../../../../server/console/app/pages/editor/document/results.ts'
 import { parseWorkflow } from '../../../../../../../server/console/app/pages/editor/document/workflow-document.ts'
 
 const tasks = new Map()
@@ -91,11 +91,12 @@ test('a node shows the outputs that are taken, kept or wanted, and with all the 
     properties: { id: { type: 'string' }, choices: { type: 'array', items: choice } },
   }
   const task = { input_schema: { type: 'object', properties: {} }, output_schema, media_fields: [] }
-  expect(outputTree(task)).toBe(outputTree(task))
   const { workflow } = parseWorkflow(text())
   const node = { ...workflow.nodes[0]!, outputs: ['usage'] }
+  const known = { tasks: new Map([[node.task, task]]), nested: new Map() }
+  expect(resultOf(node, known)).toBe(resultOf(node, known))
   const shown = (outputs: boolean) =>
-    portsOf(node, task as never, valueLinksOf(workflow), { inputs: false, outputs }).outputs
+    portsOf(node, task as never, resultOf(node, known), valueLinksOf(workflow), { inputs: false, outputs }).outputs
   expect(shown(false).map(({ path }) => path)).toEqual(['choices[0].text', 'usage'])
   expect(shown(true).map(({ path, branch }) => [path, branch?.depth, branch?.label])).toEqual([
     ['usage', undefined, undefined],
