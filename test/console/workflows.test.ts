@@ -43,6 +43,7 @@ test.each(sizes)('on %s a person finds, duplicates, compares, restores and delet
   await page.getByRole('button', { name: 'Restore version 1' }).click()
   await page.getByText('Version 1 was restored as version 3.').waitFor()
   await page.getByText('removed: timeout: 60').waitFor()
+  expect(new URL(page.url()).search).toBe('?older=2&newer=3')
   const restored = await console.call<{ workflow: object }>(`/api/workflows/${workflow.id}`)
   expect(restored.workflow).toMatchObject({ tags: ['tales'] })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)

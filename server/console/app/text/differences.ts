@@ -8,5 +8,7 @@ export const differencesText = {
   unchanged: (lines: number) => `${lines} unchanged ${lines === 1 ? 'line' : 'lines'}`,
   unchangedCharacters: (count: string) => `… ${count} unchanged characters …`,
   missing: 'Not there',
+  cut: (characters: string) => `The texts are long. Only their first ${characters} characters are compared.`,
+  cutLines: (lines: string) => `There are more lines. Only the first ${lines} are shown.`,
   more: 'There are more differences. Only the first 100 are shown.',
 } as const

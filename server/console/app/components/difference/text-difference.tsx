@@ -33,10 +33,40 @@ export const LineDifference = ({ label, lines }: { label: string; lines: readonl
   </div>
 )
 
+/** Characters of each text that are compared, and lines that are shown: a result may have megabytes. */
+const maxCharacters = 100_000
+const maxLines = 1_000
+
+interface TextDifferenceProps {
+  label: string
+  before: string
+  after: string
+}
+
+/** What differs between two texts; of long ones, between their beginnings. */
+export function TextDifference({ label, before, after }: TextDifferenceProps) {
+  const isLong = before.length > maxCharacters || after.length > maxCharacters
+  return (
+    <>
+      <Marked label={label} before={before.slice(0, maxCharacters)} after={after.slice(0, maxCharacters)} />
+      {isLong && <p className="text-muted mt-1 text-xs">{text.cut(countText(maxCharacters))}</p>}
+    </>
+  )
+}
+
 /** Two texts as one, in which words that were removed and added are marked; texts that differ much by lines. */
-export function TextDifference({ label, before, after }: { label: string; before: string; after: string }) {
-  const passages = useMemo(() => compareWords(before, after), [before, after])
-  if (!passages) return <LineDifference label={label} lines={shownLines(compareLines(before, after))} />
+function Marked({ label, before, after }: TextDifferenceProps) {
+  const { passages, lines = [] } = useMemo(() => {
+    const passages = compareWords(before, after)
+    return passages ? { passages } : { lines: shownLines(compareLines(before, after)) }
+  }, [before, after])
+  if (!passages)
+    return (
+      <>
+        <LineDifference label={label} lines={lines.slice(0, maxLines)} />
+        {lines.length > maxLines && <p className="text-muted mt-1 text-xs">{text.cutLines(countText(maxLines))}</p>}
+      </>
+    )
   return (
     <p className="bg-surface border-line rounded border p-2 break-words whitespace-pre-wrap">
       {shownPassages(passages).map((passage, at) => {

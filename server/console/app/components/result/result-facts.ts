@@ -130,7 +130,7 @@ const endings: readonly (readonly [RegExp, Medium])[] = [
 ]
 
 /** What is at an address: by its media type or else by the ending of its path. */
-export function mediumOf(url: string, type = /^data:(\w+\/)/.exec(url)?.[1] ?? ''): Medium | undefined {
+function mediumOf(url: string, type = /^data:(\w+\/)/.exec(url)?.[1] ?? ''): Medium | undefined {
   const [main] = type.split('/')
   if (main === 'image' || main === 'video' || main === 'audio') return main
   return endings.find(([ending]) => ending.test(url))?.[1]

@@ -1,3 +1,4 @@
+import { keepPreviousData } from '@tanstack/react-query'
 import { Link, Route, Switch } from 'wouter'
 import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
@@ -34,8 +35,10 @@ const columns: readonly Column<Schema<'Approval'>>[] = columnsOf(text.columns, {
 function ApprovalList() {
   const [params] = useAddress()
   const after = params.get('after') ?? undefined
-  const query = useAnswer(['approvals', 'list', after], () =>
-    api.GET('/api/approvals', { params: { query: { limit: 50, after } } }),
+  const query = useAnswer(
+    ['approvals', 'list', after],
+    () => api.GET('/api/approvals', { params: { query: { limit: 50, after } } }),
+    { placeholderData: keepPreviousData },
   )
   useLiveRefresh(['workflow_execution.'], ['approvals', 'list'])
   return (

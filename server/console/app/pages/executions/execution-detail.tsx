@@ -11,6 +11,7 @@ import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '.
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { TagLinks } from '../../components/tags.tsx'
 import { executionsText as text } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
 import { ApprovalNotice } from './approval-notice.tsx'
@@ -92,6 +93,9 @@ function Shown({ execution }: { execution: Execution }) {
           </>
         }
       />
+      <div className="mb-4 empty:hidden">
+        <TagLinks path="/executions" tags={execution.tags} />
+      </div>
       {execution.waiting_for && (
         <Notice kind="info" className="mb-4">
           {execution.waiting_for.detail}

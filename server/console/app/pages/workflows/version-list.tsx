@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import { api, at, dataOf, type Schema, usePages, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -9,6 +8,7 @@ import { LineDifference } from '../../components/difference/text-difference.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { workflowsText } from '../../text/workflows.ts'
 import { sourceOf } from '../editor/document/source.ts'
 
@@ -43,8 +43,9 @@ export default function VersionList({ id }: { id: string }) {
 
 function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersionPage'>['versions'] }) {
   const newest = versions[0]!.version
-  const [older, setOlder] = useState(Math.max(1, newest - 1))
-  const [newer, setNewer] = useState(newest)
+  const [params, change] = useAddress()
+  const older = Number(params.get('older')) || Math.max(1, newest - 1)
+  const newer = Number(params.get('newer')) || newest
   const { can } = useSession()
   const restore = useAction(
     async (version: number) => {
@@ -54,16 +55,14 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
       return (await dataOf(api.PUT('/api/workflows/{id}', { params: { path: { id } }, body }))).workflow
     },
     (made, version) => {
-      setOlder(newest)
-      setNewer(made.version)
+      change({ older: String(newest), newer: String(made.version) })
       return workflowsText.restored(version, made.version)
     },
     ['workflows'],
   )
-  const options = versions.map(({ version }) => ({
-    id: String(version),
-    name: workflowsText.versionNumber(version),
-  }))
+  // A link may name versions that are further down in the list.
+  const offered = [...new Set([...versions.map(({ version }) => version), older, newer])]
+  const options = offered.map(version => ({ id: String(version), name: workflowsText.versionNumber(version) }))
   return (
     <div className="grid gap-6 lg:grid-cols-[20rem_1fr]">
       <Section title={workflowsText.versions}>
@@ -100,13 +99,13 @@ function Compare({ id, versions }: { id: string; versions: Schema<'WorkflowVersi
               label={workflowsText.older}
               value={String(older)}
               options={options}
-              change={version => setOlder(Number(version))}
+              change={version => change({ older: version })}
             />
             <SelectField
               label={workflowsText.newer}
               value={String(newer)}
               options={options}
-              change={version => setNewer(Number(version))}
+              change={version => change({ newer: version })}
             />
           </div>
           <Difference id={id} older={older} newer={newer} />

@@ -1,6 +1,5 @@
 import { ArrowLeftRight, ChevronRight } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { Link } from 'wouter'
 import { api, at, type Schema, useAnswer } from '../../../api/client.ts'
 import { useLiveRefresh } from '../../../api/live.ts'
 import { Badge, JobStatus } from '../../../components/badge.tsx'
@@ -15,7 +14,7 @@ import { useAddress } from '../../../components/use-address.ts'
 import { comparisonText as text } from '../../../text/comparison.ts'
 import { executionsText } from '../../../text/executions.ts'
 import { WorkflowName } from '../workflow-name.tsx'
-import { type ComparedNode, compareHref, differentParts, isDifferent, knownCost } from './comparison.ts'
+import { type ComparedNode, compareHref, differentParts, isDifferent, knownCost, versionsHref } from './comparison.ts'
 import { NodeDifference } from './node-difference.tsx'
 
 type Summary = Schema<'ExecutionSummary'>
@@ -130,7 +129,7 @@ function Executions({ one, other }: { one: Summary; other: Summary }) {
       : [
           row(
             'version',
-            execution => <Version execution={execution} />,
+            ({ workflow_version: version }) => (version === null ? '–' : executionsText.version(version)),
             ({ workflow_version }) => workflow_version,
           ),
         ]),
@@ -139,21 +138,14 @@ function Executions({ one, other }: { one: Summary; other: Summary }) {
     row('duration', duration, duration),
     row('cost', cost, cost),
   ]
+  const versions = versionsHref(one, other)
   return (
     <div className="mb-6">
       <Table label={text.title} columns={rowColumns} rows={rows} rowKey="name" />
+      {versions && <TextLink href={versions} className="mt-2 inline-block underline" label={text.versions} />}
     </div>
   )
 }
-
-const Version = ({ execution: { workflow_id: id, workflow_version: version } }: { execution: Summary }) =>
-  id === null || version === null ? (
-    '–'
-  ) : (
-    <Link href={`/workflows/${id}/versions`} className="hover:underline">
-      {executionsText.version(version)}
-    </Link>
-  )
 
 /** The nodes of both; the first whose values differ is open. */
 function Nodes({ ids, nodes }: { ids: readonly [string, string]; nodes: readonly ComparedNode[] }) {

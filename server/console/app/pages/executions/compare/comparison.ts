@@ -9,6 +9,16 @@ export type ComparedPart = ComparedNode['different'][number] | 'time' | 'cost'
 /** The address of the page that compares two executions. */
 export const compareHref = (first: string, second: string): string => `/executions/${first}/compare/${second}`
 
+type OfVersion = Pick<Schema<'ExecutionSummary'>, 'workflow_id' | 'workflow_version'>
+
+/** The address of what differs between the versions of two executions; undefined if they have the same or other workflows. */
+export function versionsHref(one: OfVersion, other: OfVersion): string | undefined {
+  const { workflow_id: id, workflow_version: version } = one
+  if (id === null || id !== other.workflow_id || version === null || other.workflow_version === null) return undefined
+  const [older, newer] = [version, other.workflow_version].toSorted((a, b) => a - b)
+  return older === newer ? undefined : `/workflows/${id}/versions?older=${older}&newer=${newer}`
+}
+
 /** How a cost is shown; a dash while it is not known. */
 export const knownCost = (cost: number | null): string => (cost === null ? '–' : costText(cost))
 

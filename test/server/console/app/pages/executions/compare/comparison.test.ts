@@ -3,6 +3,7 @@ import {
   type ComparedNode,
   differentParts,
   isDifferent,
+  versionsHref,
 } from '../../../../../../../server/console/app/pages/executions/compare/comparison.ts'
 
 const run = { status: 'completed', model_id: 'a', duration_ms: 1_000, cost: 0.5 } as const
@@ -32,4 +33,16 @@ test.each<[title: string, node: ComparedNode, parts: string[], isDifferent: bool
 ])('%s', (_, compared, parts, different) => {
   expect(differentParts(compared)).toEqual(parts)
   expect(isDifferent(compared)).toBe(different)
+})
+
+const of = (workflow_id: string | null, workflow_version: number | null) => ({ workflow_id, workflow_version })
+
+test.each([
+  [of('wf_a', 3), of('wf_a', 1), '/workflows/wf_a/versions?older=1&newer=3'],
+  [of('wf_a', 9), of('wf_a', 10), '/workflows/wf_a/versions?older=9&newer=10'],
+  [of('wf_a', 1), of('wf_a', 1), undefined],
+  [of('wf_a', 1), of('wf_b', 2), undefined],
+  [of(null, null), of(null, null), undefined],
+])('the versions of %j and %j', (one, other, href) => {
+  expect(versionsHref(one, other)).toBe(href)
 })
