@@ -89,7 +89,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <Links />
         <Footer showShortcuts={() => setShortcuts(true)} />
       </nav>
-      <div className="flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
+      <div className="relative flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
         <OfflineNotice />
         <main ref={main} id="main" tabIndex={-1} className="mx-auto w-full max-w-7xl flex-1 p-4 outline-none md:p-6">
           {children}

@@ -8,7 +8,7 @@ export const comparisonText = {
   gone: 'One of these executions does not exist or is no longer kept.',
   swap: 'Swap them',
   versions: 'Compare the versions of the workflow',
-  of: 'Of the execution',
+  of: 'Property',
   columns: { ...named('id', 'workflow', 'version', 'tags', 'started', 'duration', 'cost'), status: 'State' },
   parts: { ...named('model', 'inputs', 'result', 'error', 'time', 'cost'), status: 'State' },
   differs: 'differs',
