@@ -33,8 +33,8 @@ const agedEvery = 4
 
 /**
  * Chooses the lane to serve next. Pure, except that it creates missing accounts. Strict order of the classes; inside a
- * class deficit round robin: the organization with the lowest usage for its share is next, and among equals the one
- * served longer ago. Two rules prevent starvation by the strict order:
+ * class deficit round robin: the organization with the lowest usage for its share is next, among equals the one served
+ * longer ago, and of those never served the one that has waited longer. Two rules prevent starvation by the strict order:
  *
  * - An entry that arrives at an idle lane, with nothing of its organization and class waiting or running, competes with
  *   the highest waiting class once its own class would serve it (the sparse flows of FQ-CoDel, RFC 8290). So one job is
@@ -76,7 +76,10 @@ function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Next
 function precedes(queue: ModelQueue, lane: Lane, other: Lane, jobClass: JobClass): boolean {
   const accounts = queue.classes[jobClass]
   const [own, others] = [accountOf(accounts, lane.organizationId), accountOf(accounts, other.organizationId)]
-  return own.used < others.used || (own.used === others.used && own.servedAt < others.servedAt)
+  if (own.used !== others.used) return own.used < others.used
+  if (own.servedAt !== others.servedAt) return own.servedAt < others.servedAt
+  // Of different classes the higher one goes first.
+  return lane.class === other.class && lane.waitingSince < other.waitingSince
 }
 
 /** The classes that are served before this one. */
@@ -149,7 +152,10 @@ function entriesBefore(queue: ModelQueue, { own, index, other, passed }: Pair, s
   const [lastOwn, lastOther] = [index > 0 ? ownStep : Infinity, rounds > 0 ? otherStep : Infinity]
   const longerAgo = lastOwn !== lastOther ? lastOther > lastOwn : rounds !== index ? rounds < index : undefined
   const otherFirst =
-    longerAgo ?? (others.servedAt < account.servedAt || (others.servedAt === account.servedAt && !passed))
+    longerAgo ??
+    (others.servedAt < account.servedAt ||
+      (others.servedAt === account.servedAt &&
+        (other.waitingSince < own.waitingSince || (other.waitingSince === own.waitingSince && !passed))))
   return otherFirst ? whole + 1 : whole
 }
 
