@@ -1,15 +1,16 @@
 import type { Dag, WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { isObject } from '../json.ts'
-import { type Kinds, kindsOf, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
+import { type Kinds, kindsText, mayFit, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { WorkflowRecord } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
+import { kindsAt, missingInResult } from './diagnose-for-each.ts'
 import type { Given } from './diagnose-inputs.ts'
 import type { NodeContext, Offer } from './diagnose-node.ts'
 import { suggested } from './diagnostics.ts'
 import { kindsOfParameter, parameterFault } from './parameters.ts'
 import { outputPath } from './prune.ts'
-import type { ReferenceStep } from './references.ts'
+import { everyItem, type ReferenceStep } from './references.ts'
 
 /** A workflow that a node runs, as far as it is known; `fault`: why there is none. */
 export type NestedWorkflow = { workflow: WorkflowRecord; runsItself: boolean } | { fault: string }
@@ -146,12 +147,27 @@ export function diagnoseNested(
   }
 }
 
-/** What is wrong with a path into the result of a node that runs a workflow, or else the types of the value there. */
+type Output = { fault: string; suggestion?: string } | { kinds: Kinds }
+
+/**
+ * What is wrong with a path into the result of a node that runs a workflow, or the workflow for each item of a list; or else
+ * the types of the value there.
+ */
 export function nestedOutput(
+  node: WorkflowNode,
   workflow: WorkflowRecord,
-  [inner, member, ...rest]: readonly ReferenceStep[],
+  path: readonly ReferenceStep[],
   offer: Offer,
-): { fault: string; suggestion?: string } | { kinds: Kinds } {
+): Output {
+  if (node.for_each === undefined) return outputOf(workflow, path, offer)
+  const [item, ...rest] = path
+  if (item === undefined) return { kinds: new Set(['array']) }
+  if (typeof item !== 'number') return { fault: missingInResult(node, node.task, path) }
+  const found = outputOf(workflow, rest, offer)
+  return 'kinds' in found && item === everyItem ? { kinds: new Set(['array']) } : found
+}
+
+function outputOf(workflow: WorkflowRecord, [inner, member, ...rest]: readonly ReferenceStep[], offer: Offer): Output {
   if (inner === undefined) return { kinds: new Set(['object']) }
   const named = `the workflow '${workflow.name}'`
   const node = Object.hasOwn(workflow.dag.nodes, inner) ? workflow.dag.nodes[inner] : undefined
@@ -173,7 +189,7 @@ export function nestedOutput(
     return {
       fault: `the node '${inner}' of ${named} does not keep this value. Its 'outputs' are ${node.outputs.join(', ')}`,
     }
-  return { kinds: kindsOf(found) }
+  return { kinds: kindsAt(found, rest) }
 }
 
 /** Whether `outputs` keep the value at a path, or a part of it. */

@@ -277,7 +277,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   if (!type) return 'anything'
   const inner = nested.get(String(first))
   if (inner && 'workflow' in inner) {
-    const output = nestedOutput(inner.workflow, rest, offer)
+    const output = nestedOutput(target!, inner.workflow, rest, offer)
     if ('kinds' in output) return output.kinds
     const { fault, ...meant } = output
     issue('unknown_output_path', located(fault), { ...at, ...meant })

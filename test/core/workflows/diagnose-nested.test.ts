@@ -38,8 +38,8 @@ const offer: Offer = {
   },
 }
 const topic = { topic: 'tea' }
-const result = (path: string) => ({
-  sub: runs('Inner', topic),
+const result = (path: string, more: object = {}) => ({
+  sub: runs('Inner', topic, more),
   after: split({ inputs: { text: `\${nodes.sub.result${path}}` } }),
 })
 
@@ -81,6 +81,18 @@ test.for<[rule: string, nodes: object, findings: string[]]>([
   ['a member that its node lacks', result('.parts.outputs'), ['unknown_output_path inputs.text']],
   ['a member that its result lacks', result('.all.result.chunk'), ['unknown_output_path inputs.text chunks']],
   ['a value that its node does not keep', result('.parts.result.chunks[0]'), ['unknown_output_path inputs.text']],
+  ['of a list, a value of one result', result('[1].all.result.chunks[0]', { for_each: ['a'] }), []],
+  [
+    'of a list, the values of all results',
+    result('[*].all.result.count', { for_each: ['a'] }),
+    ['type_mismatch inputs.text'],
+  ],
+  [
+    'of a list, a node that the workflow lacks',
+    result('[*].part.result', { for_each: ['a'] }),
+    ['unknown_output_path inputs.text parts'],
+  ],
+  ['of a list, no item', result('.all.result.count', { for_each: ['a'] }), ['unknown_output_path inputs.text']],
   ['it runs itself', { sub: runs('Self') }, ['workflow_cycle inputs.workflow']],
   ['it runs itself through others', { sub: runs('Far') }, ['workflow_cycle inputs.workflow']],
   ['it may run itself under a condition', { sub: runs('Self', {}, always) }, []],
