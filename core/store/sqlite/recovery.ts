@@ -11,8 +11,8 @@ export const maxCrashes = 5
 /**
  * Requeues the jobs that an earlier boot was running: they cannot still run, because the engines end with the server.
  * The attempt stays charged, the rank in the queue is kept. A job that was running at `maxCrashes` unclean exits fails
- * with `worker_crashed`, so that a job that crashes its server does not do so for ever. One that cannot be requeued
- * fails, is counted as crashed, and is reported.
+ * with `worker_crashed`, so that a job that crashes its server does not do so for ever; what that end cancels is in neither
+ * count. One that cannot be requeued fails, is counted as crashed, and is reported.
  */
 export function recoverJobs(
   connection: Connection,
@@ -29,7 +29,9 @@ export function recoverJobs(
   const count = connection.statement`UPDATE jobs SET crashes = crashes + 1 WHERE number = ?`
   const requeue = connection.statement`UPDATE jobs
     SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ? WHERE number = ?`
-  const requeuedRows = new Set(interrupted.filter(row => row.crashes + 1 < maxCrashes))
+  const hasEnded = connection.scalar<number>`SELECT 1 FROM jobs WHERE number = ? AND finished_at IS NOT NULL`
+  const outcomes = new Map<EndingRow, 'requeued' | 'crashed'>()
+  const countOf = (outcome: 'requeued' | 'crashed') => [...outcomes.values()].filter(one => one === outcome).length
   const crashed = (sentence: string) => new Failure('worker_crashed', sentence)
   const stopped = crashed('The server stopped unexpectedly while this job was running.')
   const givenUp = crashed(
@@ -41,23 +43,30 @@ export function recoverJobs(
       eachRow(
         interrupted,
         row => {
+          outcomes.delete(row)
+          // The end of another one has cancelled it: both are items of a list, or parts of an execution and one within it.
+          if (hasEnded.get(row.number)) return
           count.run(row.number)
-          if (requeuedRows.has(row)) {
+          if (row.crashes + 1 < maxCrashes) {
+            outcomes.set(row, 'requeued')
             requeue.run(at, row.number)
             requeued(row, at, jobErrorOf(stopped, row.attempt))
-          } else endJob(row, { status: 'failed', at, error: jobErrorOf(givenUp, row.attempt) })
+          } else {
+            outcomes.set(row, 'crashed')
+            endJob(row, { status: 'failed', at, error: jobErrorOf(givenUp, row.attempt) })
+          }
         },
         row => {
-          requeuedRows.delete(row)
+          outcomes.set(row, 'crashed')
           giveUpJob(row, at)
         },
       )
-      jobCounts.moveOpen('processing', 'pending', requeuedRows.size)
+      jobCounts.moveOpen('processing', 'pending', countOf('requeued'))
       memoryOf(context).write()
     })
     .immediate()
   for (const { id, cause } of context.effects.take()?.givenUp ?? []) report(id, cause)
-  return { requeued: requeuedRows.size, crashed: interrupted.length - requeuedRows.size }
+  return { requeued: countOf('requeued'), crashed: countOf('crashed') }
 }
 
 /** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */

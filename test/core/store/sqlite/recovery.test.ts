@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { checkDatabase } from '../../../../core/store/sqlite/check.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { forgetKeys } from '../../../../core/store/sqlite/idempotency-keys.ts'
 import { maxCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
+import { newExecution } from '../../../store/conformance/drawn.ts'
 import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 /** Claims in one boot, then changes the rows so that the boot has ended. Closing a store would release its jobs. */
@@ -58,6 +60,58 @@ test(`a job that was running at ${maxCrashes} unclean exits ends worker_crashed,
     error: { code: 'worker_crashed', retryable: false, message: expect.stringContaining('5 times') },
   })
   expect(opened.store.stats().ledgerRows).toBe(1)
+})
+
+/** Claims one job of a model at all crashes but the last, and then all that wait. */
+async function crashOften(dataDir: string, modelId: string): Promise<void> {
+  for (let times = 1; times < maxCrashes; times++)
+    await crash(dataDir, async store => expect(await claimWaiting(store, { modelId, limit: 1 })).toHaveLength(1))
+  await crash(dataDir, store => claimWaiting(store, { modelId }))
+}
+
+test('an item that ends worker_crashed ends others that were running too, and the server starts', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const { modelId, ...execution } = newExecution({ nodes: { each: [] } })
+  const [each] = execution.nodes
+  Object.assign(each!, { direct: false, items: { parallel: 3, onError: 'fail', direct: false } })
+  await crash(dataDir, async store => {
+    await store.executions.create(execution)
+    await store.executions.expand(organizationId, each!.jobId, { at: 5, count: 3 })
+  })
+  await crashOften(dataDir, modelId)
+  await using opened = await openTestStore({ dataDir })
+  expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 1 })
+  const { executions, jobs } = opened.store
+  const items = await executions.items(organizationId, execution.id, { nodeId: 'each', after: -1, limit: 9 })
+  expect(items.map(({ status }) => status).toSorted()).toEqual(['cancelled', 'cancelled', 'failed'])
+  expect((await executions.nodes(organizationId, execution.id))[0]).toMatchObject({
+    status: 'failed',
+    error: { code: 'worker_crashed' },
+  })
+  expect(await executions.summary(organizationId, execution.id)).toMatchObject({ status: 'failed' })
+  expect(await jobs.counts()).toMatchObject({ pending: 0, processing: 0, failed: 2, cancelled: 2 })
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
+})
+
+test('a node that ends worker_crashed ends the nested execution beside it, and the server starts', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const { modelId, ...outer } = newExecution({ nodes: { crashes: [], sub: [] } })
+  const { modelId: _, ...drawn } = newExecution({ nodes: { within: [] } }, { parentJob: { id: outer.nodes[1]!.jobId } })
+  const inner = { ...drawn, nodes: drawn.nodes.map(node => ({ ...node, modelId })) }
+  await crash(dataDir, async store => {
+    await store.executions.create(outer)
+    await store.executions.create(inner)
+  })
+  await crashOften(dataDir, modelId)
+  await using opened = await openTestStore({ dataDir })
+  expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 1 })
+  const { executions, jobs } = opened.store
+  expect(await executions.summary(organizationId, outer.id)).toMatchObject({ status: 'failed' })
+  expect(await executions.summary(organizationId, inner.id)).toMatchObject({ status: 'cancelled' })
+  expect(await jobs.counts()).toMatchObject({ pending: 0, processing: 0, failed: 1, cancelled: 2 })
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
 })
 
 test('an orderly stop is no crash and charges no attempt, however often', async () => {
