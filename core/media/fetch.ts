@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import type { Agent, Dispatcher } from 'undici'
+import type { Agent } from 'undici'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
@@ -89,7 +89,7 @@ export function openFetcher({
         throw new NoFile(
           'The server of the URL compresses the file although it was asked not to. Send the file itself.',
         )
-      await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, onPiece)
+      await read(piecesOf(body, signal), Number(headers['content-length'] ?? 0), options.maxBytes, onPiece)
       return undefined
     } catch (cause) {
       if (connected && cause === deadline.reason)
@@ -153,15 +153,28 @@ function answeredWith(status: number): string {
   return `${answered} instead of the file. Try again later, or send the file itself.`
 }
 
+/** The pieces of a body. Throws NoFile if the connection ends before it does. */
+async function* piecesOf(body: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  try {
+    yield* body
+  } catch (cause) {
+    if (signal.aborted) throw cause
+    throw new NoFile(
+      'The server of the URL ended the connection before it had sent the whole file. Try again, or send the file itself.',
+      { cause },
+    )
+  }
+}
+
 async function read(
-  body: Dispatcher.ResponseData['body'],
+  body: AsyncIterable<Uint8Array>,
   announced: number,
   maxBytes: number,
   onPiece: (piece: Uint8Array) => unknown,
 ): Promise<void> {
   if (announced > maxBytes) throw new MediaTooLarge()
   let bytes = 0
-  for await (const piece of body as AsyncIterable<Uint8Array>) {
+  for await (const piece of body) {
     bytes += piece.byteLength
     if (bytes > maxBytes) throw new MediaTooLarge()
     await onPiece(piece)

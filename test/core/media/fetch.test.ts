@@ -249,10 +249,6 @@ describe('answers', () => {
 
   test.each<[string, RequestListener]>([
     ['nothing', (_, response) => response.end()],
-    [
-      'an end that comes too soon',
-      (_, response) => response.writeHead(200, { 'content-length': '10' }).write('12345', () => response.destroy()),
-    ],
     ['a hang-up', request => request.socket.destroy()],
     ['no HTTP', request => request.socket.end('hello\r\n')],
     [
@@ -292,6 +288,19 @@ describe('answers', () => {
       'something compressed',
       /compresses the file/,
       (_, response) => response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync(Buffer.alloc(1e6))),
+    ],
+    [
+      'an end that comes too soon',
+      /ended the connection before it had sent the whole file/,
+      (_, response) => response.writeHead(200, { 'content-length': '10' }).write('12345', () => response.destroy()),
+    ],
+    [
+      'more bytes announced than there are',
+      /ended the connection before it had sent the whole file/,
+      (request, response) => {
+        response.writeHead(200, { 'content-length': '10' })
+        response.write('12345', () => request.socket.end())
+      },
     ],
     ['silence', /did not send the whole file within 0\.3 seconds/, () => {}],
     [
