@@ -1,22 +1,24 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { expect } from 'vitest'
 import { stringify } from 'yaml'
 import { fronts } from '../_app.ts'
-import { freePort } from '../_engine.ts'
+import { lastingPort } from '../e2e/_home.ts'
 
 /** A server in a child process, on the same data and the same address after every kill. */
 export async function openKillable(models: readonly object[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')
   writeFileSync(configPath, stringify({ models, ...fronts, limits: { min_free_disk: 0, ballast: 0 } }))
-  const address = `127.0.0.1:${await freePort()}`
+  const address = `127.0.0.1:${await lastingPort()}`
   const url = `http://${address}`
   const flags = ['--data-dir', dataDir, '--config', configPath, '--listen', address]
   let child: ChildProcess | undefined
+  /** What the server has said since its last start. */
+  const outputPath = join(dataDir, 'output')
   const secret = () => readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
   /** Ends the server as a crash does. */
   async function kill(): Promise<void> {
@@ -25,13 +27,27 @@ export async function openKillable(models: readonly object[] = []) {
     child.kill('SIGKILL')
     await ended
   }
+  const launch = (): void => {
+    const output = openSync(outputPath, 'w')
+    child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], {
+      stdio: ['ignore', output, output],
+    })
+    closeSync(output)
+  }
   return {
     url,
+    dataDir,
     secret,
     kill,
+    /** Starts the server, and does not wait until it answers. */
+    launch,
     async start(this: void): Promise<void> {
-      child = spawn(process.execPath, [resolve('dist/main.cjs'), 'serve', ...flags], { stdio: 'ignore' })
-      const ready = () => fetch(`${url}/readyz`).then(({ status }) => status, String)
+      launch()
+      const ready = () =>
+        fetch(`${url}/readyz`).then(
+          ({ status }) => status,
+          () => `The server does not answer. It has said:\n${readFileSync(outputPath, 'utf8').slice(-4_000)}`,
+        )
       await expect.poll(ready, { timeout: 40_000 }).toBe(200)
     },
     /** The answer to a request as JSON: a POST if it has a body. */
