@@ -19,9 +19,9 @@ type Closable = { close(): Promise<unknown> }
 export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' | 'drainMs'> {
   server: Server
   store: Pick<Store, 'handOver' | 'recovery'> & Closable
-  spend: Pick<Spend, 'keepSettled' | 'handOver'>
+  spend: Pick<Spend, 'handOver'>
   jobs: {
-    recorder: Closable & Pick<Recorder, 'hold' | 'resume'>
+    recorder: Closable & Pick<Recorder, 'hold' | 'resume' | 'unwritten'>
     drain: (deadlineMs: number) => Promise<unknown>
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
@@ -98,10 +98,11 @@ export function openClosing(options: ClosingOptions) {
   async function leave(send: SendCommand): Promise<void> {
     await Promise.all([fleet.leave, jobs.leave, flushUses].map(step => runSteps([step])))
     options.executions.leave()
-    // From here on records wait for the other server, which is told what they cost.
-    spend.keepSettled()
+    // From here on records wait for the other server, which is told what those cost that are not written.
     await Promise.race([jobs.recorder.hold(), delay(recordsMs, undefined, { ref: false })])
     await store.handOver(send)
+    // The recorder learns what was written before.
+    await nextTurn()
     jobs.recorder.resume()
   }
 
@@ -127,7 +128,7 @@ export function openClosing(options: ClosingOptions) {
         own,
         server,
         store,
-        spend,
+        spend: { handOver: tell => spend.handOver(tell, jobs.recorder.unwritten()) },
         log,
         drainMs,
         quiesce,

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Spend } from '../../core/admission/spend.ts'
+import type { HandedSpend, SpendChange } from '../../core/admission/handed-spend.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
@@ -18,7 +18,8 @@ export interface HandOverOptions {
   own: { program: readonly string[]; flags: ServeFlags }
   server: Pick<Server, 'hold' | 'handOver' | 'finish' | 'sockets' | 'listen'>
   store: Pick<Store, 'recovery'>
-  spend: Pick<Spend, 'handOver'>
+  /** Returns what is held now and not written yet; calls `tell` from then on with what changes. */
+  spend: { handOver(tell: (change: SpendChange) => void): HandedSpend }
   log: Log
   /** How long running requests may take to finish, milliseconds. */
   drainMs: number

@@ -22,6 +22,18 @@ export function readBegin(text: string): Begin {
   )
 }
 
+/** The jobs that a command stores. */
+function jobsIn(name: string, given: readonly unknown[]): readonly NewJob[] {
+  if (name === ('addJob' satisfies CommandName)) return [given[0] as NewJob]
+  return name === ('addJobs' satisfies CommandName) ? (given[0] as NewJob[]) : []
+}
+
+/** Those that were not stored, because their key had created others: `value` is the answer to the command. */
+const repeatedOf = (jobs: readonly NewJob[], value: unknown): NewJob[] => {
+  const holders = [value].flat()
+  return jobs.filter((_, at) => holders[at] !== null)
+}
+
 /** The server whose place this process takes: it has started this process and holds the data directory until it hands over. */
 export function openPredecessor({ sockets, bootId }: Begin) {
   const handedOver = Promise.withResolvers<Extract<ToSuccessor, { kind: 'handedOver' }>>()
@@ -93,23 +105,34 @@ export function openPredecessor({ sockets, bootId }: Begin) {
     ) {
       reached('routes')
       const { store, spend, jobs, batches } = owners
-      /** Begins what a request in the old server has stored here. */
-      const stored = async (name: string, given: readonly unknown[]): Promise<void> => {
-        if (name === ('addJob' satisfies CommandName)) await jobs.storedElsewhere([given[0] as NewJob])
-        else if (name === ('addJobs' satisfies CommandName)) await jobs.storedElsewhere(given[0] as NewJob[])
-        else if (name === ('addBatch' satisfies CommandName)) await batches.resume()
-      }
       const held = spend.takeOver((await handedOver.promise).spend)
+      /** Runs a command of the old server, and begins what it has stored here. */
+      async function perform(name: string, given: readonly unknown[]): Promise<unknown> {
+        const added = jobsIn(name, given)
+        const idsOf = (all: readonly NewJob[]) => all.map(({ id }) => id)
+        const refused = held.storing(idsOf(added))
+        try {
+          const value = await store.perform(name, given)
+          const repeated = new Set(repeatedOf(added, value))
+          refused(idsOf([...repeated]))
+          const begun =
+            name === ('addBatch' satisfies CommandName)
+              ? batches.resume()
+              : jobs.storedElsewhere(added.filter(job => !repeated.has(job)))
+          begun.catch((thrown: unknown) =>
+            log.warn('Work that the server before has stored begins with the next start', {}, thrown),
+          )
+          return value
+        } catch (thrown) {
+          refused(idsOf(added))
+          throw thrown
+        }
+      }
       receive = message => {
         if (message.kind === 'spend') held.change(message.change)
         else if (message.kind === 'command')
-          store.perform(message.name, message.given).then(
-            value => {
-              send({ kind: 'answer', id: message.id, value, failure: undefined })
-              stored(message.name, message.given).catch((thrown: unknown) =>
-                log.warn('Work that the server before has stored begins with the next start', {}, thrown),
-              )
-            },
+          perform(message.name, message.given).then(
+            value => send({ kind: 'answer', id: message.id, value, failure: undefined }),
             (thrown: unknown) => send({ kind: 'answer', id: message.id, value: undefined, failure: sendable(thrown) }),
           )
       }

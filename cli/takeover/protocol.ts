@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import type { HandedSpend, SpendChange } from '../../core/admission/spend.ts'
+import type { HandedSpend, SpendChange } from '../../core/admission/handed-spend.ts'
 import { Failure } from '../../core/failure.ts'
 import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 
 /** Both servers must speak the same one. It changes with these messages and with the commands of the store. */
-export const protocolVersion = 2
+export const protocolVersion = 3
 
 /** Options of `infer serve`; paths are absolute, the duration is in milliseconds. */
 export interface ServeFlags {

@@ -4,8 +4,9 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
-import type { ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
+import type { FinishedJob, ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
 import { type Budget, openBudgets } from './budgets.ts'
+import { costsOf, type HandedSpend, type HeldWork, openTakenSpend, type SpendChange } from './handed-spend.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -96,8 +97,6 @@ export async function openSpend(options: {
   const budgets = openBudgets(currency)
   let month = monthOf(clock.now())
   let told: ((change: SpendChange) => void) | undefined
-  /** What was settled since `keepSettled`. */
-  let since: HandedSpend['settled'] | undefined
 
   function accountOf(id: string): Account {
     let account = accounts.get(id)
@@ -112,8 +111,7 @@ export async function openSpend(options: {
     return month
   }
 
-  /** `tokenIds`: the first tokens of the rotations of a token and of those whose budgets it shares. */
-  function keep(id: string, organizationId: string, tokenIds: readonly string[], amount: number): void {
+  function keep({ id, organizationId, tokenIds, amount }: HeldWork): void {
     const hold: Hold = {
       organizationId,
       tokenIds,
@@ -124,6 +122,7 @@ export async function openSpend(options: {
     hold.organization.held += amount
     for (const token of hold.tokens) token.held += amount
     holds.set(id, hold)
+    told?.({ kind: 'held', id, organizationId, tokenIds, amount })
   }
 
   function release(id: string): Hold | undefined {
@@ -153,7 +152,6 @@ export async function openSpend(options: {
     if (!isStored) {
       const known = tokenIds ?? hold?.tokenIds
       const billed = { organizationId, tokenId, cost, finishedAt, ...(known && { tokenIds: known }) }
-      since?.push({ id, settlement: billed })
       told?.({ kind: 'ended', id, settlement: billed })
     }
     if (cost <= 0) return
@@ -216,7 +214,7 @@ export async function openSpend(options: {
   ))
     accountOf(originId ?? organizationId).spent.set(start, spent)
   for (const { id, organizationId, originId, parentIds, held } of await store.spend.held())
-    keep(id, organizationId, [originId, ...parentIds], held)
+    keep({ id, organizationId, tokenIds: [originId, ...parentIds], amount: held })
 
   return {
     currency,
@@ -231,7 +229,12 @@ export async function openSpend(options: {
       requireAnythingLeft(spender)
       if (limits?.node !== undefined) budgets.requireNode(limits.node, amount)
       if (limits) budgets.hold(id, limits.executions, amount)
-      keep(id, spender.organizationId, tokenIdsOf(spender.originId, spender.parents), amount)
+      keep({
+        id,
+        organizationId: spender.organizationId,
+        tokenIds: tokenIdsOf(spender.originId, spender.parents),
+        amount,
+      })
     },
 
     /** The failure of a spender who has spent a whole limit, whatever running work holds; undefined otherwise. */
@@ -246,13 +249,11 @@ export async function openSpend(options: {
     /** The job has ended and costs nothing, or was never stored. Harmless if it holds nothing. */
     release: drop,
 
-    /** Keeps from now on what calls cost, for `handOver`: another server writes their records. */
-    keepSettled: (): void => void (since ??= []),
     /**
-     * Returns, for another server, what is held now and what calls have cost since `keepSettled`. Calls `tell` from now on with
-     * what changes.
+     * Returns, for another server, what is held now and what calls have cost whose records are `unwritten`. Calls `tell` from
+     * now on with what changes.
      */
-    handOver(tell: (change: SpendChange) => void): HandedSpend {
+    handOver(tell: (change: SpendChange) => void, unwritten: Iterable<FinishedJob>): HandedSpend {
       told = tell
       return {
         works: [...holds].map(([id, { organizationId, tokenIds, amount }]) => ({
@@ -264,33 +265,12 @@ export async function openSpend(options: {
         loans: [...accounts].flatMap(([id, { lent, lentRunning }]) =>
           lent === 0 && lentRunning === 0 ? [] : { id, amount: lent, running: lentRunning },
         ),
-        settled: [...(since ?? [])],
+        settled: costsOf(unwritten),
       }
     },
-    /** Takes in what another server holds and has settled; `change` takes in what changes. Stored jobs hold already. */
-    takeOver({ works, loans, settled }: HandedSpend) {
-      for (const { id, settlement } of settled) settle(id, settlement)
-      const taken = works.filter(({ id }) => !holds.has(id))
-      for (const { id, organizationId, tokenIds, amount } of taken) keep(id, organizationId, tokenIds, amount)
-      const left = new Map<string, Loan>()
-      const change = (one: SpendChange): void => {
-        if (one.kind === 'lent') {
-          const { amount = 0, running = 0 } = left.get(one.id) ?? {}
-          left.set(one.id, { id: one.id, amount: amount + one.amount, running: running + one.running })
-          lend(one.id, one.amount, one.running)
-        } else if (one.settlement) settle(one.id, one.settlement)
-        else drop(one.id)
-      }
-      for (const loan of loans) change({ kind: 'lent', ...loan })
-      return {
-        change,
-        /** That server has ended: it holds nothing any more. */
-        ended(): void {
-          for (const { id } of taken) drop(id)
-          for (const { id, amount, running } of left.values()) lend(id, -amount, -running)
-        },
-      }
-    },
+    /** Takes in what another server holds and has settled. */
+    takeOver: (handed: HandedSpend) =>
+      openTakenSpend(handed, { holdsFor: id => holds.has(id), keep, drop, settle, lend }),
 
     /** The job has ended and is billed: in the store this is one transaction. */
     settle,
@@ -330,31 +310,6 @@ export interface NodeLimits {
   node: number | undefined
   executions: readonly Budget[]
 }
-
-/** What work holds: plain data, for another server. */
-export interface HeldWork {
-  id: string
-  organizationId: string
-  /** The first tokens of the rotations of its token and of those whose budgets it shares. */
-  tokenIds: readonly string[]
-  /** Millionths of the currency unit. */
-  amount: number
-}
-/** What gateway processes hold of the limit of an organization or token, and the part of it that running calls hold. */
-export interface Loan {
-  id: string
-  amount: number
-  running: number
-}
-/** All that a server holds: plain data. */
-export interface HandedSpend {
-  works: HeldWork[]
-  loans: Loan[]
-  /** What calls have cost whose records are not in the store yet. */
-  settled: { id: string; settlement: Settlement }[]
-}
-/** Work has ended, not billed if the settlement is null, or a loan has grown or shrunk by so much. */
-export type SpendChange = { kind: 'ended'; id: string; settlement: Settlement | null } | ({ kind: 'lent' } & Loan)
 
 export type Spend = Awaited<ReturnType<typeof openSpend>>
 

@@ -156,6 +156,10 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     get waiting(): number {
       return accepted - done
     },
+    /** The records that are not in the store yet. */
+    *unwritten(): Iterable<FinishedJob> {
+      for (const entry of waiting) yield* isText(entry) ? callsIn(entry.text) : [entry]
+    },
     /** The record of a call that has ended and is not in the store yet. */
     find(organizationId: string, id: string): FinishedJob | undefined {
       for (const entry of waiting) {

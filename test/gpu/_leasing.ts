@@ -48,6 +48,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     find: () => undefined,
     requireRoom() {},
     whenWritten() {},
+    unwritten: () => [],
     waiting: 0,
     hold: none,
     resume() {},

@@ -137,3 +137,31 @@ test('service upgrade replaces the server of the unit, which names itself to sys
   expect(await exitOf(first.child)).toBe(0)
   expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(`@test --ready --pid=${pid}\n`)
 }, 60_000)
+
+test('a job that the old server has stored in the new one holds its cost until it ends there', async () => {
+  const dataDir = prepare()
+  const upstream = await startEngine()
+  const price = '{input_per_million_tokens: 1000000}'
+  writeFileSync(
+    join(dataDir, 'infer.yaml'),
+    `listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\nmodels: [{id: far, engine: remote, url: '${upstream}/v1', price: ${price}}]\n`,
+  )
+  const first = await serve(dataDir)
+  const headers = { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' }
+  const late = request(`${first.url}/api/jobs`, { method: 'POST', headers, agent: false })
+  const messages = [{ role: 'user', content: 'mode:slow,ms=5000' }]
+  const text = JSON.stringify({ task: 'std/chat-completion', model: 'far', input: { messages } })
+  late.write(text.slice(0, 20))
+  expect((await takeOver(dataDir)).exitCode).toBe(0)
+  late.end(text.slice(20))
+  const [answer] = (await once(late, 'response')) as [IncomingMessage]
+  const { id } = (await json(answer)) as { id: string }
+  expect(await exitOf(first.child)).toBe(0)
+  const read = async (path: string) => (await fetch(`${first.url}${path}`, { headers })).json()
+  expect(await read(`/api/jobs/${id}`)).toMatchObject({ status: 'processing' })
+  expect(await read('/api/me')).toMatchObject({
+    spend: { organization: { held: expect.toSatisfy((held: number) => held > 0) } },
+  })
+  expect(await read(`/api/jobs/${id}?wait=20`)).toMatchObject({ status: 'completed' })
+  expect(await read('/api/me')).toMatchObject({ spend: { organization: { held: 0 } } })
+}, 60_000)

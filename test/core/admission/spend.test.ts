@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
-import { openSpend, type SpendChange, type Spender } from '../../../core/admission/spend.ts'
+import type { SpendChange } from '../../../core/admission/handed-spend.ts'
+import { openSpend, type Spender } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { TokenLimits } from '../../../core/store/store.ts'
 import {
@@ -182,7 +183,7 @@ test('what work of an earlier server holds counts in the next one until it ends 
   one.spend.hold('job_1', limited, 60)
   one.spend.hold('job_2', limited, 30)
   const later: SpendChange[] = []
-  const taken = next.takeOver(one.spend.handOver(change => void later.push(change)))
+  const taken = next.takeOver(one.spend.handOver(change => void later.push(change), []))
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 90 })
   one.spend.settle('job_1', bill(50))
   one.spend.release('job_2')
@@ -197,7 +198,7 @@ test('what gateway processes of an earlier server hold is not free in the next o
   const next = await one.open()
   one.spend.lend(organizationId, 80, 30)
   const later: SpendChange[] = []
-  const taken = next.takeOver(one.spend.handOver(change => void later.push(change)))
+  const taken = next.takeOver(one.spend.handOver(change => void later.push(change), []))
   expect(next.left(organizationId, 100)).toBe(20)
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 0, held: 30 })
   one.spend.lend(organizationId, -50, 0)
@@ -218,24 +219,49 @@ test('the end of an earlier server frees what its calls hold, and nothing that t
   // A stored job, which holds in the next one from its start.
   next.hold('job_2', limited, 30)
   const told: SpendChange[] = []
-  next.handOver(change => void told.push(change))
-  next.takeOver(one.spend.handOver(() => {})).ended()
+  next.handOver(change => void told.push(change), [])
+  next.takeOver(one.spend.handOver(() => {}, [])).ended()
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ held: 30 })
-  expect(told).toEqual([{ kind: 'ended', id: 'job_1', settlement: null }])
+  expect(told).toEqual([
+    { kind: 'held', id: 'job_1', organizationId, tokenIds: ['tok_test'], amount: 60 },
+    { kind: 'ended', id: 'job_1', settlement: null },
+  ])
 })
 
-test('what calls cost while the store changes hands is known to the next server once', async () => {
+test('what unwritten calls have cost is known to the next server, whenever they ended', async () => {
   await using one = await opened()
-  one.spend.hold('job_0', limited, 10)
-  one.spend.hold('job_1', limited, 10)
-  one.spend.hold('job_2', limited, 10)
-  one.spend.settle('job_0', bill(1))
-  one.spend.keepSettled()
-  one.spend.settle('job_1', bill(2))
+  const calls = [2, 3].map(cost => finishedCall({ cost, finishedAt: start }))
+  calls.push(finishedCall({ cost: 5, finishedAt: start - 40 * day }))
+  for (const call of calls) one.spend.settle(call.id, call)
   // That of a stored job is in the store.
   one.spend.settle('job_2', { ...bill(4), isStored: true })
+  await one.store.tokens.create(newToken({ id: 'tok_test' }))
   const next = await one.open()
-  next.takeOver(one.spend.handOver(() => {}))
-  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 2, held: 0 })
-  expect(next.ofToken(token('tok_test', null)).spent).toBe(2)
+  next.takeOver(one.spend.handOver(() => {}, calls))
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 5, held: 0 })
+  await expect.poll(() => next.ofToken(token('tok_test', null)).spent).toBe(5)
+})
+
+test('a job that an earlier server stores in the next one holds there until it ends', async () => {
+  await using one = await opened()
+  const next = await one.open()
+  const later: SpendChange[] = []
+  const taken = next.takeOver(one.spend.handOver(change => void later.push(change), []))
+  const hold = (id: string, amount: number) => one.spend.hold(id, limited, amount)
+  hold('job_stored', 10)
+  hold('job_repeated', 20)
+  hold('job_late', 40)
+  hold('call', 8)
+  for (const change of later.splice(0)) taken.change(change)
+  const { held } = next.ofOrganization(organizationId, 100)
+  expect(held).toBe(78)
+  taken.storing(['job_stored', 'job_repeated'])(['job_repeated'])
+  // Its transaction ends after that server.
+  const refused = taken.storing(['job_late'])
+  taken.ended()
+  expect(next.ofOrganization(organizationId, 100).held).toBe(50)
+  refused(['job_late'])
+  expect(next.ofOrganization(organizationId, 100).held).toBe(10)
+  next.settle('job_stored', bill(3))
+  expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 3, held: 0 })
 })
