@@ -273,6 +273,7 @@ export function openFrontWork(options: FrontWorkOptions) {
             session.calls.get(id)?.ended?.resolve()
             session.calls.delete(id)
           },
+          isLeaving: () => draining,
         }),
         granted: new Map(),
         recalled: new Set(),

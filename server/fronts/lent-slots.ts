@@ -31,6 +31,8 @@ interface Listener {
   lent(engineId: string, keeps: boolean): void
   /** The call gets no slot: it is no call of the front any more. */
   refused(id: string): void
+  /** Whether the front begins no further calls: a slot that it kept would lie idle. */
+  isLeaving: () => boolean
 }
 
 /** The calls of one front that want slots: they wait in control's queue, and run in the front. */
@@ -71,13 +73,14 @@ export function openLentSlots(options: LentSlotsOptions, listener: Listener) {
       return
     }
     const { engineId } = given.engine
+    const keeps = given.keeps && !listener.isLeaving()
     call.startedAt = Date.now()
     call.engineId = engineId
     if (queuedMs > 0) timings.waited(modelId, queuedMs, referenceQueuedMs)
     running.set(id, { call, slot: { entry }, since: performance.now() })
-    slots.push({ id, ...given, queuedMs, referenceQueuedMs, hasReference, loadedMs })
+    slots.push({ id, ...given, keeps, queuedMs, referenceQueuedMs, hasReference, loadedMs })
     soon()
-    listener.lent(engineId, given.keeps)
+    listener.lent(engineId, keeps)
   }
 
   async function take(call: RunningCall, prompt: SlotRequest['prompt']): Promise<void> {

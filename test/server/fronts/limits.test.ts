@@ -118,7 +118,8 @@ describe('limits of an app with two gateway processes', () => {
     const statuses = await load(secret, 240, long)
     const answers = sent + statuses.filter(status => status === 200).length
     const refilled = performance.now() - startedAt
-    expect((await say(secret, long)).status).toBe(429)
+    // Later requests may be answered again: a thousand tokens come back every second.
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
     expect((await answeredByFronts()) - before).toBeGreaterThan(20)
     // Each has 500 tokens and its answer. Those that run when the last token is used are answered.
     expect(answers * 500).toBeGreaterThan(50_000)
