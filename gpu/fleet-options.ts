@@ -20,6 +20,8 @@ export interface FleetOptions {
   bootId: string
   /** The run of a server that still runs there and has handed over: its engines are left alone. */
   otherBootId?: string | undefined
+  /** How many slots of each of these engines the last requests of that server use; `grants.giveBack` frees them. */
+  leasedElsewhere?: ReadonlyMap<string, number> | undefined
   log: Log
   limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace' | 'parking_memory'>
   /** Called when an engine is ready, with the milliseconds that it took. */

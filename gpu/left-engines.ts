@@ -63,10 +63,11 @@ export const noteOf = (resident: Resident, start: EngineStart, hash: string, run
   }
 }
 
-/** The resident of an engine that is taken over. */
-export function leftResident(state: ModelState, { engineId, note }: LeftEngine, now: number): Resident {
+/** The resident of an engine that is taken over; so many of its slots are still used by the server before. */
+export function leftResident(state: ModelState, { engineId, note }: LeftEngine, now: number, leases = 0): Resident {
   const { booked } = note
-  return { ...newResident(state, engineId, booked, now), ...booked, launchedAt: now, takenOver: true }
+  const own = newResident(state, engineId, booked, now)
+  return { ...own, ...booked, launchedAt: now, takenOver: true, leases, granted: leases }
 }
 
 /** The same in a state of its own, for those who only need to know what is booked. */

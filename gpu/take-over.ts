@@ -1,6 +1,6 @@
-import type { Log } from '../core/log.ts'
 import type { Clock } from './clock.ts'
 import type { openEngineEffects } from './engine-effects.ts'
+import type { FleetOptions } from './fleet-options.ts'
 import type { Launcher, ListedLaunch } from './launcher/launcher.ts'
 import { bookedResident, type Choice, chooseLeft, type LeftEngine, leftResident } from './left-engines.ts'
 import type { Memory } from './placement/memory.ts'
@@ -12,8 +12,10 @@ import type { Residency } from './residency/residency.ts'
  * Takes over the engines that an earlier server has left. Those that cannot be are ended before this resolves, so that their
  * memory is free before anything is measured or loaded.
  */
-export async function openTakeOver(options: Choice & { launcher: Launcher; clock: Clock; log: Log }) {
-  const { launcher, clock, log } = options
+export async function openTakeOver(
+  options: Choice & Pick<FleetOptions, 'leasedElsewhere' | 'log'> & { launcher: Launcher; clock: Clock },
+) {
+  const { launcher, clock, log, leasedElsewhere } = options
   const { taken, ended } = chooseLeft(launcher, options)
 
   async function end(launch: Pick<ListedLaunch, 'launchId' | 'engineId' | 'modelId'>, reason: string): Promise<void> {
@@ -45,7 +47,7 @@ export async function openTakeOver(options: Choice & { launcher: Launcher; clock
         if (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible))
           return await end({ ...one, modelId: model.id }, 'Its devices have changed, or are paused.')
         const state = parts.residency.upsert(model, note.booked.placement, note.booked.slots)
-        const resident = leftResident(state, one, clock.now())
+        const resident = leftResident(state, one, clock.now(), leasedElsewhere?.get(one.engineId))
         parts.residency.takeOver(resident)
         parts.engines.takeOver(resident, one)
         parts.known(model.id)

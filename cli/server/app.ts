@@ -157,7 +157,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     quiet: () => quiet.map(quietPause),
     dataDir,
     bootId: store.recovery.bootId,
-    otherBootId: predecessor?.bootId,
+    ...(await predecessor?.engines()),
     machine,
     keeper: keeper.isUsed() ? keeper : undefined,
     caches,
@@ -342,7 +342,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     credits &&
     serveFronts(server, { config, store, registry, accounts, admission, jobs, fleet, credits, log, ...counted })
   writeServerFile(dataDir, server)
-  await predecessor?.serving({ store, spend, jobs, batches }, server, log)
+  await predecessor?.serving({ store, spend, jobs, batches, fleet }, server, log)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   const { close, openTakeover } = openClosing({

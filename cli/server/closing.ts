@@ -1,6 +1,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Spend } from '../../core/admission/spend.ts'
 import type { Recorder } from '../../core/jobs/recorder.ts'
+import type { Fleet } from '../../core/models/fleet.ts'
 import type { SendCommand, Store } from '../../core/store/store.ts'
 import type { Server } from '../../server/server.ts'
 import { removeServerFile } from '../client/find-server.ts'
@@ -26,7 +27,7 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' 
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
   }
-  fleet: { close: (deadlineMs: number) => Promise<void>; leave: () => Promise<void> }
+  fleet: Pick<Fleet, 'close' | 'leave' | 'snapshot'>
   flushing: NodeJS.Timeout
   /** Stop at once. */
   timers: readonly { close: () => void }[]
@@ -129,6 +130,12 @@ export function openClosing(options: ClosingOptions) {
         server,
         store,
         spend: { handOver: tell => spend.handOver(tell, jobs.recorder.unwritten()) },
+        usedSlots: () =>
+          new Map(
+            fleet
+              .snapshot()
+              .residents.flatMap(({ engineId, leases }) => (leases > 0 ? [[engineId, leases] as const] : [])),
+          ),
         log,
         drainMs,
         quiesce,

@@ -8,7 +8,7 @@ import type { SendCommand, Store } from '../../core/store/store.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 import type { Server } from '../../server/server.ts'
 import { isBoundToUnit } from '../service/notify.ts'
-import { protocolVersion, type ServeFlags, type TakeoverRequest } from './protocol.ts'
+import { protocolVersion, type ServeFlags, type TakeoverRequest, type UsedSlots } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
 import { type Successor, startSuccessor } from './successor.ts'
 
@@ -20,6 +20,8 @@ export interface HandOverOptions {
   store: Pick<Store, 'recovery'>
   /** Returns what is held now and not written yet; calls `tell` from then on with what changes. */
   spend: { handOver(tell: (change: SpendChange) => void): HandedSpend }
+  /** How many slots of engines are used now, by engine id. */
+  usedSlots: () => UsedSlots
   log: Log
   /** How long running requests may take to finish, milliseconds. */
   drainMs: number
@@ -38,6 +40,9 @@ export interface HandOverOptions {
    */
   failed: (last: () => Promise<unknown>) => Promise<unknown>
 }
+
+/** Milliseconds between two messages about the slots that requests here use. */
+const slotsMs = 50
 
 /** Whether this process is the first of a container, which ends with it. */
 const isFirst = () => process.pid === 1
@@ -96,6 +101,17 @@ export function openHandOver(options: HandOverOptions) {
       begin: { protocol: protocolVersion, bootId: store.recovery.bootId },
     })
 
+  /** Tells it from now on which slots it may use, because no request here does. */
+  function tellSlots(to: Successor): void {
+    const timer = setInterval(() => {
+      const slots = options.usedSlots()
+      to.send({ kind: 'slots', slots })
+      if (slots.size === 0) clearInterval(timer)
+    }, slotsMs)
+    timer.unref()
+    void to.gone.catch(() => clearInterval(timer))
+  }
+
   /** Gives the data directory to the successor, or to this version again if that fails. Resolves with why it was. */
   async function give(first: Successor, request: TakeoverRequest): Promise<unknown> {
     const since = performance.now()
@@ -104,7 +120,11 @@ export function openHandOver(options: HandOverOptions) {
     await options.leave(commands.send)
     const storeMs = performance.now() - since - heldMs
     const openIn = (to: Successor) => {
-      to.send({ kind: 'handedOver', spend: spend.handOver(change => to.send({ kind: 'spend', change })) })
+      to.send({
+        kind: 'handedOver',
+        spend: spend.handOver(change => to.send({ kind: 'spend', change })),
+        slots: options.usedSlots(),
+      })
       return to.serving()
     }
     let serving = first
@@ -122,6 +142,7 @@ export function openHandOver(options: HandOverOptions) {
     }
     server.handOver(forwarding, drainMs)
     commands.use(serving)
+    tellSlots(serving)
     log.info('Handed over', {
       pid: serving.pid,
       gateway_ms: Math.round(heldMs),

@@ -3,11 +3,12 @@ import type { Batches } from '../../core/batches/batches.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Jobs } from '../../core/jobs/jobs.ts'
 import type { Log } from '../../core/log.ts'
+import type { SlotGrants } from '../../core/models/slot-grants.ts'
 import type { CommandName } from '../../core/store/sqlite/commands.ts'
 import { sendable } from '../../core/store/sqlite/sent-failure.ts'
 import type { NewJob, Store } from '../../core/store/store.ts'
 import type { Inheritance, Server } from '../../server/server.ts'
-import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor } from './protocol.ts'
+import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor, type UsedSlots } from './protocol.ts'
 
 /** The file descriptor of the first listening socket in the new process, for the server itself; all of them follow. */
 const listenerDescriptor = 3
@@ -73,6 +74,8 @@ export function openPredecessor({ sockets, bootId }: Begin) {
   return {
     inherited,
     bootId,
+    /** What the fleet needs to know of its engines. Resolves when the data directory is free. */
+    engines: async () => ({ otherBootId: bootId, leasedElsewhere: (await handedOver.promise).slots }),
     /** Resolves when the data directory is free. */
     handedOver: handedOver.promise,
     /**
@@ -99,13 +102,24 @@ export function openPredecessor({ sockets, bootId }: Begin) {
         spend: Pick<Spend, 'takeOver'>
         jobs: Pick<Jobs, 'storedElsewhere'>
         batches: Pick<Batches, 'resume'>
+        fleet: { grants: Pick<SlotGrants, 'giveBack'> }
       },
       server: Pick<Server, 'forwarding' | 'closeForwarding'>,
       log: Log,
     ) {
       reached('routes')
-      const { store, spend, jobs, batches } = owners
-      const held = spend.takeOver((await handedOver.promise).spend)
+      const { store, spend, jobs, batches, fleet } = owners
+      const handed = await handedOver.promise
+      const held = spend.takeOver(handed.spend)
+      const used = new Map(handed.slots)
+      /** The old server uses only so many slots now. */
+      function freeSlots(now: UsedSlots): void {
+        for (const [engineId, before] of used) {
+          const count = Math.min(before, now.get(engineId) ?? 0)
+          used.set(engineId, count)
+          if (count < before) fleet.grants.giveBack(engineId, before - count, null)
+        }
+      }
       /** Runs a command of the old server, and begins what it has stored here. */
       async function perform(name: string, given: readonly unknown[]): Promise<unknown> {
         const added = jobsIn(name, given)
@@ -130,6 +144,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       }
       receive = message => {
         if (message.kind === 'spend') held.change(message.change)
+        else if (message.kind === 'slots') freeSlots(message.slots)
         else if (message.kind === 'command')
           perform(message.name, message.given).then(
             value => send({ kind: 'answer', id: message.id, value, failure: undefined }),
@@ -139,6 +154,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       for (const message of early.splice(0)) receive(message)
       void gone.promise.then(() => {
         held.ended()
+        freeSlots(new Map())
         server.closeForwarding()
       })
       send({ kind: 'serving', forwarding: server.forwarding! })

@@ -44,11 +44,16 @@ export interface Begin {
   bootId: string
 }
 
+/** How many slots of engines the requests of the old server use, by engine id. */
+export type UsedSlots = ReadonlyMap<string, number>
+
 /** Messages from the old server to the new one. */
 export type ToSuccessor =
-  | { kind: 'handedOver'; spend: HandedSpend }
+  | { kind: 'handedOver'; spend: HandedSpend; slots: UsedSlots }
   | { kind: 'command'; id: number; name: string; given: readonly unknown[] }
   | { kind: 'spend'; change: SpendChange }
+  /** Its requests use fewer slots now. */
+  | { kind: 'slots'; slots: UsedSlots }
 
 /** Messages from the new server to the old one. */
 export type FromSuccessor =
