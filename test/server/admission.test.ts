@@ -37,6 +37,8 @@ const dag = { nodes: { write: { model_id: 'fake', task: 'std/chat-completion', i
 
 beforeAll(async () => {
   app = await startApp({
+    // The admission that refuses below is that of this process: gateway processes have their own.
+    gateway_processes: 1,
     models: [
       fakeModel('fake', []),
       fakeModel('judges', [], { tasks: ['std/chat-completion', 'std/moderation'] }),
