@@ -27,6 +27,7 @@ import { nestedExecutions } from './migrations/024-nested-executions.ts'
 import { recentRuns } from './migrations/025-recent-runs.ts'
 import { waits } from './migrations/026-waits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
+import { shortLists } from './migrations/028-short-lists.ts'
 
 export interface Migration {
   version: number
@@ -62,6 +63,7 @@ export const migrations: readonly Migration[] = [
   recentRuns,
   waits,
   keyDigests,
+  shortLists,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */
@@ -101,20 +103,28 @@ export function migrate(
   const due = steps.filter(step => step.version > found)
   if (due.length === 0) return null
   if (found > 0) backup(found)
-  for (const { version, sql } of due) {
-    connection.exec('BEGIN IMMEDIATE')
-    try {
-      // Two programs may start at the same time: the second one finds the work done.
-      if (schemaVersionOf(connection) < version) {
-        connection.exec(sql)
-        connection.pragma(`application_id = ${applicationId}`)
-        connection.pragma(`user_version = ${version}`)
-      }
-      connection.exec('COMMIT')
-    } catch (cause) {
-      if (connection.inTransaction) connection.exec('ROLLBACK')
-      throw cause
-    }
+  // Steps may change the conditions of a table in place.
+  connection.unsafeMode(true)
+  try {
+    for (const step of due) apply(connection, step)
+  } finally {
+    connection.unsafeMode(false)
   }
   return found
+}
+
+function apply(connection: Connection, { version, sql }: Migration): void {
+  connection.exec('BEGIN IMMEDIATE')
+  try {
+    // Two programs may start at the same time: the second one finds the work done.
+    if (schemaVersionOf(connection) < version) {
+      connection.exec(sql)
+      connection.pragma(`application_id = ${applicationId}`)
+      connection.pragma(`user_version = ${version}`)
+    }
+    connection.exec('COMMIT')
+  } catch (cause) {
+    if (connection.inTransaction) connection.exec('ROLLBACK')
+    throw cause
+  }
 }

@@ -28,7 +28,7 @@ CREATE TABLE batch_lines (
   batch INTEGER NOT NULL REFERENCES batches (number),
   line INTEGER NOT NULL CHECK (line > 0),
   job_id TEXT,
-  status TEXT NOT NULL CHECK (status IN ('running', 'completed', 'failed')),
+  status TEXT NOT NULL CHECK (status IN ('running', 'completed') OR status IN ('failed')),
   error TEXT CHECK (json_type(error) = 'object'),
   PRIMARY KEY (batch, line)
 ) STRICT, WITHOUT ROWID;
@@ -109,7 +109,7 @@ CREATE TABLE execution_items (
   execution INTEGER NOT NULL,
   node INTEGER NOT NULL,
   item INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('ready', 'completed', 'failed', 'cancelled')),
+  status TEXT NOT NULL CHECK (status IN ('ready', 'completed') OR status IN ('failed', 'cancelled')),
   job_id TEXT NOT NULL,
   cached INTEGER NOT NULL DEFAULT 0 CHECK (cached IN (0, 1)),
   at INTEGER NOT NULL,
@@ -125,13 +125,12 @@ CREATE TABLE execution_nodes (
   task TEXT NOT NULL,
   model_id TEXT NOT NULL,
   on_error TEXT NOT NULL CHECK (on_error IN ('fail', 'continue')),
-  status TEXT NOT NULL CHECK (status IN
-    ('pending', 'ready', 'completed', 'failed', 'skipped', 'cancelled', 'timed_out')),
+  status TEXT NOT NULL CHECK (status IN ('pending', 'ready') OR status IN ('completed', 'failed') OR status IN ('skipped', 'cancelled') OR status IN ('timed_out')),
   job_id TEXT,
   cached INTEGER NOT NULL CHECK (cached IN (0, 1)),
   at INTEGER NOT NULL,
   skip_reason TEXT
-    CHECK (skip_reason IN ('condition', 'skipped_node', 'failure')),
+    CHECK (skip_reason IN ('condition', 'skipped_node') OR skip_reason IN ('failure')),
   items INTEGER CHECK (items >= 0),
   items_running INTEGER NOT NULL DEFAULT 0 CHECK (items_running >= 0),
   items_completed INTEGER NOT NULL DEFAULT 0,
@@ -291,7 +290,7 @@ CREATE TABLE jobs (
   slug TEXT,
   priority INTEGER NOT NULL,
   rank INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
+  status TEXT NOT NULL CHECK (status IN ('pending', 'processing') OR status IN ('completed', 'failed') OR status IN ('cancelled')),
   attempt INTEGER NOT NULL CHECK (attempt >= 0),
   max_attempts INTEGER NOT NULL CHECK (max_attempts >= 1),
   claims INTEGER NOT NULL CHECK (claims >= attempt),
@@ -314,7 +313,7 @@ CREATE TABLE jobs (
   expires_at INTEGER,
   execution INTEGER,
   node INTEGER,
-  class TEXT NOT NULL DEFAULT 'async' CHECK (class IN ('workflow', 'async', 'batch')),
+  class TEXT NOT NULL DEFAULT 'async' CHECK (class IN ('workflow', 'async') OR class IN ('batch')),
   cached_tokens INTEGER CHECK (cached_tokens >= 0),
   reasoning_tokens INTEGER CHECK (reasoning_tokens >= 0),
   images INTEGER CHECK (images >= 0),
@@ -332,15 +331,15 @@ CREATE TABLE jobs (
   batch_line INTEGER,
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   requested_model TEXT,
-  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
+  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context') OR fallback_reason IN ('wait')),
   traceparent TEXT CHECK (length(traceparent) = 55),
   awaits TEXT CHECK (awaits IS NULL
-    OR (awaits IN ('items', 'approval', 'event', 'time', 'execution') AND status = 'pending' AND node IS NOT NULL)),
+    OR ((awaits IN ('items', 'approval') OR awaits IN ('event', 'time') OR awaits IN ('execution')) AND status = 'pending' AND node IS NOT NULL)),
   item INTEGER CHECK (item IS NULL OR (item >= 0 AND node IS NOT NULL)),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
-  CHECK ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+  CHECK ((status NOT IN ('pending', 'processing')) = (finished_at IS NOT NULL)),
   CHECK (status <> 'completed' OR (error IS NULL AND cost IS NOT NULL)),
   CHECK (expires_at IS NULL OR finished_at IS NOT NULL)
 ) STRICT;
@@ -382,7 +381,7 @@ CREATE TABLE ledger (
   task TEXT NOT NULL,
   model_id TEXT NOT NULL,
   engine_id TEXT,
-  status TEXT NOT NULL CHECK (status IN ('completed', 'failed', 'cancelled')),
+  status TEXT NOT NULL CHECK (status IN ('completed', 'failed') OR status IN ('cancelled')),
   error TEXT,
   input_tokens INTEGER NOT NULL CHECK (input_tokens >= 0),
   output_tokens INTEGER NOT NULL CHECK (output_tokens >= 0),
@@ -404,7 +403,7 @@ CREATE TABLE ledger (
   workflow_id TEXT,
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   requested_model TEXT,
-  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context', 'wait')),
+  fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context') OR fallback_reason IN ('wait')),
   UNIQUE (organization_id, kind, job_id)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN
