@@ -247,8 +247,8 @@ export interface CommitEffects {
   /** Jobs that were set aside while they ran: their runs must be stopped. */
   setAside: WaitingJob[]
   /**
-   * Executions that have changed, whether they ended, the time limit of those that have just started, and the models of the
-   * nodes that are next.
+   * Executions that have changed, each once: whether they ended, the time limit of those that have just started, and the
+   * models of the nodes that are next.
    */
   executions: (RowKey & { ended: boolean; timeoutAt?: number; next: readonly string[] })[]
   /** Executions that have ended, whose nodes in other executions, which have these jobs, end with them. */

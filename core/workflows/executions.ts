@@ -110,19 +110,14 @@ export function openExecutions(dependencies: {
     if (released.length > 0) queueing.released(released)
     if (nestedEnded.length > 0) nested.ended(nestedEnded)
     if (gathers.length > 0) gathering.add(gathers)
-    // One commit may have changed many nodes of an execution.
-    const changed = new Map<string, boolean>()
     const organizations = new Set(ofEvents)
     for (const { id, organizationId, ended, timeoutAt, next } of executions) {
       upcoming.changed(
         id,
         next.filter(modelId => modelId !== noModelId),
       )
-      changed.set(id, ended || changed.get(id) === true)
       organizations.add(organizationId)
       if (timeoutAt !== undefined) timeouts.at(timeoutAt)
-    }
-    for (const [id, ended] of changed) {
       if (ended) snapshots.drop(id)
       notify(id, ended)
     }

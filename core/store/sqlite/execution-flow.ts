@@ -159,12 +159,12 @@ export function openExecutionFlow(
       case 'event':
         return events.addOfExecution(number, organizationId, `workflow_execution.${write.event}`, at, write.node)
       case 'announce':
-        return effects.add('executions', {
+        return effects.executionChanged({
           organizationId,
           id,
           ended: write.ended,
           timeoutAt: write.timeoutAt,
-          next: write.ended ? [] : nextModels(execution.plan, execution.state),
+          next: () => nextModels(execution.plan, execution.state),
         })
     }
   }

@@ -107,7 +107,7 @@ export function openGiveUp(
     events.addOfExecution(number, ended.organizationId, 'workflow_execution.failed', at)
     const { organizationId, id, parentJob } = ended
     if (parentJob !== null) effects.add('nestedEnded', { organizationId, id, jobId: parentJob })
-    effects.add('executions', { organizationId, id, ended: true, next: [] })
+    effects.executionChanged({ organizationId, id, ended: true, next: () => [] })
     ends.executionEnded(ended, at)
   }
 

@@ -263,6 +263,23 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await claimWaiting(store, { modelId: run.modelId })).toEqual([])
     })
 
+    test('a commit that ends several nodes announces the execution once, with what is next then', async () => {
+      const run = await begin({ nodes: { a: ['c'], b: ['c'], c: ['d'], d: [] } })
+      const claimed = [await run.claim('a'), await run.claim('b')]
+      effects.length = 0
+      await Promise.all(claimed.map(job => store.jobs.settle(job, completed())))
+      const told = effects.flatMap(({ executions }) => executions)
+      expect(told).toMatchObject([{ id: run.id, organizationId, ended: false, next: [run.modelId] }])
+      await run.finish('c')
+      effects.length = 0
+      await run.finish('d')
+      expect(effects.flatMap(({ executions }) => executions).at(-1)).toMatchObject({
+        id: run.id,
+        ended: true,
+        next: [],
+      })
+    })
+
     test('has the times of its events', async () => {
       const run = await begin({ nodes: { a: [] } }, { createdAt: 1_000, timeoutMs: 50, retentionMs: 7 })
       const claim = await store.jobs.claim(organizationId, run.jobOf('a'), 2_000)
