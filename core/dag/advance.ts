@@ -36,8 +36,11 @@ export type ExecutionInput = { at: number } & (
   | { type: 'result_reused'; node: number; ran: boolean }
   /** The condition of a node is false; `ran`: its job was running until now. */
   | { type: 'condition_false'; node: number; ran: boolean }
-  /** The list of a node with `for_each` has this many items: the node's job waits for them. */
-  | { type: 'list_known'; node: number; count: number }
+  /**
+   * The list of a node with `for_each` has this many items: the node's job waits for them. `kept`: those that are completed
+   * from the start, in order.
+   */
+  | { type: 'list_known'; node: number; count: number; kept?: readonly number[] }
   | { type: 'item_started' | 'item_set_aside'; node: number; item: number }
   | { type: 'item_requeued'; node: number; item: number }
   /** The job of an item has ended, or its result is that of another job. */
@@ -74,8 +77,8 @@ export type ExecutionWrite =
   /** The job of the node must no longer run. */
   | { write: 'withdraw_job'; node: number }
   | { write: 'count'; by: CountChange }
-  /** The node has this many items. Its job waits for them, and starts with the first of them. */
-  | { write: 'expand'; node: number; count: number }
+  /** The node has this many items, some completed from the start. Its job waits for the others, and starts with their first. */
+  | { write: 'expand'; node: number; count: number; kept: readonly number[] }
   /** The job of an item: it waits, or runs at once on the slot that the job of another item has kept for it. */
   | { write: 'create_item'; node: number; item: number; takesSlot: boolean }
   | { write: 'item'; node: number; item: number; status: Exclude<ItemStatus, 'waiting'> }

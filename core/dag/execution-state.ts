@@ -88,7 +88,7 @@ export interface ExecutionState {
   firstFailure: { node: number; at: number } | null
 }
 
-/** The items of a node. Those before `next` that are not open have ended. */
+/** The items of a node. Those before `next` that are not open have ended; some after it may be completed from the start. */
 export interface ItemsState {
   count: number
   /** The next item that gets a job; `count` if all have or had one. */
@@ -97,6 +97,8 @@ export interface ItemsState {
   open: Map<number, 'ready' | 'running'>
   /** Whether items were cancelled while others ran: the node ends with those, without a result. */
   stopped: boolean
+  /** The items after `next` that were completed from the start. */
+  kept: Set<number>
 }
 
 /** A node as stored rows have it: its status, when it was set, and its items if its list is known. */
@@ -108,6 +110,7 @@ export interface StoredNode {
     next: number
     open: readonly (readonly [item: number, status: 'ready' | 'running'])[]
     stopped: boolean
+    kept: readonly number[]
   }
 }
 
@@ -141,7 +144,7 @@ export function restoredState(
     if (isOver(status)) ended(plan, state, node, at)
     else {
       state.open++
-      if (items) state.items.set(node, { ...items, open: new Map(items.open) })
+      if (items) state.items.set(node, { ...items, open: new Map(items.open), kept: new Set(items.kept) })
     }
   return state
 }
@@ -159,11 +162,12 @@ export function applyWrites(
     else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
     else if (one.write === 'expand') {
       state.nodes[one.node] = 'ready'
-      state.items.set(one.node, { count: one.count, next: 0, open: new Map(), stopped: false })
+      const kept = new Set(one.kept)
+      state.items.set(one.node, { count: one.count, next: nextOf(0, kept), open: new Map(), stopped: false, kept })
     } else if (one.write === 'create_item') {
       const items = state.items.get(one.node)!
       items.open.set(one.item, one.takesSlot ? 'running' : 'ready')
-      items.next = one.item + 1
+      items.next = nextOf(one.item + 1, items.kept)
     } else if (one.write === 'item') {
       const items = state.items.get(one.node)!
       if (one.status === 'ready' || one.status === 'running') items.open.set(one.item, one.status)
@@ -176,6 +180,13 @@ export function applyWrites(
       state.items.delete(one.node)
       ended(plan, state, one.node, at)
     }
+}
+
+/** The first item from this one on that is not kept. Removes those that it passes. */
+function nextOf(from: number, kept: Set<number>): number {
+  let next = from
+  while (kept.delete(next)) next++
+  return next
 }
 
 /** Counts the end of a node for its successors. */

@@ -10,10 +10,10 @@ type Input<Type extends ExecutionInput['type']> = Extract<ExecutionInput, { type
 export function listKnown(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { node, count: length, at }: Input<'list_known'>,
+  { node, count: length, kept = [], at }: Input<'list_known'>,
 ): ExecutionWrite[] {
-  if (length > 0 && isStopped(plan, state)) return stoppedList(plan, state, node, at)
-  return [...expanded(node, length, plan.nodes[node]!.items!), announce()]
+  if (length > kept.length && isStopped(plan, state)) return stoppedList(plan, state, node, at)
+  return [...expanded(node, length, plan.nodes[node]!.items!, kept), announce()]
 }
 
 /** A node with `for_each` runs from the start of its first item, or until that waits for something else, until its end. */

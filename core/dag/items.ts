@@ -12,18 +12,20 @@ import type { ExecutionState, ItemsState, PlannedItems } from './execution-state
  */
 export type ItemCountChange = Partial<Record<'running' | 'completed' | 'failed' | 'cost', number>>
 
-/** The list of the node has this many items: the first of them get their jobs. */
-export function expanded(node: number, count: number, { parallel }: PlannedItems): ExecutionWrite[] {
-  if (count === 0)
-    return [
-      { write: 'expand', node, count },
-      { write: 'gather', node },
-    ]
-  const first = Array.from(
-    { length: Math.min(count, parallel) },
-    (_, item): ExecutionWrite => ({ write: 'create_item', node, item, takesSlot: false }),
-  )
-  return [{ write: 'expand', node, count }, ...first]
+/** The list of the node has this many items: the first of those that are not completed from the start get their jobs. */
+export function expanded(
+  node: number,
+  count: number,
+  { parallel }: PlannedItems,
+  kept: readonly number[],
+): ExecutionWrite[] {
+  const expand: ExecutionWrite = { write: 'expand', node, count, kept }
+  if (count === kept.length) return [expand, { write: 'gather', node }]
+  const done = new Set(kept)
+  const first: ExecutionWrite[] = []
+  for (let item = 0; item < count && first.length < parallel; item++)
+    if (!done.has(item)) first.push({ write: 'create_item', node, item, takesSlot: false })
+  return [expand, ...first]
 }
 
 /** How an item has ended; `slotOf`: the model of the slot that is kept for the next one. */

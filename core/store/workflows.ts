@@ -156,6 +156,8 @@ export interface NewExecutionNode {
   jobId: string
   /** The job of another execution whose result it reuses: the node is completed from the start. */
   reuses: string | null
+  /** Its items that have completed in the execution that this one retries are completed from the start. */
+  keepsItems?: true
 }
 
 export interface ExecutionRecord

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Admission, Requester } from '../admission/admission.ts'
 import { conflict, Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
@@ -133,7 +134,7 @@ export function openExecutions(dependencies: {
       }
   }
 
-  async function create(options: ExecutionOptions, { reuse, kept, ...more }: Creation) {
+  async function create(options: ExecutionOptions, { kept, parameters, ...more }: Creation) {
     const {
       definition: whole,
       selection = {},
@@ -152,7 +153,7 @@ export function openExecutions(dependencies: {
     const references = runningNodes(given.dag).flatMap(node =>
       referencesOfNode(node).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
-    const nodes = planNodes(given.dag, reuse)
+    const nodes = planNodes(given.dag, kept)
     const limits: JobLimits[] = []
     let { region } = given
     for (const node of nodes)
@@ -170,7 +171,7 @@ export function openExecutions(dependencies: {
     const { organizationId, tokenId } = requester
     const { origin } = execution
     // Values for the nodes that are left out are no mistake.
-    const known = { ...kept, ...Object.fromEntries([...unused].map(name => [name, null])) }
+    const known = { ...parameters, ...Object.fromEntries([...unused].map(name => [name, null])) }
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references), known)
     const snapshot = {
       id: newId('exec'),
@@ -213,14 +214,16 @@ export function openExecutions(dependencies: {
      * `planRetry`, and `conflict` while it is unfinished.
      */
     async retry(before: ExecutionRecord, retry: RetryOptions, options: ExecutionOptions) {
-      const { id, organizationId, definition, inputParams: kept } = before
+      const { id, organizationId, definition, inputParams: parameters } = before
       if (before.finishedAt === null)
         throw conflict(`The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
       const nodes = await store.executions.nodes(organizationId, id)
-      const { dag, reuse } = planRetry({ id, dag: definition.dag, nodes }, retry)
+      const { dag, kept: stays } = planRetry({ id, dag: definition.dag, nodes }, retry)
+      // Other parameters may make another list.
+      const kept = isDeepStrictEqual(options.inputParams, parameters) ? stays : { ...stays, lists: new Set<string>() }
       const again = { ...options, definition: { ...options.definition, dag }, selection: { usePins: true } }
       const continues = retry.from === undefined || retry.from === 'failed'
-      return create(again, { parentExecutionId: id, reuse, kept, continues })
+      return create(again, { parentExecutionId: id, kept, parameters, continues })
     },
 
     /** Starts the execution of a node that runs a workflow. */

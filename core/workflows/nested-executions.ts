@@ -9,8 +9,9 @@ import type { ExecutionRecord, Resolution, WorkflowRecord } from '../store/workf
 import type { Offer } from './diagnose-node.ts'
 import { outputsOf } from './execution-outputs.ts'
 import type { ExecutionOptions } from './executions.ts'
+import { type KeptWork, keptWork } from './kept-work.ts'
 import { offerFor } from './offer.ts'
-import { reusable } from './plan.ts'
+import { dependencies } from './plan.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import { workflowOf } from './stored-workflow.ts'
 
@@ -44,9 +45,9 @@ export const nestingOf = ({
 /** What is decided about an execution besides its options. */
 export interface Creation {
   parentExecutionId: string | null
-  reuse?: ReadonlyMap<string, string>
-  /** Parameters of the execution that is repeated. */
-  kept?: Readonly<Record<string, unknown>>
+  /** What stays of the execution that is repeated, and its parameters. */
+  kept?: KeptWork
+  parameters?: Readonly<Record<string, unknown>>
   /** Whether the executions of its nodes continue those of the execution that it retries. */
   continues?: boolean
   /** The job of the node that runs it; with a claim: its run. */
@@ -131,7 +132,7 @@ export function openNestedExecutions(options: {
     of: { nodeId: string; item?: number | undefined },
     { id, version, parameters }: WorkflowRecord,
     input: Readonly<Record<string, unknown>>,
-  ): Promise<Pick<Creation, 'parentExecutionId' | 'reuse' | 'kept'> | undefined> {
+  ): Promise<Pick<Creation, 'parentExecutionId' | 'kept' | 'parameters'> | undefined> {
     const { organizationId, parentExecutionId, continues } = outer
     if (!continues || parentExecutionId === null) return undefined
     const filled = { ...defaultsOf(parameters), ...input }
@@ -141,12 +142,9 @@ export function openNestedExecutions(options: {
     const before = await store.executions.find(organizationId, same.id)
     if (!before) return undefined
     const nodes = await store.executions.nodes(organizationId, before.id)
-    const completed = new Map(
-      nodes.flatMap(({ nodeId: name, status, jobId }) => (status === 'completed' && jobId ? [[name, jobId]] : [])),
-    )
-    const skipped = new Set(nodes.flatMap(({ nodeId: name, status }) => (status === 'skipped' ? [name] : [])))
-    const reuse = reusable(before.definition.dag, completed, skipped, 'failed')
-    return { parentExecutionId: before.id, reuse, kept: before.inputParams }
+    const { dag } = before.definition
+    const kept = keptWork(dag, dependencies(dag), nodes, { from: 'failed' })
+    return { parentExecutionId: before.id, kept, parameters: before.inputParams }
   }
 
   async function resolutionOf(organizationId: string, id: string): Promise<Resolution> {

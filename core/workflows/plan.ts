@@ -4,6 +4,7 @@ import { noModelId } from '../schemas/task.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { needsModel, runsWorkflow, taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
+import { type KeptWork, nothingKept } from './kept-work.ts'
 import { optionalNodes } from './optional-results.ts'
 
 /** The dependencies of the nodes: drawn edges and those that references imply. */
@@ -21,10 +22,10 @@ export const usedParameters = (
 const defaultRetries = 2
 
 /**
- * The nodes of an execution, in the order of the definition. `reuse` has the job whose result a node reuses. The
- * definition must have no blocking diagnostics.
+ * The nodes of an execution, in the order of the definition, with what it keeps of the one that it retries. The definition
+ * must have no blocking diagnostics.
  */
-export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map()): NewExecutionNode[] {
+export function planNodes(dag: Dag, { reuse, lists }: KeptWork = nothingKept): NewExecutionNode[] {
   const { successors, predecessors, nodes } = dependencies(dag)
   const numbers = new Map(nodes.map((node, at) => [node, at]))
   return nodes.map(nodeId => {
@@ -53,6 +54,7 @@ export function planNodes(dag: Dag, reuse: ReadonlyMap<string, string> = new Map
       timeoutMs: timeout === undefined ? null : Math.max(1, Math.round(timeout * 1000)),
       jobId: newId('job'),
       reuses: reuse.get(nodeId) ?? null,
+      ...(lists.has(nodeId) ? { keepsItems: true } : {}),
     }
   })
 }
@@ -80,34 +82,3 @@ function isQueuedAtOnce({ task, cache, inputs }: WorkflowNode): boolean {
   }
   return !record.isRepeatable(resolvedInputs)
 }
-
-/**
- * The nodes of an ended execution whose results stay when it is retried, of those that are completed; a pinned one has no
- * job (null). From `failed`: all that do not come after one that has ended badly; from `start`: none; from a node: all that
- * do not come after it. `changed` nodes run too, and what comes after them. `skipped` nodes are looked at again, and nothing
- * has come after them but what runs without them.
- */
-export function reusable(
-  dag: Dag,
-  completed: ReadonlyMap<string, string | null>,
-  skipped: ReadonlySet<string>,
-  from: RetryFrom,
-  changed: readonly string[] = [],
-): Map<string, string> {
-  if (from === 'start') return new Map()
-  const { successors } = dependencies(dag)
-  const rerun = new Set<string>()
-  const first =
-    from === 'failed' ? Object.keys(dag.nodes).filter(node => !completed.has(node) && !skipped.has(node)) : [from.node]
-  const open = [...first, ...changed]
-  for (let node = open.pop(); node !== undefined; node = open.pop())
-    if (!rerun.has(node)) {
-      rerun.add(node)
-      // A pinned node has its result whatever comes before it.
-      open.push(...successors.get(node)!.filter(after => !isPinned(dag.nodes[after]!)))
-    }
-  return new Map([...completed].flatMap(([node, job]) => (job === null || rerun.has(node) ? [] : [[node, job]])))
-}
-
-/** Where a retry begins: at the nodes that have ended badly, at the start, or at a node. */
-export type RetryFrom = 'failed' | 'start' | { node: string }

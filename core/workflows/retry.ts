@@ -1,8 +1,8 @@
 import { type Dag, isPinned, type WorkflowNode } from '../dag/definition.ts'
 import { invalid } from '../failure.ts'
-import type { ExecutionNode } from '../store/workflows.ts'
 import { suggested } from './diagnostics.ts'
-import { type RetryFrom, reusable } from './plan.ts'
+import { type EndedNode, type KeptWork, keptWork, type RetryFrom } from './kept-work.ts'
+import { dependencies } from './plan.ts'
 
 /** What a retry changes in a node. */
 export interface NodeChange {
@@ -19,14 +19,14 @@ export interface RetryOptions {
 }
 
 /**
- * What a retry of an ended execution runs: its graph with the changes, and by node the jobs whose results stay. Pins stay
+ * What a retry of an ended execution runs: its graph with the changes, and what stays of the results. Pins stay
  * too, except those of the nodes from which it runs. Throws Failure `not_found` for an unknown node, and `conflict` for a
  * change of a node that keeps its result.
  */
 export function planRetry(
-  before: { id: string; dag: Dag; nodes: readonly ExecutionNode[] },
+  before: { id: string; dag: Dag; nodes: readonly EndedNode[] },
   { from, changes = {} }: RetryOptions,
-): { dag: Dag; reuse: Map<string, string> } {
+): { dag: Dag; kept: KeptWork } {
   const { id, dag, nodes } = before
   const requireNode = (path: string, node: string) => {
     if (Object.hasOwn(dag.nodes, node)) return
@@ -44,19 +44,16 @@ export function planRetry(
       Object.entries(dag.nodes).map(([name, node]) => [name, nextNode(node, changes[name], unpinned.has(name))]),
     ),
   }
-  const completed = new Map(
-    nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' ? [[nodeId, jobId] as const] : [])),
-  )
-  const skipped = new Set(nodes.flatMap(({ nodeId, status }) => (status === 'skipped' ? [nodeId] : [])))
-  const reuse = reusable(next, completed, skipped, from ?? 'failed', from === undefined ? changed : [])
+  const rerun = { from: from ?? 'failed', changed: from === undefined ? changed : [] }
+  const kept = keptWork(next, dependencies(next), nodes, rerun)
   for (const node of changed)
-    if (reuse.has(node) || isPinned(next.nodes[node]!))
+    if (kept.reuse.has(node) || isPinned(next.nodes[node]!))
       throw invalid(
         `changes.nodes.${node}`,
         `The node '${node}' keeps its result in this retry, so a change of it would have no effect. Leave out 'from', or begin at that node.`,
         'conflict',
       )
-  return { dag: next, reuse }
+  return { dag: next, kept }
 }
 
 function nextNode(node: WorkflowNode, change: NodeChange | undefined, unpin: boolean): WorkflowNode {

@@ -13,8 +13,8 @@ import {
 import { regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
+import type { RetryFrom } from '../../core/workflows/kept-work.ts'
 import { offerFor } from '../../core/workflows/offer.ts'
-import type { RetryFrom } from '../../core/workflows/plan.ts'
 import type { Selection } from '../../core/workflows/selection.ts'
 import { Tags, WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
@@ -137,7 +137,7 @@ export const EstimateDefinition = z
 export const RetryRequest = strictObject('RetryExecution', 'What to run again.', {
   from: optionalStringUpTo(
     64,
-    'Where to begin: `failed` (the nodes that did not complete), `start` (all nodes), or the id of a node (it and the nodes after it). Default: `failed`, and the nodes of `changes`.',
+    'Where to begin: `failed` (the nodes that did not complete, and items that failed), `start` (all nodes), or the id of a node (it and the nodes after it). Default: `failed`, and the nodes of `changes`.',
   ),
   changes: optionalObject('What the new execution does differently. Nodes that keep their results cannot be changed.', {
     nodes: z

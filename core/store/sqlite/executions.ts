@@ -8,10 +8,10 @@ import { openInsert } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredPlanNode } from './live-executions.ts'
+import { type OwnJob, openReusedWork } from './reused-work.ts'
 import { openSetAside } from './set-aside.ts'
 import type { WriteContext } from './write-context.ts'
 
-type OwnJob = Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status' | 'node' | 'item'>
 interface ExecutionRow extends Pick<ExecutionRecord, 'organizationId' | 'id' | 'status'> {
   number: number
 }
@@ -59,6 +59,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
   // The node has begun when its execution has.
   const begin = connection.statement`UPDATE jobs SET started_at = ? WHERE number = ?`
   const setAside = openSetAside(connection, context)
+  const reusedWork = openReusedWork(connection, context)
   const one = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE organization_id = ? AND id = ?`
   const late = connection.query<ExecutionRow>`SELECT ${columns} FROM executions WHERE finished_at IS NULL
     AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`
@@ -74,21 +75,6 @@ export function executionCommands(connection: Connection, context: WriteContext)
   const someItems = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ? AND item >= 0
     LIMIT ?`
   const someJobs = connection.query<OwnJob>`SELECT ${columns}, node, item FROM jobs WHERE execution = ? LIMIT ?`
-  const usedElsewhere = connection.query<{ execution: number; node: number }>`
-    SELECT execution, node FROM execution_nodes WHERE job_id = :job AND cached = 1 AND execution <> :own UNION ALL
-    SELECT execution, node FROM execution_items WHERE job_id = :job AND cached = 1 AND execution <> :own LIMIT 1`
-  const reassign = connection.statement`UPDATE jobs SET execution = ?, node = NULL, item = NULL WHERE number = ?`
-  const listsOf = connection.query<{
-    node: number
-    jobId: string
-  }>`SELECT node, job_id AS jobId FROM execution_nodes AS own
-    WHERE execution = ? AND job_id IS NOT NULL
-    AND EXISTS (SELECT 1 FROM execution_items WHERE execution = own.execution AND node = own.node)`
-  const reassignItemJobs = connection.statement`UPDATE jobs SET execution = ?, node = NULL, item = NULL
-    WHERE organization_id = ? AND execution = ?
-    AND id IN (SELECT job_id FROM execution_items WHERE execution = ? AND node = ?)`
-  const reassignItems = connection.statement`UPDATE execution_items SET execution = ?, node = ?
-    WHERE execution = ? AND node = ?`
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
     'DELETE FROM execution_items WHERE execution = ?',
@@ -115,27 +101,11 @@ export function executionCommands(connection: Connection, context: WriteContext)
   /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
   function forget(row: ExecutionRow, at: number): number {
     const { number } = row
-    keepReusedItems(row)
+    reusedWork.assignLists(row)
     const jobs = ownJobs.all(number)
-    for (const job of jobs) forgetOrReassign(job, number, at)
+    for (const job of jobs) reusedWork.forgetOrAssign(job, number, at)
     for (const drop of drops) drop.run(number)
     return jobs.length
-  }
-
-  function forgetOrReassign(job: OwnJob, own: number, at: number): void {
-    const other = usedElsewhere.get({ job: job.id, own })
-    if (other === undefined) forgetJob(job, at)
-    else reassign.run(other.execution, job.number)
-  }
-
-  /** Assigns the items of a node to the execution that reuses the results of all of them: their files are part of these. */
-  function keepReusedItems({ number: own, organizationId }: ExecutionRow): void {
-    for (const { node, jobId } of listsOf.all(own)) {
-      const other = usedElsewhere.get({ job: jobId, own })
-      if (other === undefined) continue
-      reassignItemJobs.run(other.execution, organizationId, own, own, node)
-      reassignItems.run(other.execution, other.node, own, node)
-    }
   }
 
   /** The job of a node that can be removed: it waits, or runs under the claim. */
@@ -211,7 +181,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       }
       if (parent) setParentAside(execution, parentJob!, parent.job)
       const queued = admittance === 'queue'
-      const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
+      const plan: StoredPlanNode[] = nodes.map(node => ({ ...node, reuses: undefined, keepsItems: undefined }))
       const { dag, onFailure } = definition
       const { lastInsertRowid } = insert({
         ...execution,
@@ -230,9 +200,10 @@ export function executionCommands(connection: Connection, context: WriteContext)
       const number = Number(lastInsertRowid)
       insertPlan({ ...execution, execution: number, definition: { ...definition, dag: undefined }, plan, dag })
       for (const [node, planned] of nodes.entries()) {
-        const { reuses, ...facts } = planned
+        const { reuses, keepsItems, ...facts } = planned
         const status = hasResult(planned) ? 'completed' : 'pending'
         insertNode({ ...facts, execution: number, node, status, jobId: reuses, cached: reuses !== null, at })
+        if (keepsItems) reusedWork.keepItems({ execution: number, node, nodeId: planned.nodeId, at }, execution)
       }
       flow.advance(number, { type: 'created', queued, at })
       return null
@@ -281,9 +252,9 @@ export function executionCommands(connection: Connection, context: WriteContext)
       'executions.removeItems'(organizationId, id, at, limit) {
         const row = one.get(organizationId, id)
         if (!row || unfinishedStatuses.has(row.status)) return 0
-        keepReusedItems(row)
+        reusedWork.assignLists(row)
         const jobs = someItems.all(row.number, limit)
-        for (const job of jobs) forgetOrReassign(job, row.number, at)
+        for (const job of jobs) reusedWork.forgetOrAssign(job, row.number, at)
         return jobs.length
       },
 
@@ -294,10 +265,10 @@ export function executionCommands(connection: Connection, context: WriteContext)
           over.all(now, limit),
           row => {
             if (jobs >= maxForgotten) return
-            keepReusedItems(row)
+            reusedWork.assignLists(row)
             const items = someJobs.all(row.number, maxForgotten)
             jobs += items.length
-            for (const job of items) forgetOrReassign(job, row.number, now)
+            for (const job of items) reusedWork.forgetOrAssign(job, row.number, now)
             // Of an execution with more items the rest is removed by the next sweep.
             if (items.length < maxForgotten) jobs += forget(row, now)
             forgotten.add(row.number)

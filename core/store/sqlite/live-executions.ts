@@ -13,7 +13,7 @@ import { fromJson, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 
 /** A node of a plan; its index in the plan is its number. */
-export type StoredPlanNode = Omit<NewExecutionNode, 'reuses'>
+export type StoredPlanNode = Omit<NewExecutionNode, 'reuses' | 'keepsItems'>
 
 /** What the row of a node's job says of the node. */
 export interface JobOfNode {
@@ -78,8 +78,10 @@ export function openLiveExecutions(connection: Connection) {
   const nodes = connection.query<NodeRow>`SELECT n.node, n.status, n.at, n.items, jobs.status AS jobStatus, jobs.awaits,
     jobs.started_at AS startedAt FROM execution_nodes AS n LEFT JOIN jobs
     ON jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node WHERE n.execution = ? ORDER BY n.node`
-  const nextItem = connection.scalar<number | null>`SELECT max(item) + 1 FROM execution_items WHERE execution = ?
-    AND node = ?`
+  const itemRows = connection.query<{ rows: number; end: number }>`SELECT count(*) AS rows,
+    coalesce(max(item) + 1, 0) AS end FROM execution_items WHERE execution = ? AND node = ?`
+  const itemsOf = connection.query<{ item: number }>`SELECT item FROM execution_items WHERE execution = ? AND node = ?
+    ORDER BY item`
   const openItems = connection.query<{ item: number; job: string }>`SELECT i.item, jobs.status AS job
     FROM execution_items AS i CROSS JOIN jobs ON jobs.execution = i.execution AND jobs.item = i.item AND jobs.node = i.node
     WHERE i.execution = ? AND i.node = ? AND i.status = 'ready' ORDER BY i.item`
@@ -110,7 +112,16 @@ export function openLiveExecutions(connection: Connection) {
       .all(number, node)
       .map(({ item, job: own }) => [item, own === 'processing' ? 'running' : 'ready'] as const)
     const stopped = wasStopped.get(number, node) === 1
-    return { status, at, items: { count, next: nextItem.get(number, node) ?? 0, open, stopped } }
+    return { status, at, items: { count, open, stopped, ...nextItem(number, node) } }
+  }
+
+  /** The first item without a row is the next one; those after it that have one are kept. */
+  function nextItem(number: number, node: number): { next: number; kept: number[] } {
+    const { rows, end } = itemRows.get(number, node)!
+    if (rows === end) return { next: end, kept: [] }
+    const all = itemsOf.all(number, node).map(({ item }) => item)
+    const next = all.findIndex((item, at) => item !== at)
+    return { next, kept: all.slice(next) }
   }
 
   return {

@@ -54,6 +54,8 @@ export function openSetAside(
   const setAside = connection.statement`UPDATE jobs SET awaits = ?, not_before = ?, updated_at = ? WHERE number = ?`
   const keepInputs = connection.statement`INSERT OR REPLACE INTO job_inputs (number, inputs) VALUES (?, ?)`
   const addWait = openWaitRows(connection)
+  const keptItems = connection.query<{ item: number }>`SELECT item FROM execution_items WHERE execution = ? AND node = ?
+    ORDER BY item`
 
   /** Takes the job from its run: the attempt is not counted. */
   function takeFromRun(
@@ -82,7 +84,8 @@ export function openSetAside(
     if (inputs !== undefined) keepInputs.run(row.number, inputs)
     const { number, attempt, execution, node, item } = row
     if (count !== undefined) {
-      flow.advance(execution!, { type: 'list_known', node: node!, count, at })
+      const kept = keptItems.all(execution, node).map(one => one.item)
+      flow.advance(execution!, { type: 'list_known', node: node!, count, kept, at })
       return row
     }
     events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))

@@ -265,7 +265,7 @@ const changeRoutes = (owners: ExecutionOwners) => [
     bucket: 'jobs',
     summary: 'Retry execution',
     description:
-      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused. With `changes` nodes get other inputs, and they and the nodes after them run again.',
+      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused, and those of completed items of a list that runs again. With `changes` nodes get other inputs, and they and the nodes after them run again.',
     errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found', 'conflict'],
     params: One,
     members: maxMembers,

@@ -186,6 +186,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
           onError: fc.constantFrom('fail' as const, 'continue' as const),
           direct: fc.boolean(),
           count: fc.integer({ min: 0, max: most }),
+          kept: fc.subarray(Array.from({ length: most }, (_, item) => item)),
         }),
         { nil: undefined },
       ),
@@ -196,8 +197,8 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
   })
 
   interface Row extends StoredNode {
-    rows?: string[]
-    count?: number
+    /** Undefined for an item without a row. */
+    rows?: (string | undefined)[]
   }
 
   /** A store in memory: the rows that the writes make, and what the rules say about each write. */
@@ -218,11 +219,14 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       else if (one.write === 'create_job' || one.write === 'create_item') expect(hasStopped()).toBe(false)
       if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
       else if (one.write === 'node') Object.assign(rows[one.node]!, { status: one.status, at })
-      else if (one.write === 'expand') Object.assign(rows[one.node]!, { status: 'ready', rows: [], count: one.count })
-      else if (one.write === 'create_item') {
+      else if (one.write === 'expand') {
+        const own = Array.from({ length: one.count }, (_, item) => (one.kept.includes(item) ? 'completed' : undefined))
+        Object.assign(rows[one.node]!, { status: 'ready', rows: own })
+        counted[one.node]!.completed = one.kept.length
+      } else if (one.write === 'create_item') {
         // In order, each once.
-        expect(rows[one.node]!.rows).toHaveLength(one.item)
-        rows[one.node]!.rows!.push(one.takesSlot ? 'running' : 'ready')
+        expect(rows[one.node]!.rows!.indexOf(undefined)).toBe(one.item)
+        rows[one.node]!.rows![one.item] = one.takesSlot ? 'running' : 'ready'
         expect(open(one.node)).toBeLessThanOrEqual(plan.nodes[one.node]!.items!.parallel)
       } else if (one.write === 'item') {
         expect(['ready', 'running']).toContain(rows[one.node]!.rows![one.item])
@@ -231,7 +235,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         expect(gathered.has(one.node)).toBe(false)
         gathered.add(one.node)
         expect(open(one.node)).toBe(0)
-        expect(rows[one.node]!.rows).toHaveLength(rows[one.node]!.count!)
+        expect(rows[one.node]!.rows).not.toContain(undefined)
         expect(rows[one.node]!.rows).not.toContain('cancelled')
       } else if (one.write === 'count_items')
         for (const name of ['running', 'completed', 'failed'] as const) counted[one.node]![name] += one.by[name] ?? 0
@@ -245,14 +249,13 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       write,
       stored: () => ({
         status,
-        nodes: rows.map(({ status: own, at, rows: those, count }): StoredNode => {
+        nodes: rows.map(({ status: own, at, rows: those }): StoredNode => {
           if (!those || isOver(own)) return { status: own, at }
           const opened = [...those.entries()].filter(([, one]) => one === 'ready' || one === 'running')
-          return {
-            status: own,
-            at,
-            items: { count: count!, next: those.length, open: opened as never, stopped: those.includes('cancelled') },
-          }
+          const next = those.includes(undefined) ? those.indexOf(undefined) : those.length
+          const kept = [...those.keys()].filter(item => item > next && those[item] !== undefined)
+          const stopped = those.includes('cancelled')
+          return { status: own, at, items: { count: those.length, next, open: opened as never, stopped, kept } }
         }),
       }),
       check() {
@@ -269,7 +272,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     return those.map((one, at) => {
       const fate = (item: number) => fails[at]![item] !== 0
       if (!one) return fate(0) ? 'completed' : 'failed'
-      const all = Array.from({ length: one.count }, (_, item) => fate(item))
+      const all = Array.from({ length: one.count }, (_, item) => one.kept.includes(item) || fate(item))
       return one.onError === 'continue' || all.every(Boolean) ? 'completed' : 'failed'
     })
   }
@@ -326,9 +329,10 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
             if (one !== 'running') return []
             return [end, { ...end, slotOf: 'm' }, { type: 'item_requeued', node: at, item }]
           })
+        const { count = 0 } = given.items[at] ?? {}
         const known: Untimed = ran
           ? { type: 'job_requeued', node: at }
-          : { type: 'list_known', node: at, count: given.items[at]?.count ?? 0 }
+          : { type: 'list_known', node: at, count, kept: given.items[at]?.kept.filter(item => item < count) ?? [] }
         const ends: Untimed = { type: 'job_ended', node: at, status: status(at, 0), ran }
         return [
           given.items[at] ? known : ends,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
-import { planNodes, reusable } from '../../../core/workflows/plan.ts'
+import { keptWork } from '../../../core/workflows/kept-work.ts'
+import { dependencies, planNodes } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { openTestStore, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
@@ -98,11 +99,19 @@ test('a node that waited with a false condition when the server ended is skipped
 
 test('a retry of what has failed keeps what has run beside a skipped node', () => {
   const { definition } = branches()
-  const completed = new Map([
-    ['ask', 'job_1'],
-    ['cats', 'job_2'],
-    ['joined', 'job_3'],
-  ])
-  const skipped = new Set(['dogs', 'afterDogs', 'ordered'])
-  expect([...reusable(definition.dag, completed, skipped, 'failed').keys()]).toEqual(['ask', 'cats', 'joined'])
+  const { dag } = definition
+  const [completed, skipped]: [string[], string[]] = [
+    ['ask', 'cats', 'joined'],
+    ['dogs', 'afterDogs', 'ordered'],
+  ]
+  const statusOf = (nodeId: string): 'completed' | 'skipped' | 'failed' =>
+    completed.includes(nodeId) ? 'completed' : skipped.includes(nodeId) ? 'skipped' : 'failed'
+  const ended = Object.keys(dag.nodes).map(nodeId => ({
+    nodeId,
+    status: statusOf(nodeId),
+    jobId: `job of ${nodeId}`,
+    items: null,
+  }))
+  const { reuse } = keptWork(dag, dependencies(dag), ended, { from: 'failed' })
+  expect([...reuse.keys()]).toEqual(completed)
 })

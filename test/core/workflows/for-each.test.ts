@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
 import { checkDatabase } from '../../../core/store/sqlite/check.ts'
-import { planNodes, reusable } from '../../../core/workflows/plan.ts'
+import { type KeptWork, keptWork } from '../../../core/workflows/kept-work.ts'
+import { dependencies, planNodes } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
+import { requester } from '../_admission.ts'
 import { openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
 
@@ -19,10 +21,10 @@ const node = (input: unknown, more: object = {}) => ({
 const each = (list: unknown, more: object = {}) => node('${item}', { for_each: list, ...more })
 const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
 
-function execution(nodes: Record<string, object>, reuse?: ReadonlyMap<string, string>) {
+function execution(nodes: Record<string, object>, kept?: KeptWork) {
   const dag = Dag.parse({ nodes })
   const { modelId: _, ...drawn } = newExecution({ nodes: {} })
-  return { ...drawn, definition: newWorkflow({ dag }), nodes: planNodes(dag, reuse) }
+  return { ...drawn, definition: newWorkflow({ dag }), nodes: planNodes(dag, kept) }
 }
 
 type Server = Awaited<ReturnType<typeof openServer>>
@@ -317,6 +319,105 @@ test('a list of many items in a large result is read in slices, and its results 
   await noFindings(directory.path)
 })
 
+/** A retry of an execution from where it failed, not created yet. */
+async function retried(server: Server, id: string, nodes: Record<string, object>) {
+  const dag = Dag.parse({ nodes })
+  const ended = await server.store.executions.nodes(organizationId, id)
+  const kept = keptWork(dag, dependencies(dag), ended, { from: 'failed' })
+  return { ...execution(nodes, kept), parentExecutionId: id }
+}
+
+test('a retry of a list runs the items that are left, and the others keep their results and jobs', async () => {
+  using directory = temporaryDirectory()
+  const ran: string[] = []
+  let fails = new Set(['b', 'e'])
+  const begun = Promise.withResolvers<void>()
+  let held = Promise.resolve()
+  const wanted = { each: each(letters, { max_parallel: 2 }), after: node('${nodes.each.result[*].data}') }
+  const first = execution(wanted)
+  let second: Awaited<ReturnType<typeof retried>>
+  const open = () =>
+    openServer(
+      directory.path,
+      async input => {
+        ran.push(input)
+        if (fails.has(input)) throw new Failure('invalid_value', `No ${input}.`)
+        if (input !== 'f') return
+        begun.resolve()
+        await held
+      },
+      { slots: 1 },
+    )
+  const shown = async (server: Server, id: string) =>
+    (await itemsOf(server, id, 'each')).map(({ status, cached }) => `${status}${cached ? ' before' : ''}`)
+  {
+    await using server = await open()
+    await server.store.executions.create(first)
+    await expect.poll(() => statusOf(server, first.id)).toBe('failed')
+    expect(await shown(server, first.id)).toEqual(['completed', 'failed', 'cancelled'])
+    fails = new Set(['e'])
+    const middle = await retried(server, first.id, wanted)
+    await server.store.executions.create(middle)
+    await expect.poll(() => statusOf(server, middle.id)).toBe('failed')
+    expect(ran.splice(0)).toEqual(['a', 'b', 'b', 'c', 'd', 'e'])
+    const kept = ['completed before', 'completed', 'completed', 'completed', 'failed', 'cancelled']
+    expect(await shown(server, middle.id)).toEqual(kept)
+    expect((await server.nodes(middle.id)).each!.items).toMatchObject({ total: 7, completed: 4, failed: 1 })
+    fails = new Set()
+    held = new Promise(() => {})
+    second = await retried(server, middle.id, wanted)
+    await server.store.executions.create(second)
+    await begun.promise
+    // What it keeps stays, whoever made it.
+    for (const { id } of [first, middle]) await server.executions.remove(organizationId, id)
+  }
+  held = Promise.resolve()
+  await using server = await open()
+  await server.ended(second.id)
+  expect(ran).toEqual(['e', 'f', 'f', 'g', letters])
+  expect(await resultOf(server, second.id, 'each')).toEqual(letters.map(data => ({ data })))
+  const kept = Array(4).fill('completed before')
+  expect(await shown(server, second.id)).toEqual([...kept, 'completed', 'completed', 'completed'])
+  expect((await server.nodes(second.id)).each!.items).toMatchObject({ total: 7, completed: 7, failed: 0 })
+  await noFindings(directory.path)
+  await server.executions.remove(organizationId, second.id)
+  expect(await server.store.jobs.counts()).toMatchObject({ completed: 0, failed: 0, cancelled: 0 })
+  await noFindings(directory.path)
+})
+
+test('a retry with other parameters runs all items, and one with the same those that are left', async () => {
+  using directory = temporaryDirectory()
+  const ran: string[] = []
+  await using server = await openServer(directory.path, async input => {
+    ran.push(input)
+    if (input === 'b') throw new Failure('invalid_value', 'No b.')
+  })
+  const dag = Dag.parse({ nodes: { each: each('${input.texts}', { on_item_error: 'continue' }) } })
+  const { priority, retentionMs, metadata, origin } = newExecution({ nodes: {} })
+  const optionsOf = (texts: string[]) => ({
+    workflow: null,
+    definition: newWorkflow({ dag }),
+    inputParams: { texts },
+    timeout: undefined,
+    idempotency: null,
+    requester: requester(organizationId),
+    offer: server.offer,
+    ...{ priority, retentionMs, metadata, origin },
+  })
+  const { execution: first } = await server.executions.execute(optionsOf(['a', 'b']))
+  await server.ended(first.id)
+  for (const texts of [
+    ['a', 'b'],
+    ['a', 'c'],
+  ]) {
+    const before = (await server.executions.find(organizationId, first.id))!
+    const again = await server.executions.retry(before, { from: undefined }, optionsOf(texts))
+    await server.ended(again.execution.id)
+  }
+  expect(ran).toEqual(['a', 'b', 'b', 'a', 'c'])
+  await noFindings(directory.path)
+})
+
 test('a retry reuses a completed node whole, also when the earlier execution is deleted', async () => {
   using directory = temporaryDirectory()
   const ran: string[] = []
@@ -328,9 +429,7 @@ test('a retry reuses a completed node whole, also when the earlier execution is 
   const wanted = execution(nodes)
   await server.store.executions.create(wanted)
   await expect.poll(() => statusOf(server, wanted.id)).toBe('failed')
-  const before = await server.nodes(wanted.id)
-  const completed = new Map([['each', before.each!.jobId!]])
-  const again = execution(nodes, reusable(Dag.parse({ nodes }), completed, new Set(), 'failed'))
+  const again = await retried(server, wanted.id, nodes)
   await server.store.executions.create(again)
   await server.ended(again.id)
   expect(ran).toEqual(['1', '2', '3', 'sum 3', 'sum 3'])

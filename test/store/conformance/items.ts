@@ -178,6 +178,47 @@ export function itemRules({ store, fresh }: Subject): void {
     expect(await store.jobs.find(organizationId, b)).toBeUndefined()
   })
 
+  test('a retry has the completed items of the earlier execution, and jobs for the others', async () => {
+    await using opened = await fresh()
+    const { store: before, place } = opened
+    const { execution, id, a, modelId } = drawn({ parallel: 5 })
+    await before.executions.create(execution)
+    await before.executions.expand(organizationId, a, { at: 5, count: 5 })
+    const jobs = await claimWaiting(before, { modelId })
+    for (const item of [1, 3, 4]) await before.jobs.settle(jobs[item]!, made(String(item)))
+    await before.executions.cancel(organizationId, id, 6)
+    const again = drawn({ parallel: 1 })
+    Object.assign(again.execution, { parentExecutionId: id })
+    Object.assign(again.execution.nodes[0]!, { keepsItems: true })
+    await before.executions.create(again.execution)
+    expect(await before.executions.expand(organizationId, again.a, { at: 7, count: 5 })).toBe(true)
+    expect(await itemsOf(again.id, before)).toMatchObject([
+      { index: 0, status: 'ready', cached: false },
+      ...[1, 3, 4].map(index => ({ index, status: 'completed', cached: true, jobId: jobs[index]!.id })),
+    ])
+    expect(await nodeOf(again.id, before)).toMatchObject({ items: { total: 5, completed: 3 } })
+    await before.close()
+    const after = await place.open()
+    try {
+      for (const item of [0, 2]) {
+        const [job] = await claimWaiting(after, { modelId: again.modelId })
+        expect(job!.parent).toMatchObject({ executionId: again.id, item })
+        await after.jobs.settle(job!, made(String(item)))
+      }
+      expect(await after.executions.gathers()).toMatchObject([{ id: again.a }])
+      const from = { nodeId: 'a', item: 0 }
+      const results = ['"0"', '"1"', '"2"', '"3"', '"4"']
+      expect(await after.executions.itemResults(organizationId, again.id, from)).toEqual(results)
+      // What is kept was paid before.
+      const cost = 2 * completed().cost
+      expect(await nodeOf(again.id, after)).toMatchObject({ items: { completed: 5 }, cost })
+      expect(await after.executions.summary(organizationId, again.id)).toMatchObject({ cost })
+    } finally {
+      await after.close()
+    }
+    expect(await place.findings()).toEqual([])
+  })
+
   test('items go on after the store was opened again, and are removed with their execution, in batches', async () => {
     await using opened = await fresh()
     const { store: before, place } = opened
