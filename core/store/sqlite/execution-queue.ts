@@ -1,4 +1,5 @@
 import { type Admittance, admittanceOf, type Concurrency } from '../../dag/concurrency.ts'
+import { endlessWait, type UnfinishedExecutions } from '../../dag/endless-wait.ts'
 import { conflict, Failure } from '../../failure.ts'
 import type { NewExecution } from '../workflows.ts'
 import { fromJson } from './columns.ts'
@@ -35,6 +36,16 @@ export function openExecutionQueue(
     WHERE ${ofWorkflow} AND queued = 1 ORDER BY priority DESC, number LIMIT ?`
   const oldest = connection.query<ExecutionKey>`SELECT number, id FROM executions INDEXED BY executions_running
     WHERE ${ofWorkflow} AND finished_at IS NULL AND queued = 0 ORDER BY number LIMIT ?`
+  const started = connection.query<{ number: number }>`SELECT number FROM executions INDEXED BY executions_running
+    WHERE ${ofWorkflow} AND finished_at IS NULL AND queued = 0`
+  const nestedIn = connection.query<{
+    number: number
+    workflowId: string | null
+    queued: number
+  }>`SELECT number,
+    workflow_id AS workflowId, queued FROM executions INDEXED BY executions_of_parent
+    WHERE parent_execution = ? AND finished_at IS NULL`
+  const nameOf = connection.scalar<string>`SELECT name FROM workflows WHERE organization_id = ? AND id = ?`
   const unqueue = connection.statement`UPDATE executions SET queued = 0, updated_at = ? WHERE number = ?`
 
   /** The newest version decides, also for executions of earlier ones. */
@@ -57,6 +68,23 @@ export function openExecutionQueue(
     return undefined
   }
 
+  const unfinishedOf = (organizationId: string): UnfinishedExecutions => ({
+    limitOf: workflowId => concurrencyOf(organizationId, workflowId)?.limit ?? null,
+    startedOf: workflowId => started.all(organizationId, workflowId).map(({ number }) => number),
+    nestedIn: number => nestedIn.all(number).map(one => ({ ...one, queued: one.queued === 1 })),
+  })
+
+  /** Why an execution must not wait: those for which it would wait do so for the ones around it. */
+  function endless(organizationId: string, workflowId: string, around: readonly number[]): Failure | undefined {
+    const awaited = endlessWait(workflowId, new Set(around), unfinishedOf(organizationId))
+    if (!awaited) return undefined
+    const others = [...new Set(awaited)].filter(id => id !== workflowId)
+    const named = (id: string) => `'${nameOf.get(organizationId, id) ?? id}'`
+    return conflict(
+      `The workflow ${named(workflowId)} can never start here: its 'concurrency' allows no further execution, and those that run wait for one of ${others.map(named).join(' and ')}, which starts only when this one has ended. Raise 'concurrency' of one of them, or do not let them run each other.`,
+    )
+  }
+
   /** Those that wait end first, because they have done nothing yet. */
   function cancelOldest(organizationId: string, workflowId: string, count: number, at: number): void {
     const rows = [next, oldest].flatMap(query => query.all(organizationId, workflowId, count)).slice(0, count)
@@ -64,8 +92,11 @@ export function openExecutionQueue(
   }
 
   return {
-    /** Whether a new execution starts or waits, or the Failure that refuses it. May cancel older executions. */
-    admit(execution: NewExecution): 'start' | 'queue' | Failure {
+    /**
+     * Whether a new execution starts or waits, or the Failure that refuses it. May cancel older executions. `around`: the
+     * executions around a nested one.
+     */
+    admit(execution: NewExecution, around: readonly number[] = []): 'start' | 'queue' | Failure {
       const { organizationId, workflowId, createdAt: at } = execution
       const settings = workflowId === null ? null : concurrencyOf(organizationId, workflowId)
       if (!settings) return 'start'
@@ -78,7 +109,9 @@ export function openExecutionQueue(
         if (admittance.cancel > 0) cancelOldest(organizationId, workflowId!, admittance.cancel, at)
         return 'start'
       }
-      return refusal(admittance, execution, settings.limit) ?? 'queue'
+      const refused = refusal(admittance, execution, settings.limit)
+      if (refused || around.length === 0) return refused ?? 'queue'
+      return endless(organizationId, workflowId!, around) ?? 'queue'
     },
 
     /** Starts the executions of a workflow that may run now. Call it when one has ended, or the workflow has changed. */

@@ -123,21 +123,22 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   /**
-   * What an execution has of the node that runs it; or why it cannot run there. `workflows`: those of the executions around
-   * it, which wait for it, so that it must not wait for them.
+   * What an execution has of the node that runs it; or why it cannot run there. `around`, `workflows`: the executions around
+   * it and their workflows, which wait for it, so that it must not wait for them.
    */
   function parentOf({ organizationId, definition }: NewExecution, { id }: ParentJob) {
     const job = nestingJob.get(organizationId, id)
     if (!job) return conflict(`The job ${id}, which runs this execution, has ended.`)
-    const around = flow.around(job.execution).map(number => facts.get(number))
-    const depth = (around[0]?.depth ?? 0) + 1
+    const around = flow.around(job.execution)
+    const outer = around.map(number => facts.get(number))
+    const depth = (outer[0]?.depth ?? 0) + 1
     if (depth > maxDepth)
       return invalid(
         'workflow',
         `The workflow '${definition.name}' cannot run here: workflows are nested at most ${maxDepth} deep.`,
       )
     const columns = { parentExecution: job.execution, parentNode: job.node, parentJob: id, depth }
-    return { columns, job: job.number, workflows: new Set(around.map(one => one?.workflowId)) }
+    return { columns, job: job.number, around, workflows: new Set(outer.map(one => one?.workflowId)) }
   }
 
   function setParentAside(
@@ -174,7 +175,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       const parent = parentJob ? parentOf(execution, parentJob) : undefined
       if (parent instanceof Failure) return parent
       const startsAtOnce = completedAtOnce || parent?.workflows.has(execution.workflowId)
-      const admittance = startsAtOnce ? 'start' : queue.admit(execution)
+      const admittance = startsAtOnce ? 'start' : queue.admit(execution, parent?.around)
       if (admittance instanceof Failure) {
         keys.release(execution)
         return admittance

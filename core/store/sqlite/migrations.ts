@@ -28,6 +28,7 @@ import { recentRuns } from './migrations/025-recent-runs.ts'
 import { waits } from './migrations/026-waits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 import { shortLists } from './migrations/028-short-lists.ts'
+import { nestedUnfinished } from './migrations/029-nested-unfinished.ts'
 
 export interface Migration {
   version: number
@@ -64,6 +65,7 @@ export const migrations: readonly Migration[] = [
   waits,
   keyDigests,
   shortLists,
+  nestedUnfinished,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -205,7 +205,8 @@ CREATE TABLE executions (
 ) STRICT;
 CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS NOT NULL;
 CREATE UNIQUE INDEX executions_nested ON executions (organization_id, parent_job) WHERE parent_job IS NOT NULL;
-CREATE INDEX executions_of_parent ON executions (parent_execution, parent_node) WHERE parent_execution IS NOT NULL;
+CREATE INDEX executions_of_parent ON executions (parent_execution)
+  WHERE parent_execution IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_queued ON executions (organization_id, workflow_id, priority DESC, number) WHERE queued = 1;
 CREATE INDEX executions_running ON executions (organization_id, workflow_id)
   WHERE finished_at IS NULL AND queued = 0 AND workflow_id IS NOT NULL;

@@ -402,7 +402,10 @@ test('a retry with other parameters runs all items, and one with the same those 
     idempotency: null,
     requester: requester(organizationId),
     offer: server.offer,
-    ...{ priority, retentionMs, metadata, origin },
+    priority,
+    retentionMs,
+    metadata,
+    origin,
   })
   const { execution: first } = await server.executions.execute(optionsOf(['a', 'b']))
   await server.ended(first.id)

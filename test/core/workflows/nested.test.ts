@@ -216,6 +216,42 @@ test('a workflow that allows one execution may run itself, and others wait for i
   for (const id of all) expect(await endOf(server, id)).toMatchObject({ status: 'completed' })
 })
 
+test('of two workflows that allow one execution and wait for each other, one fails at once and the other completes', async () => {
+  using directory = temporaryDirectory()
+  const held = Promise.withResolvers<void>()
+  let begun = 0
+  await using server = await openServer(directory.path, input => {
+    if (input !== 'first') return Promise.resolve()
+    if (++begun === 2) held.resolve()
+    return held.promise
+  })
+  const parameters = { more: { type: 'boolean' as const } }
+  const when = { value: '${input.more}', equals: true }
+  for (const [name, other] of [
+    ['A', 'B'],
+    ['B', 'A'],
+  ] as const) {
+    const nodes = {
+      first: embed('first', { when }),
+      sub: runs(other, { more: false }, { when }),
+      last: embed('last'),
+    }
+    const dag = Dag.parse({ nodes, edges: [{ from: 'first', to: 'sub' }] })
+    const concurrency = { limit: 1, when_reached: 'queue' as const }
+    await server.store.workflows.create(newWorkflow({ name, dag, parameters, concurrency }))
+  }
+  const ids = await Promise.all(['A', 'B'].map(name => start(server, { run: runs(name, { more: true }) })))
+  const ends = await Promise.all(ids.map(id => endOf(server, id)))
+  expect(ends.map(({ status }) => status).toSorted()).toEqual(['completed', 'failed'])
+  const { error } = ends.find(({ status }) => status === 'failed')!
+  expect(error).toMatchObject({
+    cause: {
+      code: 'conflict',
+      message: expect.stringMatching(/The workflow '[AB]' can never start here: .* wait for one of '[AB]'/) as string,
+    },
+  })
+})
+
 test('what ended while no server ran is ended at the next start', async () => {
   using directory = temporaryDirectory()
   const { promise: never } = Promise.withResolvers<void>()

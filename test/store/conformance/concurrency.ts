@@ -64,6 +64,31 @@ export function concurrencyRules({ store, fresh }: Subject): void {
     expect(await statesOf(all)).toEqual(['cancelled', 'pending', 'pending'])
   })
 
+  test('a nested execution that would wait for those around it for ever is refused, with the names of both', async () => {
+    const named = async (name: string, limit: number) =>
+      (await store.workflows.create(newWorkflow({ name, concurrency: { limit, when_reached: 'queue' } }))).id
+    const nested = (workflowId: string, outer: NewExecution) =>
+      executionOf(workflowId, { parentJob: { id: outer.nodes[0]!.jobId } })
+    const [a, b] = [await named('A', 1), await named('B', 2)]
+    const begin = async (execution: NewExecution) => (await store.executions.create(execution), execution)
+    const [inA, inB, otherInB] = [executionOf(a), executionOf(b), executionOf(b)]
+    for (const one of [inA, inB, otherInB]) await begin(one)
+    const waits = await begin(nested(b, inA))
+    expect(await stateOf(waits)).toBe('pending, 0 before')
+    // Another execution of B can still end.
+    const alsoWaits = await begin(nested(a, inB))
+    expect(await stateOf(alsoWaits)).toBe('pending, 0 before')
+    const refused = store.executions.create(nested(a, otherInB))
+    await expect(refused).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringMatching(/^The workflow 'A' can never start here: .* wait for one of 'B',/) as string,
+    })
+    expect(await store.executions.nodes(organizationId, otherInB.id)).toMatchObject([{ status: 'ready' }])
+    await finish(otherInB)
+    expect(await statesOf([waits, alsoWaits])).toEqual(['pending', 'pending, 0 before'])
+    for (const one of [inA, inB]) await store.executions.cancel(organizationId, one.id, Date.now())
+  })
+
   test('a raised limit starts executions that wait; without one all start', async () => {
     const { begin, id } = await limited({ limit: 1, when_reached: 'queue' })
     const all = [await begin(), await begin(), await begin(), await begin()]

@@ -127,7 +127,7 @@ test('unfinished executions are found without those that are kept', async () => 
     )
     .map(sql => planOf(plain, sql).join(' | '))
   plain.close()
-  expect(plans).toHaveLength(6)
+  expect(plans).toHaveLength(7)
   for (const plan of plans) expect(plan).toMatch(/INDEX executions_(unfinished|queued|running)/)
 })
 
