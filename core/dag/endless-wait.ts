@@ -1,11 +1,11 @@
 /** The unfinished executions of an organization, by number. */
 export interface UnfinishedExecutions {
   /** How many executions of the workflow may run at once; null: any number. */
-  limitOf(workflowId: string): number | null
+  limitOf: (workflowId: string) => number | null
   /** The executions of the workflow that do not wait for others of it. */
-  startedOf(workflowId: string): readonly number[]
+  startedOf: (workflowId: string) => readonly number[]
   /** The executions that nodes of this one run. */
-  nestedIn(execution: number): readonly NestedExecution[]
+  nestedIn: (execution: number) => readonly NestedExecution[]
 }
 interface NestedExecution {
   number: number
