@@ -20,6 +20,7 @@ import { type Creation, type Nesting, openNestedExecutions } from './nested-exec
 import { openNodeQueueing } from './node-queue.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
+import { withFileIds } from './pinned-files.ts'
 import { planNodes, usedParameters } from './plan.ts'
 import { planRetry, type RetryOptions } from './retry.ts'
 import { runningNodes, type Selection, selectedPart } from './selection.ts'
@@ -147,8 +148,9 @@ export function openExecutions(dependencies: {
       ...execution
     } = options
     const { unused, ...part } = selectedPart(whole, selection)
-    const given = { ...whole, ...part }
-    const diagnostics = await diagnoseExecution(given.dag, given.parameters ?? undefined, offer, workflow?.id)
+    const dag = await withFileIds(part.dag, requester.organizationId, store.files)
+    const given = { ...whole, ...part, dag }
+    const diagnostics = await diagnoseExecution(dag, given.parameters ?? undefined, offer, workflow?.id)
     requireRunnable(blockingOf(diagnostics))
     const references = runningNodes(given.dag).flatMap(node =>
       referencesOfNode(node).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),

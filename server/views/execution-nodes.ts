@@ -19,6 +19,7 @@ import type { ExecutionItem } from '../../core/store/execution-items.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
+import { withFileUrls } from '../../core/workflows/pinned-files.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import { Embedded, readResult } from '../http/request/json-text.ts'
 import type { Owners } from '../http/request/owners.ts'
@@ -77,7 +78,19 @@ async function shownKept(
   return { output: kept as unknown as ShownKept['output'], result: part }
 }
 
-/** Returns the kept parts of a pinned result, which is as readers get it. */
+/** Returns a pinned result as readers get it: with the addresses of the organization's files. */
+export const shownPin = (
+  pin: unknown,
+  organizationId: string,
+  { origin }: UrlReader,
+  { files }: Owners<'files'>,
+): Promise<unknown> =>
+  withFileUrls(pin, async id => {
+    const file = await files.find(organizationId, id)
+    return file && files.link(file, origin)
+  })
+
+/** Returns the kept parts of a pinned result. */
 function keptPin(pin: unknown, outputs: readonly string[]): ShownKept {
   const output = prune(pin, outputs)
   return { output, result: output.result }
@@ -243,7 +256,7 @@ export async function keptOf(
   for (const { nodeId, task, pinned } of completed) {
     const { outputs = [], pin } = definition.dag.nodes[nodeId] ?? {}
     const result = results[nodeId]?.result ?? null
-    if (pinned) kept.set(nodeId, keptPin(pin, outputs))
+    if (pinned) kept.set(nodeId, keptPin(await shownPin(pin, organizationId, viewer, owners), outputs))
     else kept.set(nodeId, await shownKept({ task, outputs }, result, viewer, owners, embedded))
   }
   return kept

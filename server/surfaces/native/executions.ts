@@ -33,6 +33,7 @@ import {
   progressOfNodes,
   shownNode,
   shownNodes,
+  shownPin,
   shownResult,
 } from '../../views/execution-nodes.ts'
 import {
@@ -238,7 +239,7 @@ const readRoutes = (owners: ExecutionOwners) => [
         resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
         result: job
           ? await shownResult(node.task, job.result, exchange, owners, embedded)
-          : (definition.dag.nodes[node.nodeId]?.pin ?? null),
+          : await shownPin(definition.dag.nodes[node.nodeId]?.pin ?? null, organizationId, exchange, owners),
         answer_url: await answerUrl(node, exchange, owners),
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)

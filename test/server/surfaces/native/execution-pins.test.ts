@@ -84,6 +84,31 @@ test('a pinned node does not run, and the nodes after it use its result', async 
   expect(types.slice(0, 2)).toEqual(['created', 'node.pinned'])
 })
 
+test('a pin names a file by id, whatever its URL, and readers get a new one; a file of nobody known stays a URL', async () => {
+  const form = new FormData()
+  form.set('purpose', 'user_data')
+  form.set('file', new Blob(['content']), 'note.txt')
+  const headers = { authorization: `Bearer ${app.secret}` }
+  const uploaded = await fetch(`${app.url}/std/v1/files`, { method: 'POST', headers, body: form })
+  const { id } = (await uploaded.json()) as { id: string }
+  const old = `http://before.example/files/${id}/note.txt?exp=1&sig=x`
+  const unknown = old.replace(id, 'file-01ARZ3NDEKTSV4RRFFQ69G5FAV')
+  const pin = { data: [{ url: old, thumbnail_url: unknown, text: `see ${old}` }] }
+  const nodes = {
+    a: { ...chat('x'), pin },
+    b: { task: 'text/template', inputs: { template: '${nodes.a.result.data[0].url}' } },
+    c: { task: 'text/template', inputs: { template: '${nodes.a.result.data[0].thumbnail_url}' } },
+  }
+  const done = await run({ dag: { nodes }, use_pins: true })
+  expect(done.nodes.slice(1).map(({ result }) => result)).toEqual([{ text: id }, { text: unknown }])
+  const { node } = (await (await app.fetch(`/api/workflow-executions/${done.id}/nodes/a`)).json()) as { node: Node }
+  for (const shown of [node.result, done.nodes[0]!.result, done.outputs!.a!.result]) {
+    const [{ url, ...others }] = (shown as typeof pin).data as [(typeof pin.data)[number]]
+    expect(others).toEqual({ thumbnail_url: unknown, text: `see ${old}` })
+    expect(await (await fetch(url)).text()).toBe('content')
+  }
+})
+
 test('stored pins count only where asked', async () => {
   const without = await run({ pins: { a: answer('given') } })
   expect(await asked(without, 'c')).not.toBe('c stored')
