@@ -1,5 +1,6 @@
 import type { Usage } from '../usage.ts'
 import {
+  type Clock,
   type EndStatus,
   type ExecutionPlan,
   type ExecutionState,
@@ -10,7 +11,7 @@ import {
 } from './execution-state.ts'
 import { following, noLongerWaiting } from './following.ts'
 import { itemBegun, itemHasEnded, listKnown } from './item-events.ts'
-import { countItems, type ItemCountChange, withdrawItems } from './items.ts'
+import { countItems, type ItemCountChange, nestedChanged, withdrawItems } from './items.ts'
 import { announce, count, end, event, nodeWrite, skip, started } from './writes.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
@@ -19,8 +20,10 @@ export type ExecutionInput = { at: number } & (
   /** `queued`: it waits until it is dequeued. Without effect if all results are reused. */
   | { type: 'created'; queued?: boolean }
   | { type: 'job_started' | 'job_requeued'; node: number }
-  /** The job is in no queue until something else ends it. */
-  | { type: 'job_set_aside'; node: number }
+  /** The job is in no queue until something else ends it. `busy`: that is another execution, which begins. */
+  | { type: 'job_set_aside'; node: number; busy?: boolean }
+  /** The other execution that a node, or an item of it, awaits only waits from now on; or no longer (`busy`). */
+  | { type: 'nested_changed'; node: number; item: number | null; busy: boolean }
   | {
       type: 'job_ended'
       node: number
@@ -41,7 +44,8 @@ export type ExecutionInput = { at: number } & (
    * from the start, in order.
    */
   | { type: 'list_known'; node: number; count: number; kept?: readonly number[] }
-  | { type: 'item_started' | 'item_set_aside'; node: number; item: number }
+  | { type: 'item_started'; node: number; item: number }
+  | { type: 'item_set_aside'; node: number; item: number; busy?: boolean }
   | { type: 'item_requeued'; node: number; item: number }
   /** The job of an item has ended, or its result is that of another job. */
   | {
@@ -69,6 +73,10 @@ export type CountChange = Partial<Record<'running' | 'waiting' | 'completed' | '
 export type ExecutionWrite =
   /** The first node starts: the time limit of the execution counts from now on. */
   | { write: 'start'; timeoutAt: number }
+  /** The time limit stops, or goes on. */
+  | { write: 'clock'; clock: Clock }
+  /** Whether a waiting node awaits another execution that does not only wait. */
+  | { write: 'busy'; node: number; busy: boolean }
   | { write: 'end'; status: EndStatus; failure: FailedNodes | null }
   | { write: 'node'; node: number; status: Exclude<NodeStatus, 'pending' | 'skipped'> }
   | { write: 'node'; node: number; status: 'skipped'; reason: SkipReason }
@@ -81,7 +89,7 @@ export type ExecutionWrite =
   | { write: 'expand'; node: number; count: number; kept: readonly number[] }
   /** The job of an item: it waits, or runs at once on the slot that the job of another item has kept for it. */
   | { write: 'create_item'; node: number; item: number; takesSlot: boolean }
-  | { write: 'item'; node: number; item: number; status: Exclude<ItemStatus, 'waiting'> }
+  | { write: 'item'; node: number; item: number; status: ItemStatus }
   /** The job of an item must no longer run. */
   | { write: 'withdraw_item'; node: number; item: number }
   | { write: 'count_items'; node: number; by: ItemCountChange }
@@ -124,10 +132,13 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
       return [count({ running: -1 }), ...waits, announce()]
     }
     case 'job_set_aside': {
-      const { node, at } = input
+      const { node, busy = false, at } = input
       const start = started(plan, state, at)
-      return [nodeWrite(node, 'waiting'), count({ waiting: 1 }), ...start, announce(start)]
+      const others: ExecutionWrite[] = busy ? [{ write: 'busy', node, busy }] : []
+      return [nodeWrite(node, 'waiting'), ...others, count({ waiting: 1 }), ...start, announce(start)]
     }
+    case 'nested_changed':
+      return nestedChanged(state, input)
     case 'job_ended':
       return jobEnded(plan, state, input)
     case 'result_reused': {

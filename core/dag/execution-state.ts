@@ -42,7 +42,7 @@ export interface ExecutionPlan {
   nodes: readonly PlannedNode[]
   /** Whether the first failure skips all nodes that have not started, or only those that come after it. */
   onFailure: 'fail_fast' | 'continue'
-  /** Milliseconds from the start of its first node. */
+  /** Milliseconds from the start of its first node, without the time in which it only waits. */
   timeoutMs: number
 }
 export interface PlannedNode {
@@ -86,6 +86,18 @@ export interface ExecutionState {
   items: Map<number, ItemsState>
   /** The earliest failure of a node with `onError: 'fail'`. */
   firstFailure: { node: number; at: number } | null
+  /** The waiting nodes whose other execution does not only wait. */
+  busy: Set<number>
+  clock: Clock
+}
+
+/**
+ * The time limit of an execution: when it times out, in epoch milliseconds; or, while it only waits, how many milliseconds
+ * are left. Both are null before its start.
+ */
+export interface Clock {
+  timeoutAt: number | null
+  remainingMs: number | null
 }
 
 /** The items of a node. Those before `next` that are not open have ended; some after it may be completed from the start. */
@@ -93,22 +105,27 @@ export interface ItemsState {
   count: number
   /** The next item that gets a job; `count` if all have or had one. */
   next: number
-  /** The items whose job waits or runs. */
-  open: Map<number, 'ready' | 'running'>
+  /** The items whose job has not ended. */
+  open: Map<number, OpenItem>
   /** Whether items were cancelled while others ran: the node ends with those, without a result. */
   stopped: boolean
   /** The items after `next` that were completed from the start. */
   kept: Set<number>
 }
 
+/** The state of an item that has not ended. `waiting`: nothing of it is queued or runs until something else ends its wait. */
+export type OpenItem = 'ready' | 'running' | 'waiting'
+
 /** A node as stored rows have it: its status, when it was set, and its items if its list is known. */
 export interface StoredNode {
   status: NodeStatus
   at: number
+  /** Whether it awaits another execution that does not only wait. */
+  busy?: boolean
   items?: {
     count: number
     next: number
-    open: readonly (readonly [item: number, status: 'ready' | 'running'])[]
+    open: readonly (readonly [item: number, status: OpenItem])[]
     stopped: boolean
     kept: readonly number[]
   }
@@ -122,6 +139,7 @@ export const isOver = (status: NodeStatus): boolean => endedStatuses.has(status)
 export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new Set()): ExecutionState {
   return restoredState(plan, {
     status: 'pending',
+    clock: { timeoutAt: null, remainingMs: null },
     nodes: plan.nodes.map((_, node) => ({ status: reused.has(node) ? 'completed' : 'pending', at: 0 })),
   })
 }
@@ -129,7 +147,7 @@ export function newState(plan: ExecutionPlan, reused: ReadonlySet<number> = new 
 /** The state of an execution from stored rows. */
 export function restoredState(
   plan: ExecutionPlan,
-  stored: { status: ExecutionState['status']; nodes: readonly StoredNode[] },
+  stored: { status: ExecutionState['status']; clock: Clock; nodes: readonly StoredNode[] },
 ): ExecutionState {
   const state: ExecutionState = {
     status: stored.status,
@@ -139,11 +157,14 @@ export function restoredState(
     open: 0,
     items: new Map(),
     firstFailure: null,
+    busy: new Set(),
+    clock: { ...stored.clock },
   }
-  for (const [node, { status, at, items }] of stored.nodes.entries())
+  for (const [node, { status, at, busy, items }] of stored.nodes.entries())
     if (isOver(status)) ended(plan, state, node, at)
     else {
       state.open++
+      if (busy) state.busy.add(node)
       if (items) state.items.set(node, { ...items, open: new Map(items.open), kept: new Set(items.kept) })
     }
   return state
@@ -157,7 +178,11 @@ export function applyWrites(
   at: number,
 ): void {
   for (const one of writes)
-    if (one.write === 'start') state.status = 'running'
+    if (one.write === 'start') {
+      state.status = 'running'
+      state.clock.timeoutAt = one.timeoutAt
+    } else if (one.write === 'clock') state.clock = one.clock
+    else if (one.write === 'busy') setMember(state.busy, one.node, one.busy)
     else if (one.write === 'end') state.status = one.status
     else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
     else if (one.write === 'expand') {
@@ -170,7 +195,8 @@ export function applyWrites(
       items.next = nextOf(one.item + 1, items.kept)
     } else if (one.write === 'item') {
       const items = state.items.get(one.node)!
-      if (one.status === 'ready' || one.status === 'running') items.open.set(one.item, one.status)
+      if (one.status === 'ready' || one.status === 'running' || one.status === 'waiting')
+        items.open.set(one.item, one.status)
       else items.open.delete(one.item)
       if (one.status === 'cancelled') items.stopped = true
     } else if (one.write === 'node') {
@@ -178,6 +204,7 @@ export function applyWrites(
       if (!isOver(one.status)) continue
       state.open--
       state.items.delete(one.node)
+      state.busy.delete(one.node)
       ended(plan, state, one.node, at)
     }
 }
@@ -187,6 +214,11 @@ function nextOf(from: number, kept: Set<number>): number {
   let next = from
   while (kept.delete(next)) next++
   return next
+}
+
+function setMember(set: Set<number>, member: number, isIn: boolean): void {
+  if (isIn) set.add(member)
+  else set.delete(member)
 }
 
 /** Counts the end of a node for its successors. */

@@ -1,7 +1,7 @@
 import type { ExecutionInput, ExecutionWrite } from './advance.ts'
 import { type ExecutionPlan, type ExecutionState, isStopped } from './execution-state.ts'
 import { following, skips } from './following.ts'
-import { countItems, endsStopped, expanded, itemEnded, withdrawItems } from './items.ts'
+import { countItems, endsStopped, expanded, itemEnded, itemWaits, leaving, withdrawItems } from './items.ts'
 import { announce, count, nodeWrite, started } from './writes.ts'
 
 type Input<Type extends ExecutionInput['type']> = Extract<ExecutionInput, { type: Type }>
@@ -20,11 +20,13 @@ export function listKnown(
 export function itemBegun(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { type, node, item, at }: Input<'item_started' | 'item_set_aside'>,
+  { node, item, at, ...how }: Input<'item_started' | 'item_set_aside'>,
 ): ExecutionWrite[] {
   if (!state.items.get(node)?.open.has(item)) return []
   const own: ExecutionWrite[] =
-    type === 'item_started' ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })] : []
+    how.type === 'item_started'
+      ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })]
+      : itemWaits(state, { node, item, waits: how.busy !== true })
   if (state.nodes[node] === 'running') return [...own, announce()]
   const start = started(plan, state, at)
   return [...own, nodeWrite(node, 'running'), count({ running: 1 }), ...start, announce(start)]
@@ -48,13 +50,12 @@ export function itemHasEnded(
     if (isLast && endsStopped(items)) return [...ended, ...stoppedList(plan, state, node, at)]
     return [...ended, announce()]
   }
-  const wasRunning = items.open.get(item) === 'running'
   return [
     ...used,
     { write: 'item', node, item, status: 'failed' },
     countItems(node, {
       failed: 1,
-      ...(wasRunning ? { running: -1 } : {}),
+      ...leaving(items.open.get(item)),
       ...(spent?.cost ? { cost: spent.cost } : {}),
     }),
     ...withdrawItems(state, node, { except: item }),

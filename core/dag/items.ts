@@ -1,5 +1,5 @@
-import type { ExecutionWrite } from './advance.ts'
-import type { ExecutionState, ItemsState, PlannedItems } from './execution-state.ts'
+import type { ExecutionInput, ExecutionWrite } from './advance.ts'
+import type { ExecutionState, ItemsState, OpenItem, PlannedItems } from './execution-state.ts'
 
 /**
  * The items of a node with `for_each`: its task runs once for each item of a list. Items get their jobs in order, and only
@@ -10,7 +10,7 @@ import type { ExecutionState, ItemsState, PlannedItems } from './execution-state
  * Changes of the counts of the items of a node, which may be negative, and what they have cost in millionths of the
  * currency unit. Cancelled items are in none of the counts.
  */
-export type ItemCountChange = Partial<Record<'running' | 'completed' | 'failed' | 'cost', number>>
+export type ItemCountChange = Partial<Record<'running' | 'waiting' | 'completed' | 'failed' | 'cost', number>>
 
 /** The list of the node has this many items: the first of those that are not completed from the start get their jobs. */
 export function expanded(
@@ -45,8 +45,7 @@ export function itemEnded(
   { item, status, cost = 0, slotOf }: ItemEnd,
   { planned, modelId, items, isLast }: { planned: PlannedItems; modelId: string; items: ItemsState; isLast: boolean },
 ): ExecutionWrite[] {
-  const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}) }
-  if (items.open.get(item) === 'running') by.running = -1
+  const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}), ...leaving(items.open.get(item)) }
   const end: ExecutionWrite = { write: 'item', node, item, status }
   const { next, count, open, stopped } = items
   if (isLast || next === count) {
@@ -75,13 +74,37 @@ export function withdrawItems(
   const items = state.items.get(node)
   if (!items) return []
   const writes: ExecutionWrite[] = []
-  let running = 0
+  const by: Record<'running' | 'waiting', number> = { running: 0, waiting: 0 }
   for (const [item, status] of items.open) {
     if (item === except || (onlyIdle && status === 'running')) continue
-    if (status === 'running') running++
+    if (status !== 'ready') by[status]--
     writes.push({ write: 'item', node, item, status: 'cancelled' }, { write: 'withdraw_item', node, item })
   }
-  return running > 0 ? [...writes, countItems(node, { running: -running })] : writes
+  return by.running < 0 || by.waiting < 0 ? [...writes, countItems(node, by)] : writes
+}
+
+/** What the end of an item changes in the count of those of its state. */
+export const leaving = (status: OpenItem | undefined): ItemCountChange =>
+  status === 'running' || status === 'waiting' ? { [status]: -1 } : {}
+
+/** The other execution that a node, or an item of it, awaits only waits from now on, or no longer. */
+export function nestedChanged(
+  state: ExecutionState,
+  { node, item, busy }: Extract<ExecutionInput, { type: 'nested_changed' }>,
+): ExecutionWrite[] {
+  if (item === null) return state.nodes[node] === 'waiting' ? [{ write: 'busy', node, busy }] : []
+  return itemWaits(state, { node, item, waits: !busy })
+}
+
+/** An item that has not ended waits from now on, or no longer. */
+export function itemWaits(
+  state: ExecutionState,
+  { node, item, waits }: { node: number; item: number; waits: boolean },
+): ExecutionWrite[] {
+  const before = state.items.get(node)?.open.get(item)
+  if (before === undefined || (before === 'waiting') === waits) return []
+  const status = waits ? 'waiting' : 'ready'
+  return [{ write: 'item', node, item, status }, countItems(node, { waiting: waits ? 1 : -1 })]
 }
 
 export const countItems = (node: number, by: ItemCountChange): ExecutionWrite => ({ write: 'count_items', node, by })

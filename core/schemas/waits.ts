@@ -16,7 +16,9 @@ import {
 import { schemaFaults } from './json-schema.ts'
 
 /** The longest wait, seconds: a year. */
-const maxWaitSeconds = 31_536_000
+export const maxWaitSeconds = 31_536_000
+/** How long a wait for a person or an event lasts unless it says otherwise, seconds: 90 days. */
+export const defaultWaitSeconds = 7_776_000
 /** The most bytes of the JSON of an event. */
 export const maxEventBytes = 262_144
 /** The most characters of a comment, and of the JSON of an answer. */
@@ -123,7 +125,7 @@ export const ApprovalRequest = namedObject('ApprovalRequest', 'What a person is 
     'Whether whoever has the link of the page may answer without a token. Default: true without `approvers`, else false.',
   ),
   reminder: seconds('Seconds until the event `workflow_execution.node.reminder`. Default: no reminder.'),
-  timeout: seconds('Seconds until the wait ends without an answer. Default: only the timeout of the execution.'),
+  timeout: seconds('Seconds until the wait ends without an answer, a year at most. Default: 90 days.'),
   default: optional(Decision, 'The decision that counts at the timeout. Default: the node fails with `timeout`.'),
 }).superRefine(({ form, timeout, default: given }, context) => {
   const fault = given && decisionFault({ form }, given)
@@ -155,7 +157,7 @@ export const EventRequest = namedObject('EventRequest', 'Which event to wait for
   signed: optionalBoolean(
     'Whether only events count that are signed with the webhook secret of the organization. Default: false.',
   ),
-  timeout: seconds('Seconds until the wait ends without an event. Default: only the timeout of the execution.'),
+  timeout: seconds('Seconds until the wait ends without an event, a year at most. Default: 90 days.'),
   default: anything('The body that counts at the timeout. Default: the node fails with `timeout`.').optional(),
 }).superRefine(({ timeout, default: given }, context) => {
   if (given !== undefined && timeout === undefined)
@@ -173,7 +175,7 @@ export type EventResult = z.output<typeof EventResult>
 export const UntilRequest = namedObject('UntilRequest', 'When to go on.', {
   at: optional(
     z.union([z.int().min(0).max(9_999_999_999), z.iso.datetime({ offset: true })]),
-    'Time to go on, in Unix seconds or as `2027-01-31T08:00:00Z`. A time that has passed does not wait.',
+    'Time to go on, in Unix seconds or as `2027-01-31T08:00:00Z`, at most a year ahead. A time that has passed does not wait.',
   ),
   seconds: optional(z.number().min(0).max(maxWaitSeconds), 'Seconds to wait.'),
 }).superRefine(({ at, seconds: wait }, context) => {

@@ -8,6 +8,8 @@ export interface ItemCounts {
   completed: number
   failed: number
   running: number
+  /** Those that wait for a person, an event or a time. */
+  waiting: number
 }
 
 /** An item of a node with `for_each` that has a job, or had one. */

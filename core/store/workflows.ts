@@ -182,7 +182,9 @@ export interface ExecutionRecord
   updatedAt: number
   startedAt: number | null
   finishedAt: number | null
+  /** When it times out; null before its start, and while it only waits: then `remainingMs` are left. */
   timeoutAt: number | null
+  remainingMs: number | null
   expiresAt: number | null
   progress: { total: number; completed: number; failed: number; skipped: number; running: number; waiting: number }
   usage: Usage
@@ -368,7 +370,7 @@ export interface ExecutionStore {
   /**
    * Takes the job of a node out of the queue until `resolve` ends it, or its execution ends: it stays pending, holds no
    * slot, and no read of the queue returns it. `inputs`: JSON text of its inputs; `wait`: for `store.waits`, which needs them. The time limit of the execution begins, if
-   * this is its first node. False: the job is no longer pending, or set aside already; with a claim: it no longer runs
+   * this is its first node, and stops while nothing of it is queued or runs. False: the job is no longer pending, or set aside already; with a claim: it no longer runs
    * under that claim.
    */
   setAside(

@@ -46,8 +46,6 @@ export interface Offer {
   region?: RegionLabel | null
   /** Finds a stored workflow by id or name; rejects with Failure `not_found`. Absent where none is stored. */
   findWorkflow?: (name: string, version?: number) => Promise<WorkflowRecord>
-  /** The time limit of an execution, seconds; absent if it is the default. */
-  timeout?: number
   /** Names of tokens, and e-mail addresses of users in lower case; absent if they are not known. */
   approvers?: ReadonlySet<string>
 }

@@ -18,6 +18,8 @@ const readOnly = {
 }
 
 const maxTimeout = 86_400
+/** The time limit of executions of a workflow that has none of its own, seconds. */
+export const defaultTimeout = 3_600
 
 /** Words by which workflows and executions can be listed. A function, because each use has its own description. */
 export const Tags = () => z.array(z.string().trim().min(1).max(64)).max(16)
@@ -34,7 +36,14 @@ export const WorkflowFields = z
       .describe(
         'Region in which its executions run: their models must be there. `Global` asks for none. Default: `Global`.',
       ),
-    timeout: z.int().min(1).max(maxTimeout).optional().describe('Maximum seconds of an execution. Default: 3600.'),
+    timeout: z
+      .int()
+      .min(1)
+      .max(maxTimeout)
+      .optional()
+      .describe(
+        `Maximum seconds of an execution, without the time in which it only waits for people, events or times. Default: ${defaultTimeout}.`,
+      ),
     on_failure: z
       .enum(['fail_fast', 'continue'])
       .optional()

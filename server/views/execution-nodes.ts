@@ -123,6 +123,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
       completed: integer('Items that have completed.'),
       failed: integer('Items that have failed.'),
       running: integer('Items that run.'),
+      waiting: integer('Items that wait for a person, an event or a time.'),
     }),
     'How many items a node with `for_each` has; null before its list is known, and for other nodes.',
   ),

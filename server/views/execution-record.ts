@@ -72,7 +72,12 @@ const ExecutionFacts = z.object({
   updated_at: integer('Unix seconds of the last change.'),
   started_at: nullableInteger('Unix seconds at which the first node began; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
-  timeout_at: nullableInteger('Unix seconds at which it is ended if it has not ended; null before it begins.'),
+  timeout_at: nullableInteger(
+    'Unix seconds at which it is ended if it has not ended; null before it begins, and while it only waits.',
+  ),
+  timeout_remaining: nullableNumber(
+    'While it only waits for people, events or times: how many seconds are left of its timeout, which goes on with the next node. Null for others.',
+  ),
   expires_at: nullableInteger('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
   progress: object('Numbers of nodes.', {
@@ -137,6 +142,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
       node_id: nodeId,
       message: failedNode(nodeId, cause),
     })),
+    timeout_remaining: execution.remainingMs === null ? null : execution.remainingMs / 1000,
     duration_ms: startedAt === null || finishedAt === null ? null : finishedAt - startedAt,
     usage: usageObject(execution.usage),
     budget: execution.budget === null ? null : execution.budget / 1e6,

@@ -33,7 +33,9 @@ export const WorkflowEstimate = namedObject(
     }),
     critical_path: object('The way through the graph that takes the longest, by medians.', {
       nodes: array('Ids of its nodes, in order.', z.string()),
-      median_ms: nullableInteger('Milliseconds that its nodes run; null if unknown.'),
+      median_ms: nullableInteger(
+        'Milliseconds that its nodes run, without waits for people, events or times; null if unknown.',
+      ),
       p90_ms: nullableInteger('The same if each took as long as nine of ten runs at most.'),
       waiting_ms: nullableInteger('Milliseconds that its nodes wait for models and slots before; null if unknown.'),
       unknown_nodes: unknown_nodes('of the workflow whose time is not known, and not in the sums'),

@@ -18,10 +18,9 @@ import {
 import { type Region, regions } from '../../core/schemas/region.ts'
 import type { WorkflowDefinition, WorkflowRecord } from '../../core/store/workflows.ts'
 import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
-import { defaultTimeout } from '../../core/workflows/diagnose-wait.ts'
 import { typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerFor } from '../../core/workflows/offer.ts'
-import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
+import { defaultTimeout, type WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type Viewer } from './job-record.ts'
 import { viewOf } from './view-of.ts'
@@ -117,7 +116,6 @@ type DiagnosisOwners = Owners<'accounts' | 'admission' | 'organizations' | 'regi
 /** The part of a definition that is validated. */
 type Diagnosed = Pick<WorkflowDefinition, 'dag' | 'parameters'> & {
   region?: Region | undefined
-  timeout?: number | undefined
   /** Of a stored workflow. */
   id?: string
 }
@@ -127,14 +125,13 @@ export const diagnosticsFor = (viewer: Viewer, definition: Diagnosed, owners: Di
 
 export async function surveyFor(
   viewer: Viewer,
-  { dag, parameters, region, timeout, id }: Diagnosed,
+  { dag, parameters, region, id }: Diagnosed,
   owners: DiagnosisOwners,
 ): Promise<Survey> {
   const asks = Object.values(dag.nodes).some(({ inputs }) => Array.isArray(inputs.approvers))
   const approvers = asks ? await approversOf(viewer.caller.organizationId, owners) : undefined
   const offer = {
     ...offerFor(viewer.caller, owners, region),
-    ...(timeout === undefined ? {} : { timeout }),
     ...(approvers ? { approvers } : {}),
   }
   return surveyInTimeSlices(dag, parameters ?? undefined, offer, { self: id })

@@ -83,7 +83,10 @@ const Terms = z.strictObject({
   input_params: InputParams,
   ...selectionFields,
   priority: Priority.describe('Priority of its jobs; higher runs earlier. `low` is -10, `normal` 0, `high` 10.'),
-  timeout: optional(z.int().min(1).max(86_400), 'Most seconds of the execution. Default: that of the workflow.'),
+  timeout: optional(
+    z.int().min(1).max(86_400),
+    'Most seconds of the execution, without the time in which it only waits for people, events or times. Default: that of the workflow.',
+  ),
   tags: nullish(Tags(), 'Words by which executions can be listed, 16 at most. Default: those of the workflow.'),
   budget: optional(
     Budget,

@@ -204,6 +204,8 @@ const executionContradictions: Contradictions = {
     AND (status = 'processing' OR (awaits = 'items' AND finished_at IS NULL AND started_at IS NOT NULL)))`,
   '# executions have wrong counts of waiting nodes.': `SELECT count(*) FROM executions AS e WHERE e.waiting <> (
     SELECT count(*) FROM jobs WHERE jobs.execution = e.number AND item IS NULL AND awaits <> 'items')`,
+  '# executions have a time limit that has stopped and goes on, or have ended and it has not gone on.': `SELECT count(*)
+    FROM executions WHERE remaining_ms IS NOT NULL AND (timeout_at IS NOT NULL OR finished_at IS NOT NULL)`,
   '# jobs are set aside and in a queue.': `SELECT count(*) FROM jobs WHERE awaits IS NOT NULL AND not_before <> ${deferredUntil}`,
   '# nodes wait for a person, an event or a time without their wait, or have a wait and do not.': `SELECT count(*) FROM jobs
     WHERE (coalesce(awaits, '') IN ('approval', 'event', 'time')) <> (EXISTS (SELECT 1 FROM waits WHERE waits.number = jobs.number))`,

@@ -1,5 +1,5 @@
-import { advance, type CountChange, type ExecutionInput, type ExecutionWrite, nextModels } from '../../dag/advance.ts'
-import { applyWrites } from '../../dag/execution-state.ts'
+import { type CountChange, type ExecutionInput, type ExecutionWrite, nextModels } from '../../dag/advance.ts'
+import { advanceState } from '../../dag/advance-state.ts'
 import { noUsage } from '../../usage.ts'
 import { type JobError, type JobRecord, rankAt, waitingOf } from '../store.ts'
 import type { ExecutionError } from '../workflows.ts'
@@ -32,6 +32,7 @@ export function openExecutionFlow(
     WHERE execution = ? AND node = ?`
   const setBegun = connection.statement`UPDATE executions
     SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`
+  const setClock = connection.statement`UPDATE executions SET timeout_at = ?, remaining_ms = ? WHERE number = ?`
   const setEnded = connection.statement`UPDATE executions
     SET status = ?, error = ?, queued = 0, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
     WHERE number = ?`
@@ -52,6 +53,8 @@ export function openExecutionFlow(
   const endJob = openEnd(connection, { ...context, flow: { advance() {}, cancelNested } })
   const nestedOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND parent_job = ?
     AND finished_at IS NULL`
+  const awaitingJob = connection.query<{ execution: number; node: number; item: number | null }>`
+    SELECT execution, node, item FROM jobs WHERE organization_id = ? AND id = ? AND awaits = 'execution'`
   const items = openItemFlow(connection, { ...context, endJob })
 
   function createJob(execution: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
@@ -126,6 +129,11 @@ export function openExecutionFlow(
     switch (write.write) {
       case 'start':
         return void setBegun.run(at, write.timeoutAt, at, number)
+      case 'clock':
+        return setExecutionClock(execution, write, at)
+      case 'busy':
+        // It is in the row of the other execution.
+        return
       case 'end':
         return end(execution, write, at)
       case 'node':
@@ -169,6 +177,19 @@ export function openExecutionFlow(
     }
   }
 
+  /** An execution that only waits does so for the node that runs it too. */
+  function setExecutionClock(execution: LiveExecution, { clock }: Write<'clock'>, at: number): void {
+    const { number, organizationId, id, parentJob, plan, state } = execution
+    const { timeoutAt, remainingMs } = clock
+    setClock.run(timeoutAt, remainingMs, number)
+    if (timeoutAt !== null)
+      effects.executionChanged({ organizationId, id, ended: false, timeoutAt, next: () => nextModels(plan, state) })
+    const awaiting = parentJob === null ? undefined : awaitingJob.get(organizationId, parentJob)
+    if (!awaiting) return
+    const { execution: outer, ...of } = awaiting
+    advanceOne(outer, { type: 'nested_changed', ...of, busy: timeoutAt !== null, at })
+  }
+
   /** What nodes use counts for the executions around theirs too, and costs their nodes. */
   function count({ number, ancestors }: LiveExecution, by: CountChange, at: number): void {
     counts.move(number, at, by)
@@ -188,8 +209,7 @@ export function openExecutionFlow(
 
   function advanceOne(number: number, input: ExecutionInput, ended: string | null = null): void {
     const execution = live.get(number)
-    const writes = advance(execution.plan, execution.state, input)
-    applyWrites(execution.plan, execution.state, writes, input.at)
+    const writes = advanceState(execution.plan, execution.state, input)
     for (const write of writes) apply(execution, write, input.at, ended)
     if (!writes.some(({ write }) => write === 'end')) return
     const { organizationId, id, parentJob } = execution

@@ -39,6 +39,7 @@ interface NodeRow extends WorkRow, Pick<ExecutionNode, 'nodeId' | 'task' | 'mode
   itemsCompleted: number
   itemsFailed: number
   itemsRunning: number
+  itemsWaiting: number
   itemsCost: number
 }
 
@@ -54,7 +55,7 @@ const maxScanned = 1_000
 export function executionReads(connection: Connection) {
   const columns = `${selected(
     `number, organizationId, id, tokenId, workflowId, workflowVersion, definition, inputParams, priority, status, error,
-    timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, finishedAt,
+    timeoutMs, retentionMs, metadata, webhook, traceparent, origin, createdAt, updatedAt, startedAt, timeoutAt, remainingMs, finishedAt,
     expiresAt, failed, cost, queued, continues, budget`,
   )}, parent_id AS parentExecutionId,
     (SELECT id FROM executions AS p WHERE p.number = executions.parent_execution) AS parentId,
@@ -94,7 +95,7 @@ export function executionReads(connection: Connection) {
     ) SELECT id AS executionId, budget AS "limit", cost AS spent FROM around WHERE budget IS NOT NULL`
   const nodes = connection.query<NodeRow>`
     SELECT ${selected('nodeId, task, modelId, status, skipReason, at, jobId, cached', 'n')},
-    ${selected('items, itemsCompleted, itemsFailed, itemsRunning, itemsCost', 'n')}, jobs.status AS jobStatus,
+    ${selected('items, itemsCompleted, itemsFailed, itemsRunning, itemsWaiting, itemsCost', 'n')}, jobs.status AS jobStatus,
     ${selected('attempt, awaits, error, startedAt, finishedAt', 'jobs')}, coalesce(child.cost, jobs.cost) AS cost,
     child.id AS childExecutionId
     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
@@ -232,13 +233,14 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
 
 function nodeOf({
   items: total,
-  itemsCompleted,
-  itemsFailed,
-  itemsRunning,
+  itemsCompleted: completed,
+  itemsFailed: failed,
+  itemsRunning: running,
+  itemsWaiting: waiting,
   itemsCost,
   ...row
 }: NodeRow): ExecutionNode {
-  const items = total === null ? null : { total, completed: itemsCompleted, failed: itemsFailed, running: itemsRunning }
+  const items = total === null ? null : { total, completed, failed, running, waiting }
   // All others that are completed have a job.
   const pinned = row.status === 'completed' && row.jobId === null
   const work = workOf(row)

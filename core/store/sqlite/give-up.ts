@@ -51,11 +51,11 @@ export function openGiveUp(
     AND status IN ('pending', 'ready')`
   const endItems = connection.statement`UPDATE execution_items SET status = 'cancelled', at = ? WHERE execution = ?
     AND status = 'ready'`
-  const noItemRuns = connection.statement`UPDATE execution_nodes SET items_running = 0 WHERE execution = ?`
+  const noItemRuns = connection.statement`UPDATE execution_nodes SET items_running = 0, items_waiting = 0 WHERE execution = ?`
   const endExecution = connection.query<
     RowKey & { workflowId: string | null; parentJob: string | null }
   >`UPDATE executions
-    SET status = 'failed', queued = 0, running = 0, waiting = 0, error = ?, finished_at = ?, updated_at = ?,
+    SET status = 'failed', queued = 0, running = 0, waiting = 0, remaining_ms = NULL, error = ?, finished_at = ?, updated_at = ?,
     expires_at = ? + retention_ms WHERE number = ? AND finished_at IS NULL
     RETURNING organization_id AS organizationId, id, workflow_id AS workflowId, parent_job AS parentJob`
 

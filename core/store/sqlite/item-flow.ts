@@ -55,9 +55,10 @@ export function openItemFlow(
       return { jobId, node, item, direct: plan.nodes[node]!.items!.direct }
     },
 
-    /** Whether the job of an item waits or runs is in the job's row. */
+    /** Whether an item that has not ended is queued, waits or runs is in the row of its job. */
     set({ number }: LiveExecution, { node, item, status }: Write<'item'>, at: number): void {
-      if (status !== 'ready' && status !== 'running') setEnded.run(status, at, number, node, item)
+      if (status !== 'ready' && status !== 'running' && status !== 'waiting')
+        setEnded.run(status, at, number, node, item)
     },
 
     withdraw({ number }: LiveExecution, { node, item }: Write<'withdraw_item'>, at: number): void {
@@ -93,7 +94,7 @@ export function openItemFlow(
 }
 export type ItemFlow = ReturnType<typeof openItemFlow>
 
-const columns = ['running', 'completed', 'failed', 'cost'] as const
+const columns = ['running', 'waiting', 'completed', 'failed', 'cost'] as const
 
 /** Counts the items of each node by status, as `openExecutionCounts` does with nodes. */
 export function openItemCounts(connection: Connection) {

@@ -1,9 +1,11 @@
 import {
   type Awaitable,
+  type Clock,
   type ExecutionPlan,
   type ExecutionState,
   type ExecutionStatus,
   type NodeStatus,
+  type OpenItem,
   restoredState,
   type StoredNode,
 } from '../../dag/execution-state.ts'
@@ -54,7 +56,10 @@ interface Ancestor {
   node: number
 }
 
-interface ExecutionRow extends Omit<LiveExecution, 'plan' | 'state' | 'ancestors'>, Omit<ExecutionPlan, 'nodes'> {
+interface ExecutionRow
+  extends Omit<LiveExecution, 'plan' | 'state' | 'ancestors'>,
+    Omit<ExecutionPlan, 'nodes'>,
+    Clock {
   status: ExecutionStatus
   plan: string
 }
@@ -65,7 +70,14 @@ interface NodeRow extends JobOfNode {
   at: number
   /** How many items its list has; null if that is not known yet, or it has none. */
   items: number | null
+  /** Whether it awaits something outside of the execution, and nothing of that is queued or runs. */
+  waits: number
 }
+
+/** Whether a job awaits something outside of its execution; of another execution also whether that only waits. */
+const waits = `coalesce(jobs.awaits IN ('approval', 'event', 'time') OR (jobs.awaits = 'execution' AND EXISTS (SELECT 1
+  FROM executions AS other WHERE other.organization_id = jobs.organization_id AND other.parent_job = jobs.id
+  AND other.remaining_ms IS NOT NULL)), 0)`
 
 /**
  * The unfinished executions. Their states are kept between events, because reading a thousand nodes at the end of each
@@ -73,16 +85,17 @@ interface NodeRow extends JobOfNode {
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.query<ExecutionRow>`SELECT
-    ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, parentJob, status, timeoutMs, onFailure, plan')} FROM executions
+    ${selected('number, organizationId, id, tokenId, workflowId, priority, traceparent, parentJob, status, timeoutMs, timeoutAt, remainingMs, onFailure, plan')} FROM executions
     JOIN execution_plans ON execution = number WHERE number = ?`
   const nodes = connection.query<NodeRow>`SELECT n.node, n.status, n.at, n.items, jobs.status AS jobStatus, jobs.awaits,
-    jobs.started_at AS startedAt FROM execution_nodes AS n LEFT JOIN jobs
+    jobs.started_at AS startedAt, ${waits} AS waits FROM execution_nodes AS n LEFT JOIN jobs
     ON jobs.execution = n.execution AND jobs.item IS NULL AND jobs.node = n.node WHERE n.execution = ? ORDER BY n.node`
   const itemRows = connection.query<{ rows: number; end: number }>`SELECT count(*) AS rows,
     coalesce(max(item) + 1, 0) AS end FROM execution_items WHERE execution = ? AND node = ?`
   const itemsOf = connection.query<{ item: number }>`SELECT item FROM execution_items WHERE execution = ? AND node = ?
     ORDER BY item`
-  const openItems = connection.query<{ item: number; job: string }>`SELECT i.item, jobs.status AS job
+  const openItems = connection.query<{ item: number; job: string; waits: number }>`SELECT i.item, jobs.status AS job,
+    ${waits} AS waits
     FROM execution_items AS i CROSS JOIN jobs ON jobs.execution = i.execution AND jobs.item = i.item AND jobs.node = i.node
     WHERE i.execution = ? AND i.node = ? AND i.status = 'ready' ORDER BY i.item`
   const wasStopped = connection.scalar<number>`SELECT EXISTS (SELECT 1 FROM execution_items WHERE execution = ?
@@ -99,18 +112,21 @@ export function openLiveExecutions(connection: Connection) {
   }
 
   function load(number: number): LiveExecution {
-    const { status: own, timeoutMs, onFailure, plan: text, ...row } = execution.get(number)!
+    const { status: own, timeoutMs, timeoutAt, remainingMs, onFailure, plan: text, ...row } = execution.get(number)!
     const plan = { nodes: fromJson<StoredPlanNode[]>(text), onFailure, timeoutMs }
     const held = nodes.all(number).map(row => nodeOf(number, row))
-    return { ...row, ancestors: ancestorsOf(row), plan, state: restoredState(plan, { status: own, nodes: held }) }
+    const state = restoredState(plan, { status: own, clock: { timeoutAt, remainingMs }, nodes: held })
+    return { ...row, ancestors: ancestorsOf(row), plan, state }
   }
 
-  function nodeOf(number: number, { node, status: stored, at, items: count, ...job }: NodeRow): StoredNode {
+  function nodeOf(
+    number: number,
+    { node, status: stored, at, items: count, waits: idle, ...job }: NodeRow,
+  ): StoredNode {
     const status = statusWith(stored, job)
+    if (status === 'waiting') return { status, at, busy: idle === 0 }
     if (stored !== 'ready' || count === null) return { status, at }
-    const open = openItems
-      .all(number, node)
-      .map(({ item, job: own }) => [item, own === 'processing' ? 'running' : 'ready'] as const)
+    const open = openItems.all(number, node).map(row => [row.item, openItemOf(row)] as const)
     const stopped = wasStopped.get(number, node) === 1
     return { status, at, items: { count, open, stopped, ...nextItem(number, node) } }
   }
@@ -137,6 +153,9 @@ export function openLiveExecutions(connection: Connection) {
     clear: (): void => kept.clear(),
   }
 }
+
+const openItemOf = ({ job, waits: idle }: { job: string; waits: number }): OpenItem =>
+  job === 'processing' ? 'running' : idle === 1 ? 'waiting' : 'ready'
 
 /** How many nodes are kept in memory, over all executions. */
 const maxNodes = 100_000

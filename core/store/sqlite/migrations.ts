@@ -29,6 +29,7 @@ import { waits } from './migrations/026-waits.ts'
 import { keyDigests } from './migrations/027-key-digests.ts'
 import { shortLists } from './migrations/028-short-lists.ts'
 import { nestedUnfinished } from './migrations/029-nested-unfinished.ts'
+import { waitingTime } from './migrations/030-waiting-time.ts'
 
 export interface Migration {
   version: number
@@ -66,6 +67,7 @@ export const migrations: readonly Migration[] = [
   keyDigests,
   shortLists,
   nestedUnfinished,
+  waitingTime,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

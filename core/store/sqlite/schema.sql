@@ -136,6 +136,7 @@ CREATE TABLE execution_nodes (
   items_completed INTEGER NOT NULL DEFAULT 0,
   items_failed INTEGER NOT NULL DEFAULT 0,
   items_cost INTEGER NOT NULL DEFAULT 0 CHECK (items_cost >= 0),
+  items_waiting INTEGER NOT NULL DEFAULT 0 CHECK (items_waiting >= 0),
   PRIMARY KEY (execution, node),
   UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;
@@ -199,6 +200,7 @@ CREATE TABLE executions (
   depth INTEGER NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 5),
   continues INTEGER NOT NULL DEFAULT 0 CHECK (continues IN (0, 1)),
   budget INTEGER CHECK (budget > 0),
+  remaining_ms INTEGER,
   CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))

@@ -89,7 +89,7 @@ export function openSetAside(
       return row
     }
     events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))
-    flow.advance(execution!, { ...changeOf(row, 'set_aside'), at })
+    flow.advance(execution!, { ...changeOf(row, 'set_aside'), busy: awaits === 'execution', at })
     return row
   }
 }

@@ -1,5 +1,5 @@
 import { parsed } from '../../schemas/issues.ts'
-import { ApprovalRequest, ApprovalResult, type Decision } from '../../schemas/waits.ts'
+import { ApprovalRequest, ApprovalResult, type Decision, defaultWaitSeconds } from '../../schemas/waits.ts'
 import type { WaitTaskRecord } from '../task.ts'
 import { after, waitTask } from './wait-task.ts'
 
@@ -36,7 +36,7 @@ export const approvalTask: WaitTaskRecord = {
   },
   awaits: 'approval',
   timesOf: ({ timeout, reminder }: StoredApproval, now) => ({
-    dueAt: after(now, timeout),
+    dueAt: after(now, timeout ?? defaultWaitSeconds),
     remindAt: after(now, reminder),
   }),
   resultAtDue: ({ default: given }: StoredApproval, at) =>

@@ -1,5 +1,5 @@
 import { parsed } from '../../schemas/issues.ts'
-import { EventRequest, EventResult } from '../../schemas/waits.ts'
+import { defaultWaitSeconds, EventRequest, EventResult } from '../../schemas/waits.ts'
 import type { WaitTaskRecord } from '../task.ts'
 import { after, waitTask } from './wait-task.ts'
 
@@ -21,7 +21,10 @@ export const eventTask: WaitTaskRecord = {
   result: EventResult,
   fill: inputs => parsed(EventRequest, inputs),
   awaits: 'event',
-  timesOf: ({ timeout }: EventRequest, now) => ({ dueAt: after(now, timeout), remindAt: null }),
+  timesOf: ({ timeout }: EventRequest, now) => ({
+    dueAt: after(now, timeout ?? defaultWaitSeconds),
+    remindAt: null,
+  }),
   resultAtDue: ({ default: given }: EventRequest, at) =>
     given === undefined ? undefined : eventResult(given, at, true),
 }

@@ -1,5 +1,6 @@
+import { invalid } from '../../failure.ts'
 import { parsed } from '../../schemas/issues.ts'
-import { UntilRequest, UntilResult } from '../../schemas/waits.ts'
+import { maxWaitSeconds, UntilRequest, UntilResult } from '../../schemas/waits.ts'
 import type { WaitTaskRecord } from '../task.ts'
 import { after, waitTask } from './wait-task.ts'
 
@@ -16,6 +17,8 @@ export const untilTask: WaitTaskRecord = {
   awaits: 'time',
   timesOf({ at, seconds }: UntilRequest, now) {
     const dueAt = typeof at === 'number' ? at * 1000 : at === undefined ? after(now, seconds) : Date.parse(at)
+    if (dueAt !== null && dueAt > now + maxWaitSeconds * 1000)
+      throw invalid('at', `A node waits a year at most, and ${new Date(dueAt).toISOString()} is later.`)
     return { dueAt, remindAt: null }
   },
   resultAtDue: (_stored: UntilRequest, at): UntilResult => ({ at: Math.floor(at / 1000) }),

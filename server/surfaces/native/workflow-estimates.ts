@@ -28,7 +28,7 @@ export const exampleDag = {
 
 const Estimated = namedObject('WorkflowEstimateAnswer', 'An estimate.', { estimate: WorkflowEstimate })
 const howEstimated =
-  'Cost and time come from the last runs of the same task and model in the organization, the most from prices, and waiting from the queue. Each node is taken to run once: conditions, retries and reused results are not foreseen.'
+  'Cost and time come from the last runs of the same task and model in the organization, the most from prices, and waiting from the queue. Each node is taken to run once: conditions, retries and reused results are not foreseen. How long nodes wait for people, events or times is not known and not in the sums: the `timeout` of the execution does not count it either.'
 
 async function estimate(
   exchange: ClientExchange,

@@ -118,7 +118,7 @@ const ToValidate = strictObject('WorkflowToValidate', 'A workflow to validate.',
   dag: Dag,
   parameters: nullish(ParameterRecord, 'The input parameters by name. Default: none declared.'),
   region: WorkflowFields.shape.region,
-  timeout: WorkflowFields.shape.timeout,
+  timeout: WorkflowFields.shape.timeout.describe('Maximum seconds of an execution. Has no effect here.'),
   budget: WorkflowFields.shape.budget,
   concurrency: WorkflowFields.shape.concurrency,
 })
@@ -196,8 +196,8 @@ const collectionRoutes = (owners: WorkflowOwners) => [
     example: { dag: example.dag, parameters: example.parameters },
     response: Validation,
     handle: async ({ body }, exchange) => {
-      const { dag, parameters = null, region, timeout } = body
-      const { diagnostics, order } = await surveyFor(exchange, { dag, parameters, region, timeout }, owners)
+      const { dag, parameters = null, region } = body
+      const { diagnostics, order } = await surveyFor(exchange, { dag, parameters, region }, owners)
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { advance, type ExecutionInput, type ExecutionWrite } from '../../../core/dag/advance.ts'
 import {
   applyWrites,
+  type Clock,
   type ExecutionPlan,
   type ExecutionState,
   isOver,
@@ -211,10 +212,13 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       rows.some(({ status: own }, at) => own === 'failed' && plan.nodes[at]!.onError === 'fail')
     const ends: string[] = []
     let status: ExecutionState['status'] = 'pending'
+    let clock: Clock = { timeoutAt: null, remainingMs: null }
     let running = 0
     function write(one: ExecutionWrite, at: number): void {
-      if (one.write === 'start') status = 'running'
-      else if (one.write === 'end') ends.push((status = one.status))
+      if (one.write === 'start') {
+        status = 'running'
+        clock = { timeoutAt: one.timeoutAt, remainingMs: null }
+      } else if (one.write === 'end') ends.push((status = one.status))
       else if (one.write === 'count') running += one.by.running ?? 0
       else if (one.write === 'create_job' || one.write === 'create_item') expect(hasStopped()).toBe(false)
       if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
@@ -249,6 +253,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       write,
       stored: () => ({
         status,
+        clock,
         nodes: rows.map(({ status: own, at, rows: those }): StoredNode => {
           if (!those || isOver(own)) return { status: own, at }
           const opened = [...those.entries()].filter(([, one]) => one === 'ready' || one === 'running')

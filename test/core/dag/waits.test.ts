@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { advance, type ExecutionInput } from '../../../core/dag/advance.ts'
+import type { ExecutionInput } from '../../../core/dag/advance.ts'
+import { advanceState } from '../../../core/dag/advance-state.ts'
 import {
-  applyWrites,
   type ExecutionPlan,
   type ExecutionState,
   isOver,
@@ -33,10 +33,10 @@ function openExecution(plan: ExecutionPlan) {
     state,
     step: (
       input: ExecutionInput extends infer One ? (One extends ExecutionInput ? Omit<One, 'at'> : never) : never,
+      later = 1,
     ) => {
-      const writes = advance(plan, state, { ...input, at: ++at })
-      applyWrites(plan, state, writes, at)
-      return writes
+      at += later
+      return advanceState(plan, state, { ...input, at })
     },
   }
 }
@@ -53,12 +53,14 @@ test('a wait at the beginning starts the execution and its time limit', () => {
     { write: 'start', timeoutAt: 1_002 },
     { write: 'event', event: 'started', node: null },
     { write: 'announce', ended: false, timeoutAt: 1_002 },
+    { write: 'clock', clock: { timeoutAt: null, remainingMs: 1_000 } },
   ])
-  expect(step(ended(0))).toEqual([
+  expect(step(ended(0), 5_000)).toEqual([
     { write: 'count', by: { running: 0, waiting: -1, completed: 1 } },
     { write: 'node', node: 0, status: 'completed' },
     { write: 'create_job', node: 1, takesSlotOf: null },
     { write: 'announce', ended: false, timeoutAt: undefined },
+    { write: 'clock', clock: { timeoutAt: 6_002, remainingMs: null } },
   ])
   expect(step(ended(0, 'failed'))).toEqual([])
   expect(state.nodes).toEqual(['completed', 'ready'])
@@ -95,6 +97,46 @@ test('but not where the others go on', () => {
   expect(state).toMatchObject({ nodes: ['waiting', 'failed'], status: 'running' })
   step(ended(0))
   expect(state).toMatchObject({ status: 'failed', open: 0 })
+})
+
+test('the time limit stops only while nothing is queued or runs, and goes on with what is left of it', () => {
+  const { step, state } = openExecution(planOf([[], []]))
+  const clocks = [
+    { type: 'created' },
+    { type: 'job_started', node: 1 },
+    setAside(0),
+    { type: 'job_requeued', node: 1 },
+    { ...setAside(1), busy: true },
+    { type: 'nested_changed', node: 1, item: null, busy: false },
+    { type: 'nested_changed', node: 1, item: null, busy: true },
+    ended(0),
+    { type: 'nested_changed', node: 1, item: null, busy: false },
+    ended(1),
+  ].map(input => {
+    step(input as Parameters<typeof step>[0], 100)
+    return [state.clock.timeoutAt, state.clock.remainingMs]
+  })
+  expect(clocks).toEqual([
+    [null, null],
+    [1_200, null],
+    [1_200, null],
+    [1_200, null],
+    [1_200, null],
+    [null, 600],
+    [1_300, null],
+    [1_300, null],
+    [null, 400],
+    [1_400, null],
+  ])
+})
+
+test('a time limit that has passed does not stop any more', () => {
+  const { step, state } = openExecution(planOf([[], []]))
+  step({ type: 'created' })
+  step({ type: 'job_started', node: 1 })
+  step(setAside(0))
+  step({ ...ended(1), ran: true, waited: false }, 1_000)
+  expect(state.clock).toEqual({ timeoutAt: 1_002, remainingMs: null })
 })
 
 /** Graphs of up to ten nodes. */
@@ -134,10 +176,17 @@ test('whatever waits and for however long, each node ends once, counts are right
       const counted = { running: 0, waiting: 0, completed: 0, failed: 0, skipped: 0 }
       const changedAt = plan.nodes.map(() => 0)
       let [at, ends] = [0, 0]
-      const take = (...given: Parameters<typeof step>) => {
+      // The rule of the time limit, said as simply as possible: it counts while a node is queued, runs or awaits such work.
+      let spent: number | undefined
+      const counts = () => state.nodes.some((now, node) => now === 'ready' || now === 'running' || state.busy.has(node))
+      const take = (given: Parameters<typeof step>[0]) => {
         const before = [...state.nodes]
-        at++
-        for (const one of step(...given)) {
+        const later = 1 + (pick() % 9)
+        at += later
+        if (spent !== undefined && counts()) spent += later
+        const writes = step(given, later)
+        if (writes.some(({ write }) => write === 'start')) spent = 0
+        for (const one of writes) {
           if (one.write === 'end') ends++
           if (one.write === 'node') {
             changedAt[one.node] = at
@@ -148,8 +197,13 @@ test('whatever waits and for however long, each node ends once, counts are right
           for (const name of Object.keys(counted) as (keyof typeof counted)[]) counted[name] += one.by[name] ?? 0
         }
         expect(counted).toEqual(countedIn(state))
-        const rows = state.nodes.map((status, node) => ({ status, at: changedAt[node]! }))
-        expect(restoredState(plan, { status: state.status, nodes: rows })).toEqual(state)
+        const { timeoutAt, remainingMs } = state.clock
+        expect(remainingMs !== null).toBe(state.nodes.includes('waiting') && !counts())
+        expect(remainingMs ?? (timeoutAt === null ? null : timeoutAt - at)).toBe(
+          spent === undefined ? null : plan.timeoutMs - spent,
+        )
+        const rows = state.nodes.map((status, node) => ({ status, at: changedAt[node]!, busy: state.busy.has(node) }))
+        expect(restoredState(plan, { status: state.status, clock: state.clock, nodes: rows })).toEqual(state)
       }
       take({ type: 'created' })
       for (let steps = 0; ; steps++) {
@@ -162,7 +216,9 @@ test('whatever waits and for however long, each node ends once, counts are right
           const node = live[pick() % live.length]!
           const now = state.nodes[node]!
           const status = pick() % 3 === 0 ? 'failed' : 'completed'
-          if (now === 'ready' && pick() % 2 === 0) take(setAside(node))
+          if (now === 'ready' && pick() % 2 === 0) take({ ...setAside(node), busy: pick() % 2 === 0 })
+          else if (now === 'waiting' && pick() % 2 === 0)
+            take({ type: 'nested_changed', node, item: null, busy: !state.busy.has(node) })
           else if (now === 'ready') take({ type: 'job_started', node })
           else take({ type: 'job_ended', node, status, ran: now === 'running', waited: now === 'waiting' })
         }

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { advance, type ExecutionInput } from '../../../core/dag/advance.ts'
-import { applyWrites, type ExecutionState, isOver, newState } from '../../../core/dag/execution-state.ts'
+import type { ExecutionInput } from '../../../core/dag/advance.ts'
+import { advanceState } from '../../../core/dag/advance-state.ts'
+import { type ExecutionState, isOver, newState } from '../../../core/dag/execution-state.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { Subject } from './conformance.ts'
 import { newExecution } from './drawn.ts'
@@ -58,7 +59,7 @@ export function executionRules({ store }: Subject): void {
         const plan = { nodes: made.nodes, onFailure, timeoutMs: made.timeoutMs }
         await store.executions.create(made)
         const state = newState(plan)
-        const heed = (input: ExecutionInput) => applyWrites(plan, state, advance(plan, state, input), input.at)
+        const heed = (input: ExecutionInput) => advanceState(plan, state, input)
         heed({ type: 'created', at: made.createdAt })
         const claims = new Map<number, JobRecord>()
 
@@ -122,7 +123,7 @@ export function executionRules({ store }: Subject): void {
           }
           await compare(made.id, state)
         }
-        if (stop && state.open > 0 && (stop === 'cancelled' || state.status === 'running')) {
+        if (stop && state.open > 0 && (stop === 'cancelled' || state.clock.timeoutAt !== null)) {
           if (stop === 'cancelled') await store.executions.cancel(organizationId, made.id, Date.now())
           else await store.executions.expire(Date.now() + 10_000_000, 1_000)
           heed({ type: stop, at: Date.now() })
@@ -138,10 +139,11 @@ export function executionRules({ store }: Subject): void {
     await fc.assert(property, { numRuns: Number(process.env.RUNS ?? 40) })
   }, 120_000)
 
-  async function compare(id: string, { nodes, status }: ExecutionState): Promise<void> {
+  async function compare(id: string, { nodes, status, clock }: ExecutionState): Promise<void> {
     const execution = (await store.executions.summary(organizationId, id))!
     const held = (await store.executions.nodes(organizationId, id)).map(node => node.status)
     expect([execution.status, held]).toEqual([status, nodes])
+    expect(execution.remainingMs === null).toBe(clock.remainingMs === null)
     const many = (...those: string[]) => nodes.filter(node => those.includes(node)).length
     expect(execution.progress).toEqual({
       total: nodes.length,

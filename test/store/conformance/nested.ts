@@ -109,6 +109,31 @@ export function nestedRules({ store }: Subject): void {
     }
   })
 
+  test('an execution that only waits stops the time limits of those around it, and its next node lets them go on', async () => {
+    const outer = await create()
+    const middle = await nest(outer)
+    const inner = await nest(middle)
+    const areStopped = async () =>
+      (await Promise.all([inner, middle, outer].map(now))).map(({ timeoutAt, remainingMs }) => {
+        expect(timeoutAt === null).toBe(remainingMs !== null)
+        return remainingMs !== null
+      })
+    await store.jobs.settle(await claim(inner), completed())
+    expect(await areStopped()).toEqual([false, false, false])
+    const { timeoutAt } = await now(inner)
+    const at = timeoutAt! - 10_000
+    await store.executions.setAside(organizationId, jobOf(inner, 1), { awaits: 'event', at })
+    expect(await areStopped()).toEqual([true, true, true])
+    await store.executions.expire(at + 1e9, 1_000)
+    await store.executions.cancel(organizationId, inner.id, at + 1e9)
+    // The node that has run it has still to be told of its end.
+    expect(await areStopped()).toEqual([false, false, false])
+    const { timeoutAt: later } = await now(outer)
+    expect(later).toBeGreaterThan(at + 1e9)
+    await store.executions.expire(later!, 1_000)
+    expect(await now(outer)).toMatchObject({ status: 'timed_out' })
+  })
+
   test('executions are nested at most five deep', async () => {
     let outer = await create()
     for (let depth = 1; depth <= 5; depth++) outer = await nest(outer)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { largeResultBytes } from '../../../core/store/store.ts'
+import type { CommitEffects } from '../../../core/store/workflows.ts'
 import type { Subject } from './conformance.ts'
 import { newExecution } from './drawn.ts'
 import { claimWaiting, createOrganization, completed as ended, failed, organizationId } from './records.ts'
@@ -36,7 +37,8 @@ export function setAsideRules({ store, fresh }: Subject): void {
     expect(await store.executions.summary(organizationId, id)).toMatchObject({
       status: 'running',
       startedAt: 5,
-      timeoutAt: 60_005,
+      timeoutAt: null,
+      remainingMs: 60_000,
       progress: { running: 0, waiting: 1 },
     })
     expect(await claimWaiting(store, { modelId })).toEqual([])
@@ -114,18 +116,43 @@ export function setAsideRules({ store, fresh }: Subject): void {
     expect(await nodesOf(id)).toEqual(['failed', 'skipped'])
   })
 
-  test('a time limit ends a node that waits as one that runs, and those before it reach it', async () => {
-    const { id, a } = await begun()
+  test('the time limit stops while an execution only waits, and goes on with what is left of it', async () => {
+    const { id, a, b, modelId } = await begun()
+    const [claim] = await claimWaiting(store, { modelId })
+    const { timeoutAt: first } = (await store.executions.summary(organizationId, id))!
+    const at = first! - 50_000
+    expect(await store.executions.setAside(organizationId, a, { awaits: 'approval', at, claim: claim! })).toBe(true)
+    const aWeekLater = at + 604_800_000
+    await store.executions.expire(aWeekLater, 1_000)
+    expect(await nodesOf(id)).toEqual(['waiting: approval', 'pending'])
+    const changes: CommitEffects['executions'] = []
+    store.onCommitted(({ executions }) => void changes.push(...executions.filter(one => one.id === id)))
+    await store.executions.resolve(organizationId, a, { awaits: 'approval', at: aWeekLater, result: '1' })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({
+      timeoutAt: aWeekLater + 50_000,
+      remainingMs: null,
+    })
+    expect(changes).toContainEqual(expect.objectContaining({ timeoutAt: aWeekLater + 50_000, ended: false }))
+    await store.executions.expire(aWeekLater + 50_000, 1_000)
+    expect(await nodesOf(id)).toEqual(['completed', 'cancelled'])
+    expect(await store.jobs.find(organizationId, b)).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('a time limit ends a node that waits beside others, and those before it reach it', async () => {
+    const { modelId: _, ...execution } = newExecution({ nodes: { a: ['c'], b: [], c: [] } })
+    await store.executions.create(execution)
+    const { id } = execution
+    const a = execution.nodes[0]!.jobId
     await store.executions.setAside(organizationId, a, { awaits: 'approval', at: 5 })
     await store.executions.expire(60_005, 1_000)
-    expect(await nodesOf(id)).toEqual(['timed_out', 'cancelled'])
+    expect(await nodesOf(id)).toEqual(['timed_out', 'cancelled', 'cancelled'])
     expect(await store.executions.resolve(organizationId, a, { awaits: 'approval', at: 7, result: '1' })).toBe(false)
   })
 
   test('it waits on after the store was opened again', async () => {
     await using opened = await fresh()
     const { store: before, place } = opened
-    const { modelId: _, ...execution } = newExecution({ nodes: { a: [] } })
+    const { modelId: _, ...execution } = newExecution({ nodes: { a: ['b'], b: [] } })
     const jobId = execution.nodes[0]!.jobId
     await before.executions.create(execution)
     const wait = { digest: randomBytes(32), dueAt: 70, remindAt: 60 }
@@ -137,7 +164,12 @@ export function setAsideRules({ store, fresh }: Subject): void {
       expect(await after.jobs.backlog()).toEqual([])
       const answer = { awaits: 'approval', at: 9, result: '1' } as const
       expect(await after.executions.resolve(organizationId, jobId, answer)).toBe(true)
-      expect(await after.executions.summary(organizationId, execution.id)).toMatchObject({ status: 'completed' })
+      // It has waited since 5.
+      expect(await after.executions.summary(organizationId, execution.id)).toMatchObject({
+        status: 'running',
+        timeoutAt: 60_009,
+        progress: { completed: 1 },
+      })
     } finally {
       await after.close()
     }

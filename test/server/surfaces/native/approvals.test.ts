@@ -322,6 +322,31 @@ test('a time ends by itself, and can be ended before', async () => {
   expect((await ended(late.id)).status).toBe('completed')
 })
 
+test('the timeout of an execution stops while it only waits, and the wait has its own', async () => {
+  interface Timed extends Execution {
+    timeout_at: number | null
+    timeout_remaining: number | null
+  }
+  const { id } = await begin('wait/until', { seconds: 2 }, { timeout: 1 })
+  const waiting = (await read(id)) as Timed
+  expect(waiting.timeout_at).toBeNull()
+  expect(waiting.timeout_remaining).toBeGreaterThan(0.5)
+  expect(waiting.timeout_remaining).toBeLessThanOrEqual(1)
+  expect(await ended(id)).toMatchObject({ status: 'completed', timeout_remaining: null })
+  const asked = await begin('wait/approval', { title: 'For how long?' })
+  const [{ timeout_at: until }] = (await openOf(asked.id)) as [Approval]
+  expect(until! - Date.now() / 1000).toBeGreaterThan(89 * 86_400)
+  expect((await resolve(asked.id, { approved: true })).status).toBe(200)
+  const at = '2100-01-01T00:00:00Z'
+  const { execution } = await call<{ execution: Execution }>('/api/workflows/run', {
+    dag: { nodes: { late: { task: 'wait/until', inputs: { at } } } },
+  })
+  expect((await ended(execution.id)).nodes[0]!.error).toMatchObject({
+    code: 'invalid_value',
+    message: expect.stringContaining('a year at most'),
+  })
+})
+
 test('a webhook tells that a node waits and where to answer, and reminds of it', async () => {
   const webhook_url = `${receiver.url}/asked`
   const webhook_events = ['workflow_execution.node.waiting', 'workflow_execution.node.reminder']
@@ -331,7 +356,7 @@ test('a webhook tells that a node waits and where to answer, and reminds of it',
   expect(waiting.body.data).toMatchObject({
     execution_id: id,
     node_id: 'ask',
-    waits: { for: 'approval', title: 'Heard?', timeout_at: null },
+    waits: { for: 'approval', title: 'Heard?', timeout_at: expect.any(Number) },
   })
   const reminder = await receiver.next(({ body }) => body.type === 'workflow_execution.node.reminder')
   expect(reminder.body.data).toMatchObject({ execution_id: id, node_id: 'ask', waits: { url } })
@@ -380,10 +405,8 @@ test('the validation warns of waits without an end, and of approvers that nobody
   }
   expect(await validate({ title: 'x', timeout: 60 })).toEqual([])
   expect(await validate({ title: 'x' })).toEqual(['unbounded_wait inputs.timeout'])
-  expect(await validate({ title: 'x', timeout: 3_600 })).toEqual(['unbounded_wait inputs.timeout'])
-  expect(await validate({ title: 'x', timeout: 3_600 }, { timeout: 3_601 })).toEqual([])
-  expect(await validate({ seconds: 70 }, { timeout: 60 }, 'wait/until')).toEqual(['unbounded_wait inputs.seconds'])
-  expect(await validate({ seconds: 70 }, {}, 'wait/until')).toEqual([])
+  expect(await validate({ title: 'x', timeout: 259_200 }, { timeout: 60 })).toEqual([])
+  expect(await validate({ seconds: 70 }, { timeout: 60 }, 'wait/until')).toEqual([])
   const each = (task: string, inputs: object) => ({ dag: { nodes: { each: { task, for_each: ['a', 'b'], inputs } } } })
   const faults = async (body: object) => {
     const { diagnostics } = await call<{ diagnostics: { type_issues: { path: string }[] } }>(

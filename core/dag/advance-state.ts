@@ -1,0 +1,40 @@
+import { advance, type ExecutionInput, type ExecutionWrite } from './advance.ts'
+import { applyWrites, type ExecutionPlan, type ExecutionState } from './execution-state.ts'
+
+/**
+ * Moves an execution on: returns what follows from an event, as `advance` does, and applies it to the state. Its time limit
+ * stops while it only waits, and goes on with what is left of it.
+ */
+export function advanceState(plan: ExecutionPlan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
+  const writes = advance(plan, state, input)
+  applyWrites(plan, state, writes, input.at)
+  const clock = clockWrites(state, input.at)
+  applyWrites(plan, state, clock, input.at)
+  return [...writes, ...clock]
+}
+
+function clockWrites(state: ExecutionState, at: number): ExecutionWrite[] {
+  const { timeoutAt, remainingMs } = state.clock
+  const waits = onlyWaits(state)
+  if (remainingMs !== null && !waits)
+    return [{ write: 'clock', clock: { timeoutAt: at + remainingMs, remainingMs: null } }]
+  // One that is over times out.
+  if (timeoutAt === null || timeoutAt <= at || !waits) return []
+  return [{ write: 'clock', clock: { timeoutAt: null, remainingMs: timeoutAt - at } }]
+}
+
+/** Whether nothing of an execution is queued or runs, because all that has begun waits for something outside of it. */
+function onlyWaits({ nodes, items, busy }: ExecutionState): boolean {
+  let waits = false
+  for (const [node, status] of nodes.entries()) {
+    if (status === 'waiting') {
+      if (busy.has(node)) return false
+    } else if (status === 'ready' || status === 'running') {
+      const open = items.get(node)?.open
+      if (!open || open.size === 0) return false
+      for (const item of open.values()) if (item !== 'waiting') return false
+    } else continue
+    waits = true
+  }
+  return waits
+}
