@@ -45,7 +45,7 @@ function defineList(command: Command, terminal: Terminal): void {
         page.approvals.map(one => [
           idText(one.id, width),
           printable(one.workflow_name),
-          printable(one.node_id),
+          nodeText(one),
           lengthText(now - one.created_at),
           one.timeout_at === null ? '-' : lengthText(Math.max(0, one.timeout_at - now)),
           printable(one.title),
@@ -96,9 +96,10 @@ function defineAnswer(command: Command, terminal: Terminal, verb: 'approve' | 'r
     const { dataDir, json, comment } = options
     const values = (options as { answer?: string }).answer
     const client = openClient(dataDir)
-    const { execution_id: id, node_id: node, title } = await findApproval(client, text)
+    const { execution_id: id, node_id: node, item, title } = await findApproval(client, text)
     const body = {
       approved,
+      ...(item === null ? {} : { item }),
       ...(comment === undefined ? {} : { comment }),
       ...(values ? { answer: readJson(values) } : {}),
     }
@@ -140,12 +141,16 @@ async function findApproval({ api }: Client, text: string): Promise<Approval> {
   throw usageFailure(`No open approval has the id '${printable(text)}'. See: infer approval list`)
 }
 
+/** The node that asks, and the item of its list: `review[3]`. */
+const nodeText = ({ node_id: node, item }: Approval): string =>
+  item === null ? printable(node) : `${printable(node)}[${item}]`
+
 const factsOf = (approval: Approval): Fact[] => [
   ['asked', printable(approval.title)],
   ['id', approval.id],
   ['workflow', printable(approval.workflow_name)],
   ['execution', approval.execution_id],
-  ['node', printable(approval.node_id)],
+  ['node', nodeText(approval)],
   ['since', timeText(approval.created_at * 1000)],
   ['until', approval.timeout_at === null ? undefined : timeText(approval.timeout_at * 1000)],
   ['approvers', approval.approvers?.map(printable).join(', ')],

@@ -162,6 +162,7 @@ const noteOf = (
   joinFacts([
     items ? `${items.completed} of ${items.total} items completed` : '',
     items && items.failed > 0 ? `${items.failed} failed` : '',
+    items && items.waiting > 0 ? `${items.waiting} waiting` : '',
     ...(error
       ? [storedSentence(error.message).replaceAll(/\s+/g, ' ')]
       : [position ? `${position} ahead of it` : '', child ? `runs ${child}` : '', items ? '' : reason]),

@@ -6,12 +6,13 @@ import {
   type ExecutionState,
   type ItemStatus,
   isOver,
+  isStopped,
   type NodeStatus,
   type SkipReason,
 } from './execution-state.ts'
-import { following, noLongerWaiting } from './following.ts'
-import { itemBegun, itemHasEnded, listKnown } from './item-events.ts'
-import { countItems, type ItemCountChange, nestedChanged, withdrawItems } from './items.ts'
+import { following, noLongerWaiting, stoppedNode } from './following.ts'
+import { itemBegun, itemHasEnded, listKnown, nestedChanged } from './item-events.ts'
+import { countItems, type ItemCountChange, withdrawItems } from './items.ts'
 import { announce, count, end, event, nodeWrite, skip, started } from './writes.ts'
 
 /** An event of an execution, with its time in epoch milliseconds. */
@@ -133,12 +134,13 @@ export function advance(plan: ExecutionPlan, state: ExecutionState, input: Execu
     }
     case 'job_set_aside': {
       const { node, busy = false, at } = input
+      if (!busy && isStopped(plan, state)) return stoppedNode(plan, state, node, at)
       const start = started(plan, state, at)
       const others: ExecutionWrite[] = busy ? [{ write: 'busy', node, busy }] : []
       return [nodeWrite(node, 'waiting'), ...others, count({ waiting: 1 }), ...start, announce(start)]
     }
     case 'nested_changed':
-      return nestedChanged(state, input)
+      return nestedChanged(plan, state, input)
     case 'job_ended':
       return jobEnded(plan, state, input)
     case 'result_reused': {

@@ -132,7 +132,7 @@ export const WorkflowNode = z
       .max(mostParallel)
       .optional()
       .describe(
-        `With \`for_each\`: how many items are queued or run at the same time, 1 to ${mostParallel}. Default: ${defaultParallel}.`,
+        `With \`for_each\`: how many items are queued, run or wait at the same time, 1 to ${mostParallel}. Default: ${defaultParallel}.`,
       ),
     max_items: z
       .int()

@@ -53,6 +53,12 @@ export function following(
   return [...writes, end(status, failure), event(status), announce(start, true)]
 }
 
+/** A failure has stopped the execution, and this node would only wait: it is skipped. */
+export const stoppedNode = (plan: ExecutionPlan, state: ExecutionState, node: number, at: number): ExecutionWrite[] => [
+  ...skips([node], 'failure', state),
+  ...following(plan, state, { node, how: 'skipped', at }),
+]
+
 /** The writes that skip nodes of which nothing runs; those that are pending have no job. */
 export function skips(nodes: readonly number[], reason: SkipReason, state?: ExecutionState): ExecutionWrite[] {
   if (nodes.length === 0) return []

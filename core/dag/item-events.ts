@@ -1,6 +1,6 @@
 import type { ExecutionInput, ExecutionWrite } from './advance.ts'
 import { type ExecutionPlan, type ExecutionState, isStopped } from './execution-state.ts'
-import { following, skips } from './following.ts'
+import { following, skips, stoppedNode } from './following.ts'
 import { countItems, endsStopped, expanded, itemEnded, itemWaits, leaving, withdrawItems } from './items.ts'
 import { announce, count, nodeWrite, started } from './writes.ts'
 
@@ -23,13 +23,42 @@ export function itemBegun(
   { node, item, at, ...how }: Input<'item_started' | 'item_set_aside'>,
 ): ExecutionWrite[] {
   if (!state.items.get(node)?.open.has(item)) return []
+  const isIdle = how.type === 'item_set_aside' && how.busy !== true
+  if (isIdle && isStopped(plan, state)) return stoppedItem(plan, state, { node, item, at })
   const own: ExecutionWrite[] =
     how.type === 'item_started'
       ? [{ write: 'item', node, item, status: 'running' }, countItems(node, { running: 1 })]
-      : itemWaits(state, { node, item, waits: how.busy !== true })
+      : itemWaits(state, { node, item, waits: isIdle })
   if (state.nodes[node] === 'running') return [...own, announce()]
   const start = started(plan, state, at)
   return [...own, nodeWrite(node, 'running'), count({ running: 1 }), ...start, announce(start)]
+}
+
+/** The other execution that a node, or an item of it, awaits only waits from now on, or no longer. */
+export function nestedChanged(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { node, item, busy, at }: Input<'nested_changed'>,
+): ExecutionWrite[] {
+  const isOpen = item === null ? state.nodes[node] === 'waiting' : state.items.get(node)?.open.has(item)
+  if (!isOpen) return []
+  const stops = !busy && isStopped(plan, state)
+  if (item === null) return stops ? stoppedNode(plan, state, node, at) : [{ write: 'busy', node, busy }]
+  return stops ? stoppedItem(plan, state, { node, item, at }) : itemWaits(state, { node, item, waits: !busy })
+}
+
+/** A failure has stopped the execution, and this item would only wait: it is cancelled, and its node ends with the last one. */
+function stoppedItem(
+  plan: ExecutionPlan,
+  state: ExecutionState,
+  { node, item, at }: { node: number; item: number; at: number },
+): ExecutionWrite[] {
+  const items = state.items.get(node)!
+  const ended: ExecutionWrite[] = [
+    { write: 'item', node, item, status: 'cancelled' },
+    { write: 'withdraw_item', node, item },
+  ]
+  return [...ended, ...(items.open.size === 1 ? stoppedList(plan, state, node, at) : [announce()])]
 }
 
 /** An item has ended: the next one gets its job, or the node ends. */

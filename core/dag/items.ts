@@ -1,4 +1,4 @@
-import type { ExecutionInput, ExecutionWrite } from './advance.ts'
+import type { ExecutionWrite } from './advance.ts'
 import type { ExecutionState, ItemsState, OpenItem, PlannedItems } from './execution-state.ts'
 
 /**
@@ -86,15 +86,6 @@ export function withdrawItems(
 /** What the end of an item changes in the count of those of its state. */
 export const leaving = (status: OpenItem | undefined): ItemCountChange =>
   status === 'running' || status === 'waiting' ? { [status]: -1 } : {}
-
-/** The other execution that a node, or an item of it, awaits only waits from now on, or no longer. */
-export function nestedChanged(
-  state: ExecutionState,
-  { node, item, busy }: Extract<ExecutionInput, { type: 'nested_changed' }>,
-): ExecutionWrite[] {
-  if (item === null) return state.nodes[node] === 'waiting' ? [{ write: 'busy', node, busy }] : []
-  return itemWaits(state, { node, item, waits: !busy })
-}
 
 /** An item that has not ended waits from now on, or no longer. */
 export function itemWaits(

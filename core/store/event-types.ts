@@ -22,10 +22,12 @@ export interface ExecutionEvent {
   type: ExecutionEventType | JobEventType
   executionId: string
   nodeId: string | null
+  /** The item of the node that it is about; null for the node itself. */
+  item: number | null
   jobId: string | null
   attempt: number
   at: number
-  /** As that of a JobEvent. */
+  /** As that of a JobEvent; of a reminder the item, if it is of one. */
   data: string | null
 }
 

@@ -14,7 +14,7 @@ export interface ItemCounts {
 
 /** An item of a node with `for_each` that has a job, or had one. */
 export interface ExecutionItem
-  extends Omit<ExecutionNode, 'nodeId' | 'task' | 'modelId' | 'status' | 'awaits' | 'pinned' | 'skipReason' | 'items'> {
+  extends Omit<ExecutionNode, 'nodeId' | 'task' | 'modelId' | 'status' | 'pinned' | 'skipReason' | 'items'> {
   /** Its position in the list, from 0. */
   index: number
   status: ItemStatus

@@ -12,12 +12,14 @@ export interface NewWait {
   remindAt: number | null
 }
 
-/** A node that waits. */
+/** A node that waits, or an item of one. */
 export interface Wait extends NewWait {
   organizationId: string
   jobId: string
   executionId: string
   nodeId: string
+  /** The item of the node whose job it is; null for a node without `for_each`. */
+  item: number | null
   workflowId: string | null
   workflowName: string
   awaits: AwaitedOutside
@@ -28,7 +30,7 @@ export interface Wait extends NewWait {
   createdAt: number
 }
 
-/** Nodes that wait for a person, an event or a time, until they end; `executions.setAside` adds them. */
+/** Nodes and items that wait for a person, an event or a time, until they end; `executions.setAside` adds them. */
 export interface WaitStore {
   find(organizationId: string, jobId: string): Promise<Wait | undefined>
   /** The wait with this digest, of any organization. */

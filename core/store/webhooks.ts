@@ -66,6 +66,8 @@ export interface DeliverySubject {
   jobId: string | null
   executionId: string | null
   nodeId: string | null
+  /** The item of the node that it is about; absent for the node itself. */
+  item?: number
   /** Of the job, after the event. */
   attempt: number
   /** Of an event of the organization itself. */

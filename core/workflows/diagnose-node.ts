@@ -119,8 +119,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
   if (task.type.runsWorkflow) diagnoseNested(id, node, given, context)
-  if (task.type.runner === 'wait')
-    diagnoseWait(id, node, { name: task.name, fields: requestFields(task.type, []) }, context)
+  if (task.type.runner === 'wait') diagnoseWait(id, node, requestFields(task.type, []), context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && schemasInResult(node, task.type, path) !== 'missing') continue

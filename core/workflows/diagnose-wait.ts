@@ -3,20 +3,13 @@ import { defaultWaitSeconds } from '../schemas/waits.ts'
 import type { NodeContext } from './diagnose-node.ts'
 import { suggested } from './diagnostics.ts'
 
-/** Validates how long a node waits, and who may answer it. `name`, `fields`: its task and the inputs of that. */
+/** Validates how long a node waits, and who may answer it. `fields`: the inputs of its task. */
 export function diagnoseWait(
   id: string,
-  { inputs, for_each }: WorkflowNode,
-  { name, fields }: { name: string; fields: readonly string[] },
-  { offer, warn, issue }: NodeContext,
+  { inputs }: WorkflowNode,
+  fields: readonly string[],
+  { offer, warn }: Pick<NodeContext, 'offer' | 'warn'>,
 ): void {
-  // Answers name a node, and not one of its items.
-  if (for_each !== undefined && name !== 'wait/until')
-    issue(
-      'value_out_of_range',
-      `Node '${id}': ${name} waits for one answer, so it cannot have 'for_each'. Ask once for the whole list.`,
-      { path: 'for_each' },
-    )
   if (fields.includes('timeout') && inputs.timeout === undefined)
     warn(
       'unbounded_wait',

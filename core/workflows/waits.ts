@@ -100,7 +100,7 @@ export function openWaits(options: {
   async function end(wait: Wait, result: object, at: number): Promise<void> {
     if (await resolve(wait, result, at)) return
     throw conflict(
-      `The node '${wait.nodeId}' waits no more: it was answered, it has timed out, or its execution has ended.`,
+      `${upperFirst(waitName(wait))} waits no more: it was answered, it has timed out, or its execution has ended.`,
     )
   }
 
@@ -164,5 +164,9 @@ const nothingCame: Record<AwaitedOutside, string> = {
   event: 'No event has arrived',
   time: 'The time has not come',
 }
+
+/** What waits, in a sentence: a node, or an item of one. */
+export const waitName = ({ nodeId, item }: Pick<Wait, 'nodeId' | 'item'>): string =>
+  item === null ? `the node '${nodeId}'` : `item ${item} of the node '${nodeId}'`
 
 const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -25,6 +25,7 @@ export const ApprovalObject = namedObject(
     object: z.literal('approval'),
     execution_id: string('Id of the execution: `exec_…`.'),
     node_id: string('Id of the node.'),
+    item: nullableInteger('Position of its item in the list of a node with `for_each`, from 0; null for others.'),
     workflow_id: nullableString('Id of the workflow; null if it was executed without being stored.'),
     workflow_name: string('Name of the workflow.'),
     title: string('What is asked, in one line.'),
@@ -49,6 +50,19 @@ export const ApprovalObject = namedObject(
 export function urlOfWait(wait: Wait, { origin }: UrlReader, { waits }: Owners<'waits'>): string | null {
   const token = waits.tokenOf(wait)
   return token === null ? null : `${origin}/${wait.awaits === 'event' ? 'events' : 'approvals'}/${token}`
+}
+
+/** The address by which what a job waits for can be ended, for callers who may do so; null without one. */
+export async function answerUrl(
+  { status, jobId }: { status: string; jobId: string | null },
+  viewer: Viewer,
+  owners: Owners<'organizations' | 'waits'>,
+): Promise<string | null> {
+  const { caller } = viewer
+  if (status !== 'waiting' || jobId === null || !caller.scopes.includes('user:write')) return null
+  const wait = await owners.waits.find(caller.organizationId, jobId)
+  const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
+  return wait && mayAnswer ? urlOfWait(wait, viewer, owners) : null
 }
 
 /** What is asked, with the addresses of its images. */
@@ -76,13 +90,14 @@ export function approvalView(
   approver: Awaited<ReturnType<typeof approverOf>>,
   owners: Owners<'files' | 'waits'>,
 ): z.input<typeof ApprovalObject> {
-  const { jobId, executionId, nodeId, workflowId, workflowName, createdAt, remindAt, dueAt } = wait
+  const { jobId, executionId, nodeId, item, workflowId, workflowName, createdAt, remindAt, dueAt } = wait
   const mayAnswer = viewer.caller.scopes.includes('user:write') && owners.waits.mayAnswer(wait, approver)
   return {
     id: jobId,
     object: 'approval',
     execution_id: executionId,
     node_id: nodeId,
+    item,
     workflow_id: workflowId,
     workflow_name: workflowName,
     ...shownQuestion(wait, viewer, owners),

@@ -41,7 +41,8 @@ export async function recordOf(
     data.execution = executionSummary(execution)
   } else {
     Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
-    if (event.data !== null) data.error = JSON.parse(event.data)
+    if (event.item !== null) data.item = event.item
+    else if (event.data !== null) data.error = JSON.parse(event.data)
     if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
       const ended = (await executions.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error

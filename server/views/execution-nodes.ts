@@ -139,7 +139,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   result: anything('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
   error: nullable(JobErrorObject, 'Why the node failed; null if it did not.'),
   answer_url: nullableString(
-    'Of a single node that waits: where its event is sent, or the page of its approval. Null for others, for tokens without the scope `user:write`, and if there is no such address.',
+    'Of a single node that waits: where its event is sent, or the page of its approval; with `for_each` its items have it. Null for others, for tokens without the scope `user:write`, and if there is no such address.',
   ),
   logs_url: nullableString('Where to read the log of the job; null without a job.'),
 })
@@ -149,16 +149,24 @@ export const ExecutionItemObject = namedObject('ExecutionItem', 'An item of a no
   status: oneOf('State of the item.', itemStatuses),
   attempts: integer('Attempts so far.'),
   cached: boolean('Whether the result was taken from equal work before.'),
+  awaits: nullable(
+    z.enum(awaitables),
+    'What a waiting item waits for: an answer, an event, a point in time, or another execution. Null for others.',
+  ),
   job_id: nullableString('Id of the job of the item, which has its inputs and its result.'),
   started_at: nullableInteger('Unix seconds; null before.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
   child_execution_id: nullableString('Id of the execution that the item runs; null if its task runs no workflow.'),
   error: nullable(JobErrorObject, 'Why the item failed; null if it did not.'),
+  answer_url: nullableString(
+    'Of an item that waits: where its event is sent, or the page of its approval. Null for others, for tokens without the scope `user:write`, and if there is no such address.',
+  ),
 })
 
-export const shownItem = (item: ExecutionItem): z.input<typeof ExecutionItemObject> =>
-  viewOf(ExecutionItemObject, item, { duration_ms: durationOf(item) })
+/** Returns an item; `answerUrl`: where what it waits for can be ended. */
+export const shownItem = (item: ExecutionItem, answerUrl: string | null): z.input<typeof ExecutionItemObject> =>
+  viewOf(ExecutionItemObject, item, { duration_ms: durationOf(item), answer_url: answerUrl })
 
 const durationOf = ({ startedAt, finishedAt }: Pick<ExecutionNode, 'startedAt' | 'finishedAt'>): number | null =>
   startedAt === null || finishedAt === null ? null : finishedAt - startedAt

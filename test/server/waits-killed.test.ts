@@ -16,6 +16,7 @@ test('nodes that wait when the server is killed wait on: for their answer, their
   const nodes = {
     asked: { task: 'wait/approval', inputs: { title: 'Go on?' } },
     unanswered: { task: 'wait/approval', inputs: { title: 'Go on?', timeout: 2, default: { approved: false } } },
+    each: { task: 'wait/approval', for_each: ['a', 'b'], inputs: { title: '${item}?' } },
     late: { task: 'wait/until', inputs: { seconds: 2 } },
   }
   const { execution } = await call<{ execution: { id: string } }>('/api/workflows/run', { dag: { nodes } })
@@ -26,17 +27,26 @@ test('nodes that wait when the server is killed wait on: for their answer, their
       )
     ).execution
   await expect.poll(async () => (await read()).progress.waiting, { timeout: 30_000, interval: 20 }).toBe(3)
-  const [approval] = (await call<{ approvals: { node_id: string; url: string }[] }>('/api/approvals')).approvals.filter(
-    ({ node_id }) => node_id === 'asked',
-  )
+  const open = async () =>
+    (await call<{ approvals: { node_id: string; item: number | null; url: string }[] }>('/api/approvals')).approvals
+  const ofItems = async () => (await open()).filter(({ node_id }) => node_id === 'each')
+  await expect.poll(async () => (await ofItems()).length, { timeout: 30_000, interval: 20 }).toBe(2)
+  const approval = (await open()).find(({ node_id }) => node_id === 'asked')
+  const before = await ofItems()
   await kill()
   await start()
   const answered = await fetch(approval!.url, { method: 'POST', body: new URLSearchParams({ decision: 'approve' }) })
   expect(answered.status).toBe(200)
+  expect(await ofItems()).toEqual(before)
+  for (const { item } of before) {
+    const path = `/api/workflow-executions/${execution.id}/nodes/each/resolve`
+    expect(await call(path, { item, approved: item === 1 })).toMatchObject({ resolved: true, item })
+  }
   const ended = await read('?wait=60')
   expect([ended.status, ended.progress.waiting]).toEqual(['completed', 0])
   const results = Object.fromEntries(ended.nodes.map(({ node_id, result }) => [node_id, result]))
   expect(results.asked).toMatchObject({ approved: true, by: { type: 'link' } })
   expect(results.unanswered).toMatchObject({ approved: false, by: { type: 'timeout' } })
+  expect(results.each).toMatchObject([{ approved: false }, { approved: true }])
   expect(results.late).toEqual({ at: expect.any(Number) })
 })

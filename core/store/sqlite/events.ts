@@ -33,7 +33,10 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
   }
 
   return {
-    /** Adds an event of a job; with `execution` and `node` if it is a node's job, but not if it is that of an item. */
+    /**
+     * Adds an event of a job; with `execution` and `node` if it is a node's job. Those of an item have them only where people
+     * must know of the item: when it begins to wait for them.
+     */
     add(
       number: number | bigint,
       organizationId: string,
@@ -52,15 +55,18 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       const event = { number, organizationId, type: 'job.retrying', attempt, at, execution, node }
       record(event, error && JSON.stringify(error))
     },
-    /** Adds an event of an execution, or of a node that has no job. */
+    /** Adds an event of an execution, or of a node or item without its job. */
     addOfExecution(
       execution: number,
       organizationId: string,
       type: ExecutionEventType,
       at: number,
       node: number | null = null,
+      item: number | null = null,
     ): void {
-      record({ number: null, organizationId, type, attempt: 0, at, execution, node })
+      const event = { number: null, organizationId, type, attempt: 0, at, execution, node }
+      if (item === null) record(event)
+      else record({ ...event, item }, JSON.stringify({ item }))
     },
     /** Adds an event of the organization itself; `data` describes it. */
     addOfOrganization(organizationId: string, type: OrganizationEventType, data: object, at: number): void {
@@ -102,18 +108,22 @@ export const forgetEvents = (connection: Connection) => {
   }
 }
 
+/** The item of an event: that of its job, or the one that an event without a job names. */
+const item = `CASE WHEN events.number IS NOT NULL THEN jobs.item
+  WHEN type = 'workflow_execution.node.reminder' THEN data ->> 'item' END AS item`
+
 /** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at, data FROM events JOIN jobs USING (number)'
   const ofExecution = connection.query<ExecutionEvent>`
-    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
-    FROM executions AS e JOIN events ON events.execution = e.number
+    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, ${item}, jobs.id AS jobId, events.attempt, events.at,
+    data FROM executions AS e JOIN events ON events.execution = e.number
     LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
     LEFT JOIN jobs ON jobs.number = events.number
     WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
   const everything = connection.query<OrganizationEvent>`
-    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at, data
-    FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
+    SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, ${item}, jobs.id AS jobId, events.attempt, events.at,
+    data FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
     LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
     WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
   const ofOrganization = connection.query<JobEvent>`SELECT ${columns} WHERE events.organization_id = ? AND sequence > ?

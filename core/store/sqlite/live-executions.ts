@@ -102,7 +102,9 @@ export function openLiveExecutions(connection: Connection) {
     AND node = ? AND status = 'cancelled')`
   const parentOf = connection.query<Ancestor>`SELECT parent_execution AS number, parent_node AS node FROM executions
     WHERE number = ? AND parent_execution IS NOT NULL`
-  const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
+  const kept = openExecutionCache<LiveExecution>(({ plan }) =>
+    plan.nodes.reduce((sum, { items }) => sum + 1 + (items?.parallel ?? 0), 0),
+  )
 
   function ancestorsOf({ number, parentJob }: Pick<LiveExecution, 'number' | 'parentJob'>): Ancestor[] {
     const found: Ancestor[] = []
@@ -157,7 +159,7 @@ export function openLiveExecutions(connection: Connection) {
 const openItemOf = ({ job, waits: idle }: { job: string; waits: number }): OpenItem =>
   job === 'processing' ? 'running' : idle === 1 ? 'waiting' : 'ready'
 
-/** How many nodes are kept in memory, over all executions. */
+/** How many nodes and open items are kept in memory, over all executions. */
 const maxNodes = 100_000
 
 /** The states of unfinished executions by number; the least recently used one is dropped first. */

@@ -88,7 +88,8 @@ export function openSetAside(
       flow.advance(execution!, { type: 'list_known', node: node!, count, kept, at })
       return row
     }
-    events.add(number, organizationId, 'job.waiting', attempt, at, ...(item === null ? [execution, node] : []))
+    const isTold = item === null || awaits === 'approval' || awaits === 'event'
+    events.add(number, organizationId, 'job.waiting', attempt, at, ...(isTold ? [execution, node] : []))
     flow.advance(execution!, { ...changeOf(row, 'set_aside'), busy: awaits === 'execution', at })
     return row
   }

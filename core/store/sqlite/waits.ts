@@ -10,7 +10,7 @@ const maxScanned = 1_000
 /** Reads of nodes that wait; short statements on a read-only connection. */
 export function waitReads(connection: Connection) {
   const columns = `${selected('organizationId, awaits, digest, createdAt, remindAt, dueAt', 'w')}, jobs.id AS jobId,
-    e.id AS executionId, n.node_id AS nodeId, e.workflow_id AS workflowId, definition ->> 'name' AS workflowName, origin,
+    e.id AS executionId, n.node_id AS nodeId, jobs.item, e.workflow_id AS workflowId, definition ->> 'name' AS workflowName, origin,
     inputs AS request`
   const from = `FROM waits AS w JOIN jobs ON jobs.number = w.number JOIN executions AS e ON e.number = jobs.execution
     JOIN execution_nodes AS n ON n.execution = jobs.execution AND n.node = jobs.node
@@ -65,17 +65,23 @@ export function openWaitRows(connection: Connection) {
 
 /** The writer's commands for nodes that wait. A trigger removes the row of a wait when its job is set aside no more. */
 export function waitCommands(connection: Connection, { events, effects }: WriteContext) {
-  const due = connection.query<{ number: number; organizationId: string; execution: number; node: number }>`
-    SELECT w.number, w.organization_id AS organizationId, execution, node FROM waits AS w JOIN jobs USING (number)
+  const due = connection.query<{
+    number: number
+    organizationId: string
+    execution: number
+    node: number
+    item: number | null
+  }>`
+    SELECT w.number, w.organization_id AS organizationId, execution, node, item FROM waits AS w JOIN jobs USING (number)
     WHERE remind_at IS NOT NULL AND remind_at <= ? ORDER BY remind_at LIMIT ?`
   const reminded = connection.statement`UPDATE waits SET remind_at = NULL WHERE number = ?`
 
   return {
     'waits.remind'(now, limit) {
       const rows = due.all(now, limit)
-      for (const { number, organizationId, execution, node } of rows) {
+      for (const { number, organizationId, execution, node, item } of rows) {
         reminded.run(number)
-        events.addOfExecution(execution, organizationId, 'workflow_execution.node.reminder', now, node)
+        events.addOfExecution(execution, organizationId, 'workflow_execution.node.reminder', now, node, item)
         effects.add('organizations', organizationId)
       }
       return rows.length

@@ -14,6 +14,8 @@ export interface StoredEvent {
   number: number | bigint | null
   execution: number | null
   node: number | null
+  /** The item that an event without a job is about. */
+  item?: number
   /** Of an event of the organization itself. */
   data?: unknown
 }
@@ -102,7 +104,9 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
       if (registered.length === 0 && !hasOwn) return
       const ofJob = number === null ? undefined : job.get(number)
       // 150,000 messages for a file of 50,000 lines would delay all others. The batch sends its end, a node that of its items.
-      if (ofJob && (ofJob.batch !== null || ofJob.item !== null)) return
+      // An item that begins to wait for people is told of, so its event has a node.
+      if (ofJob && (ofJob.batch !== null || (ofJob.item !== null && event.node === null))) return
+      const item = ofJob?.item ?? event.item
       const ofExecution = event.execution === null ? undefined : execution.get(event.execution)
       const named =
         event.execution === null || event.node === null ? undefined : nodeId.get(event.execution, event.node)
@@ -111,6 +115,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
         executionId: ofExecution?.id ?? null,
         nodeId: named ?? null,
         attempt,
+        ...(item === undefined || item === null ? {} : { item }),
         ...(data === undefined ? {} : { data }),
       }
       for (const name of publicTypesOf(type, event.node !== null)) {

@@ -1,9 +1,18 @@
 import { z } from 'zod'
-import { Failure, invalid } from '../../../core/failure.ts'
+import { conflict, Failure, invalid } from '../../../core/failure.ts'
 import { isId } from '../../../core/ids.ts'
-import { array, namedObject, optional, optionalStringUpTo, strictObject, string } from '../../../core/schemas/fields.ts'
+import {
+  array,
+  namedObject,
+  nullableInteger,
+  optional,
+  optionalStringUpTo,
+  strictObject,
+  string,
+} from '../../../core/schemas/fields.ts'
 import { maxCommentLength } from '../../../core/schemas/waits.ts'
 import type { Wait } from '../../../core/store/waits.ts'
+import { waitName } from '../../../core/workflows/waits.ts'
 import { pageEnd, pageFields, pageQuery } from '../../http/answer/page.ts'
 import { found } from '../../http/request/errors.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
@@ -11,8 +20,8 @@ import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
 import { ApprovalObject, approvalView, approverOf } from '../../views/approval-record.ts'
-import { findExecution } from '../../views/execution-record.ts'
 import { isJobId } from '../../views/job-record.ts'
+import { findNode, OfNode } from './execution-items.ts'
 
 const route = routeOf({ tag: 'Workflow executions' })
 
@@ -24,10 +33,15 @@ const Answer = namedObject('ApprovalAnswer', 'One approval.', { approval: Approv
 const Resolved = namedObject('NodeResolved', 'Confirms that a wait was ended.', {
   execution_id: string('Id of the execution.'),
   node_id: string('Id of the node.'),
+  item: nullableInteger('Position of the item in the list of a node with `for_each`, from 0; null for others.'),
   resolved: z.literal(true),
 })
 
-const Resolve = strictObject('ResolveNode', 'How a node that waits goes on.', {
+const Resolve = strictObject('ResolveNode', 'How a node that waits, or an item of it, goes on.', {
+  item: optional(
+    z.int().min(0),
+    'Of a node with `for_each`, and needed there: the position of the item in the list, from 0.',
+  ),
   approved: optional(z.boolean(), 'Of an approval, and needed there: whether it is approved.'),
   answer: z.unknown().optional().describe('Of an approval with a form: the values by name.'),
   comment: optionalStringUpTo(maxCommentLength, 'Of an approval: why, in words.'),
@@ -39,25 +53,61 @@ type ApprovalOwners = Owners<'executions' | 'files' | 'organizations' | 'waits'>
 /** Ends a wait as the caller says. Throws Failure. */
 async function resolve(
   wait: Wait,
-  { approved, answer, comment, body }: z.output<typeof Resolve>,
+  { approved, answer, comment, body }: Omit<z.output<typeof Resolve>, 'item'>,
   { caller }: ClientExchange,
   owners: ApprovalOwners,
 ): Promise<void> {
   if (wait.awaits !== 'approval') {
     const wrong = approved !== undefined ? 'approved' : answer !== undefined ? 'answer' : undefined
-    if (wrong) throw invalid(wrong, `The node '${wait.nodeId}' waits for no person, so it takes no '${wrong}'.`)
+    if (wrong) throw invalid(wrong, `What waits is ${waitName(wait)}, and for no person, so it takes no '${wrong}'.`)
     return owners.waits.arrive(wait, body ?? null)
   }
   if (approved === undefined)
-    throw invalid('approved', `Say whether '${wait.nodeId}' is approved.`, 'missing_required_parameter')
+    throw invalid('approved', `Say whether ${waitName(wait)} is approved.`, 'missing_required_parameter')
   const approver = await approverOf(caller, owners)
   if (!owners.waits.mayAnswer(wait, approver))
     throw new Failure(
       'insufficient_scope',
-      `The workflow names who may answer '${wait.nodeId}', and the token '${approver.tokenName}' is not among them.`,
+      `The workflow names who may answer ${waitName(wait)}, and the token '${approver.tokenName}' is not among them.`,
     )
   const by = approver.email === null ? { type: 'token' as const, name: approver.tokenName } : undefined
   await owners.waits.decide(wait, { approved, answer, comment }, by ?? { type: 'user', name: approver.email })
+}
+
+/** Finds the open wait of a node, or of an item of its list. Throws Failure for a wrong item, and `conflict` without a wait. */
+async function findWait(
+  params: z.output<typeof OfNode>,
+  item: number | undefined,
+  exchange: ClientExchange,
+  owners: ApprovalOwners,
+): Promise<Wait> {
+  const { id, organizationId, definition, node } = await findNode(params, exchange, owners)
+  const { nodeId, items, jobId, status } = node
+  const isList = definition.dag.nodes[nodeId]!.for_each !== undefined
+  if (!isList && item !== undefined) throw invalid('item', `The node '${nodeId}' has no list, so leave 'item' out.`)
+  if (!isList) {
+    const wait = jobId === null ? undefined : await owners.waits.find(organizationId, jobId)
+    if (wait) return wait
+    throw conflict(`The node '${nodeId}' does not wait for an answer: it is ${status}.`)
+  }
+  const list = `GET /api/workflow-executions/${id}/nodes/${encodeURIComponent(nodeId)}/items?status=waiting`
+  if (item === undefined)
+    throw invalid(
+      'item',
+      `The node '${nodeId}' asks once for each item of its list. Say which one with 'item', from 0: ${list} shows those that wait.`,
+      'missing_required_parameter',
+    )
+  if (items !== null && item >= items.total)
+    throw invalid(
+      'item',
+      `The list of the node '${nodeId}' has ${items.total} items, so the last 'item' is ${items.total - 1}.`,
+    )
+  const [found] = await owners.executions.items(organizationId, id, { nodeId, after: item - 1, limit: 1 })
+  const own = found?.index === item ? found : undefined
+  const wait = own?.jobId ? await owners.waits.find(organizationId, own.jobId) : undefined
+  if (wait) return wait
+  const state = own ? `is ${own.status}` : 'has not begun'
+  throw conflict(`Item ${item} of the node '${nodeId}' does not wait for an answer: it ${state}. See: ${list}`)
 }
 
 /** The routes of nodes that wait for a person or an event. */
@@ -96,21 +146,17 @@ export const approvalRoutes = (owners: ApprovalOwners) => [
     bucket: 'api',
     summary: 'Resolve node',
     description:
-      'Ends the wait of a node: answers its approval, sends its event, or lets a wait for a time end now. Of two answers the first counts, and the other gets `conflict`.',
+      'Ends the wait of a node, or of an item of a node with `for_each`: answers its approval, sends its event, or lets a wait for a time end now. Of two answers the first counts, and the other gets `conflict`.',
     errorCodes: ['not_found', 'conflict', 'output_expired'],
-    params: z.object({ id: string('Id of the execution: `exec_…`.'), node: string('Id of the node.') }),
+    params: OfNode,
     body: Resolve,
     example: { approved: true, comment: 'Looks good.' },
     response: Resolved,
     handle: async ({ params, body }, exchange) => {
-      const { id, organizationId } = await findExecution(params.id, exchange, owners)
-      const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
-      if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
-      const wait = node.jobId === null ? undefined : await owners.waits.find(organizationId, node.jobId)
-      if (!wait)
-        throw new Failure('conflict', `The node '${node.nodeId}' does not wait for an answer: it is ${node.status}.`)
-      await resolve(wait, body, exchange, owners)
-      return { execution_id: id, node_id: node.nodeId, resolved: true as const }
+      const { item, ...answer } = body
+      const wait = await findWait(params, item, exchange, owners)
+      await resolve(wait, answer, exchange, owners)
+      return { execution_id: wait.executionId, node_id: wait.nodeId, item: wait.item, resolved: true as const }
     },
   }),
 ]

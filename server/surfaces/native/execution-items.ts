@@ -6,6 +6,7 @@ import { cursorDescription, pageEnd, pageFields, pageLimit } from '../../http/an
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { answerUrl } from '../../views/approval-record.ts'
 import { ExecutionItemObject, shownItem } from '../../views/execution-nodes.ts'
 import { findExecution } from '../../views/execution-record.ts'
 
@@ -32,11 +33,11 @@ export async function findNode(
   return { organizationId, id, definition, node }
 }
 
-export const itemsRoute = (owners: Owners<'executions'>) =>
+export const itemsRoute = (owners: Owners<'executions' | 'organizations' | 'waits'>) =>
   route('GET /api/workflow-executions/:id/nodes/:node/items', 'user:read', {
     summary: 'List items of node',
     description:
-      'Returns the items of a node with `for_each` in the order of its list, as far as they have or had a job. The job of an item has its inputs and its result.',
+      'Returns the items of a node with `for_each` in the order of its list, as far as they have or had a job. The job of an item has its inputs and its result. An item that waits has the address by which it can be answered.',
     errorCodes: ['not_found'],
     params: OfNode,
     query: z.strictObject({
@@ -51,6 +52,7 @@ export const itemsRoute = (owners: Owners<'executions'>) =>
       const found = await owners.executions.items(organizationId, id, page)
       const items = found.slice(0, limit)
       const next = found.length > limit ? String(items.at(-1)!.index) : null
-      return { items: items.map(shownItem), ...pageEnd(next) }
+      const shown = items.map(async item => shownItem(item, await answerUrl(item, exchange, owners)))
+      return { items: await Promise.all(shown), ...pageEnd(next) }
     },
   })

@@ -27,7 +27,7 @@ import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { approverOf, urlOfWait } from '../../views/approval-record.ts'
+import { answerUrl } from '../../views/approval-record.ts'
 import {
   ExecutionNodeObject,
   progressOfNodes,
@@ -167,19 +167,6 @@ const startRoutes = (owners: ExecutionOwners) => [
     },
   }),
 ]
-
-/** The address by which a node that waits can be answered, for callers who may answer it; null without one. */
-async function answerUrl(
-  { status, jobId }: ExecutionNode,
-  exchange: ClientExchange,
-  owners: Owners<'organizations' | 'waits'>,
-): Promise<string | null> {
-  const { caller } = exchange
-  if (status !== 'waiting' || jobId === null || !caller.scopes.includes('user:write')) return null
-  const wait = await owners.waits.find(caller.organizationId, jobId)
-  const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
-  return wait && mayAnswer ? urlOfWait(wait, exchange, owners) : null
-}
 
 const readRoutes = (owners: ExecutionOwners) => [
   route('GET /api/workflow-executions/:id', 'user:read', {

@@ -38,11 +38,12 @@ async function executionData({ organizationId, subject }: NewDelivery, from: Url
 }
 
 async function nodeData({ organizationId, subject, type }: NewDelivery, from: UrlReader, owners: BodyOwners) {
-  const { executionId, nodeId, jobId, attempt } = subject
+  const { executionId, nodeId, jobId, attempt, item } = subject
   const url = `${from.origin}/api/workflow-executions/${executionId}/nodes/${encodeURIComponent(nodeId!)}`
   const data: Record<string, unknown> = { execution_id: executionId, node_id: nodeId, job_id: jobId, attempt }
+  if (item !== undefined) data.item = item
   const short = { id: executionId, ...data, url }
-  if (/\.(waiting|reminder)$/.test(type)) return waitData(organizationId, short, from, owners)
+  if (/\.(waiting|reminder)$/.test(type)) return waitData({ organizationId, subject, short }, from, owners)
   if (!/\.(completed|failed|cached)$/.test(type)) return JSON.stringify(short)
   const ended = (await owners.executions.results(organizationId, executionId!, [nodeId!]))[nodeId!]
   if (!ended) throw missing(executionId!)
@@ -52,16 +53,26 @@ async function nodeData({ organizationId, subject, type }: NewDelivery, from: Ur
   return boundedData(JSON.stringify({ id: executionId, ...data, url }), short)
 }
 
-/** The data of a node that waits, with the address by which it can be answered, as long as it waits. */
+/** The job of a node of an execution, or of an item of it; null without one. */
+async function jobOf(
+  { organizationId, subject: { executionId, nodeId, item } }: Pick<NewDelivery, 'organizationId' | 'subject'>,
+  { executions }: BodyOwners,
+): Promise<string | null> {
+  if (item === undefined)
+    return (await executions.nodes(organizationId, executionId!)).find(one => one.nodeId === nodeId)?.jobId ?? null
+  const page = { nodeId: nodeId!, after: item - 1, limit: 1 }
+  const [found] = await executions.items(organizationId, executionId!, page)
+  return found?.index === item ? found.jobId : null
+}
+
+/** The data of a node or item that waits, with the address by which it can be answered, as long as it waits. */
 async function waitData(
-  organizationId: string,
-  node: { id: string | null; execution_id?: unknown; node_id?: unknown; job_id?: unknown },
+  { short: node, ...delivery }: Pick<NewDelivery, 'organizationId' | 'subject'> & { short: object },
   from: UrlReader,
   owners: BodyOwners,
 ): Promise<string> {
-  const nodes = await owners.executions.nodes(organizationId, node.id!)
-  const jobId = nodes.find(({ nodeId }) => nodeId === node.node_id)?.jobId ?? null
-  const wait = jobId === null ? undefined : await owners.waits.find(organizationId, jobId)
+  const jobId = await jobOf(delivery, owners)
+  const wait = jobId === null ? undefined : await owners.waits.find(delivery.organizationId, jobId)
   if (!wait) return JSON.stringify({ ...node, job_id: jobId })
   const { title = null } = JSON.parse(wait.request) as { title?: string | null }
   const waits = { for: wait.awaits, title, url: urlOfWait(wait, from, owners), timeout_at: seconds(wait.dueAt) }

@@ -7,6 +7,7 @@ const approval = (more: object = {}) => ({
   object: 'approval',
   execution_id: 'exec_1',
   node_id: 'review',
+  item: null,
   workflow_id: 'wf_1',
   workflow_name: 'Story',
   title: 'Publish \u001b[31mit?',
@@ -29,7 +30,7 @@ async function server() {
       sent.push({ path, body: typeof body === 'string' ? JSON.parse(body) : body })
       return answer(response, 200, { execution_id: 'exec_1', node_id: 'review', resolved: true })
     }
-    const other = approval({ id: 'job_01K2ZZZZZZ7QK2M9XDBBBBBBBB' })
+    const other = approval({ id: 'job_01K2ZZZZZZ7QK2M9XDBBBBBBBB', item: 3 })
     return path.startsWith('/api/approvals/job_')
       ? answer(response, 200, { approval: approval() })
       : answer(response, 200, { approvals: [approval(), other], has_more: false, next_cursor: null })
@@ -42,6 +43,7 @@ test('open approvals are listed, and shown with their form', async () => {
   const { run } = await server()
   const listed = await run('list')
   expect(listed.stdout).toMatch(/Story +review .*Publish/)
+  expect(listed.stdout).toMatch(/Story +review\[3\] .*Publish/)
   expect(listed.stdout).not.toContain('\u001b')
   const shown = await run('show', 'AAAAAAAA')
   expect(shown.stdout).toContain('First line\nsecond line\n\nform\n  amount (required): integer  In euros')
@@ -56,6 +58,8 @@ test('an approval is answered by the end of its id, with its form and a comment'
     expect.stringContaining('Approved: Publish'),
   ])
   expect((await run('reject', 'job_01K2ZZZZZZ7QK2M9XDAAAAAAAA')).exitCode).toBe(0)
+  expect((await run('approve', 'BBBBBBBB')).exitCode).toBe(0)
+  expect(sent.pop()!.body).toEqual({ approved: true, item: 3 })
   expect(sent).toEqual([
     {
       path: '/api/workflow-executions/exec_1/nodes/review/resolve',

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { advance, type ExecutionInput, type ExecutionWrite } from '../../../core/dag/advance.ts'
+import { advanceState } from '../../../core/dag/advance-state.ts'
 import {
   applyWrites,
   type Clock,
@@ -174,7 +175,7 @@ test('what an item has used is counted with the execution', () => {
   expect(advance(plan, state, end)).toContainEqual({ write: 'count', by: spent })
 })
 
-describe('of any graph, with ends, crashes and requeues in any order', () => {
+describe('of any graph, with ends, waits, crashes and requeues in any order', () => {
   const size = 6
   const most = 5
   const list = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: size, maxLength: size })
@@ -197,6 +198,9 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     fails: list(fc.array(fc.integer({ min: 0, max: 3 }), { minLength: most, maxLength: most })),
   })
 
+  const countedNames = ['running', 'waiting', 'completed', 'failed'] as const
+  const isOpen = (one: string | undefined) => one === 'ready' || one === 'running' || one === 'waiting'
+
   interface Row extends StoredNode {
     /** Undefined for an item without a row. */
     rows?: (string | undefined)[]
@@ -206,7 +210,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
   function openRows(plan: ExecutionPlan) {
     const rows: Row[] = plan.nodes.map(() => ({ status: 'pending', at: 0 }))
     const gathered = new Set<number>()
-    const counted = plan.nodes.map(() => ({ running: 0, completed: 0, failed: 0 }))
+    const counted = plan.nodes.map(() => ({ running: 0, waiting: 0, completed: 0, failed: 0 }))
     const hasStopped = () =>
       plan.onFailure === 'fail_fast' &&
       rows.some(({ status: own }, at) => own === 'failed' && plan.nodes[at]!.onError === 'fail')
@@ -218,7 +222,8 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       if (one.write === 'start') {
         status = 'running'
         clock = { timeoutAt: one.timeoutAt, remainingMs: null }
-      } else if (one.write === 'end') ends.push((status = one.status))
+      } else if (one.write === 'clock') clock = one.clock
+      else if (one.write === 'end') ends.push((status = one.status))
       else if (one.write === 'count') running += one.by.running ?? 0
       else if (one.write === 'create_job' || one.write === 'create_item') expect(hasStopped()).toBe(false)
       if (one.write === 'create_job') rows[one.node]!.status = one.takesSlotOf === null ? 'ready' : 'running'
@@ -233,7 +238,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         rows[one.node]!.rows![one.item] = one.takesSlot ? 'running' : 'ready'
         expect(open(one.node)).toBeLessThanOrEqual(plan.nodes[one.node]!.items!.parallel)
       } else if (one.write === 'item') {
-        expect(['ready', 'running']).toContain(rows[one.node]!.rows![one.item])
+        expect(isOpen(rows[one.node]!.rows![one.item])).toBe(true)
         rows[one.node]!.rows![one.item] = one.status
       } else if (one.write === 'gather') {
         expect(gathered.has(one.node)).toBe(false)
@@ -242,9 +247,9 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         expect(rows[one.node]!.rows).not.toContain(undefined)
         expect(rows[one.node]!.rows).not.toContain('cancelled')
       } else if (one.write === 'count_items')
-        for (const name of ['running', 'completed', 'failed'] as const) counted[one.node]![name] += one.by[name] ?? 0
+        for (const name of countedNames) counted[one.node]![name] += one.by[name] ?? 0
     }
-    const open = (at: number) => rows[at]!.rows!.filter(one => one === 'ready' || one === 'running').length
+    const open = (at: number) => rows[at]!.rows!.filter(isOpen).length
     return {
       rows,
       gathered,
@@ -256,7 +261,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         clock,
         nodes: rows.map(({ status: own, at, rows: those }): StoredNode => {
           if (!those || isOver(own)) return { status: own, at }
-          const opened = [...those.entries()].filter(([, one]) => one === 'ready' || one === 'running')
+          const opened = [...those.entries()].filter(([, one]) => isOpen(one))
           const next = those.includes(undefined) ? those.indexOf(undefined) : those.length
           const kept = [...those.keys()].filter(item => item > next && those[item] !== undefined)
           const stopped = those.includes('cancelled')
@@ -265,9 +270,13 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
       }),
       check() {
         expect(running).toBe(rows.filter(one => one.status === 'running').length)
+        const begun = rows.filter(one => one.status === 'ready' || one.status === 'running')
+        const onlyWaits = begun.every(
+          ({ rows: those = [] }) => those.some(isOpen) && !/ready|running/.test(those.join()),
+        )
+        expect(clock.remainingMs !== null).toBe(begun.length > 0 && onlyWaits)
         for (const [at, { rows: those = [] }] of rows.entries())
-          for (const name of ['running', 'completed', 'failed'] as const)
-            expect(counted[at]![name]).toBe(those.filter(one => one === name).length)
+          for (const name of countedNames) expect(counted[at]![name]).toBe(those.filter(one => one === name).length)
       },
     }
   }
@@ -306,8 +315,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     const step = (input: Untimed) => {
       const at = ++now
       const ranOn = store.hasStopped()
-      const writes = advance(plan, state, { ...input, at })
-      applyWrites(plan, state, writes, at)
+      const writes = advanceState(plan, state, { ...input, at })
       for (const one of writes) store.write(one, at)
       store.check()
       // What waits when another node fails does not start; what is requeued later runs again.
@@ -330,7 +338,9 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
         if (rows)
           return [...rows.entries()].flatMap(([item, one]): Untimed[] => {
             const end: Untimed = { type: 'item_ended', node: at, item, status: status(at, item) }
-            if (one === 'ready') return [{ type: 'item_started', node: at, item }, end]
+            const aside: Untimed = { type: 'item_set_aside', node: at, item, busy: pick(2) === 0 }
+            if (one === 'ready') return [{ type: 'item_started', node: at, item }, aside, end]
+            if (one === 'waiting') return [end, { type: 'nested_changed', node: at, item, busy: true }]
             if (one !== 'running') return []
             return [end, { ...end, slotOf: 'm' }, { type: 'item_requeued', node: at, item }]
           })
@@ -351,7 +361,7 @@ describe('of any graph, with ends, crashes and requeues in any order', () => {
     expect(state).toMatchObject({ open: 0 })
     expect(state.items.size).toBe(0)
     expect(store.ends).toHaveLength(1)
-    expect(store.rows.flatMap(({ rows = [] }) => rows).filter(one => one === 'ready' || one === 'running')).toEqual([])
+    expect(store.rows.flatMap(({ rows = [] }) => rows).filter(isOpen)).toEqual([])
     return { store, state }
   }
 

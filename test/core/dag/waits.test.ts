@@ -139,6 +139,18 @@ test('a time limit that has passed does not stop any more', () => {
   expect(state.clock).toEqual({ timeoutAt: 1_002, remainingMs: null })
 })
 
+test('a node that begins to wait after a failure is skipped, because nobody needs the answer', () => {
+  const { step, state } = openExecution(planOf([[], [], []]))
+  for (const input of [{ type: 'created' }, { type: 'job_started', node: 0 }, { type: 'job_started', node: 2 }])
+    step(input as Parameters<typeof step>[0])
+  step({ ...setAside(1), busy: true })
+  step({ ...ended(0, 'failed'), ran: true, waited: false })
+  expect(state.nodes).toEqual(['failed', 'skipped', 'running'])
+  step({ type: 'job_requeued', node: 2 })
+  expect(step(setAside(2))).toContainEqual({ write: 'withdraw_job', node: 2 })
+  expect(state).toMatchObject({ nodes: ['failed', 'skipped', 'skipped'], status: 'failed', open: 0 })
+})
+
 /** Graphs of up to ten nodes. */
 const plans = fc
   .record({

@@ -15,6 +15,7 @@ function opened(rows: Partial<Wait>[]) {
       jobId: `job_${at}`,
       executionId: 'exec_1',
       nodeId: 'ask',
+      item: null,
       workflowId: null,
       workflowName: 'W',
       awaits: 'approval',

@@ -119,7 +119,11 @@ export function itemRules({ store, fresh }: Subject): void {
       { status: 'completed', cached: true, jobId: done!.id },
       { status: 'waiting' },
     ])
-    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { completed: 1, running: 0 } })
+    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { completed: 1, running: 0, waiting: 1 } })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({ timeoutAt: null, remainingMs: 60_000 })
+    const events = await store.events.ofExecution(organizationId, { sequence: 0, executionId: id, limit: 100 })
+    // That an item waits for people is told, other events of items are not.
+    expect(events.filter(({ item }) => item !== null)).toMatchObject([{ type: 'job.waiting', nodeId: 'a', item: 1 }])
     const indexesOf = async (status: ItemStatus) => {
       const found = await store.executions.items(organizationId, id, { nodeId: 'a', after: -1, limit: 9, status })
       return found.map(({ index }) => index)

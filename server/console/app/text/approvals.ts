@@ -14,6 +14,7 @@ export const approvalsText = {
   notYours: 'The workflow names who may answer, and your token is not among them.',
   approved: 'Approved. The workflow goes on.',
   rejected: 'Rejected. The workflow goes on.',
+  nodeOf: (node: string, item: number | null) => (item === null ? node : `${node}, item ${item}`),
   page: 'Page without sign-in',
   columns: named('question', 'workflow', 'node', 'asked', 'until'),
 } as const

@@ -65,6 +65,8 @@ export const executionsText = {
   approval: {
     answer: 'Answer',
     open: 'Open the question',
+    item: (item: number) => `Item ${item}.`,
+    more: (count: string) => `${count} more questions are open: see Approvals.`,
     approvers: (names: string) => `May answer: ${names}.`,
     everybody: 'Every token with the scope user:write may answer.',
   },
@@ -73,6 +75,7 @@ export const executionsText = {
   items: (ended: string, total: string) => `${ended} of ${total} items`,
   itemsFailed: (failed: string) => `${failed} failed`,
   itemsRunning: (running: string) => `${running} running`,
+  itemsWaiting: (waiting: string) => `${waiting} waiting`,
   node: {
     ...named('task', 'model', 'items', 'attempts', 'duration', 'inputs', 'result'),
     title: (id: string) => `Node ${id}`,

@@ -22,6 +22,7 @@ interface Approval {
   id: string
   execution_id: string
   node_id: string
+  item: number | null
   title: string
   images: string[]
   may_answer: boolean
@@ -364,6 +365,103 @@ test('a webhook tells that a node waits and where to answer, and reminds of it',
   expect((await ended(id)).status).toBe('completed')
 })
 
+interface Item {
+  index: number
+  status: string
+  awaits: string | null
+  answer_url: string | null
+}
+const itemsOf = async (id: string, node = 'ask') =>
+  (await call<{ items: Item[] }>(`/api/workflow-executions/${id}/nodes/${node}/items`)).items
+const waitingItems = (id: string, node?: string) =>
+  expect.poll(
+    async () => (await itemsOf(id, node)).filter(({ status }) => status === 'waiting').map(({ index }) => index),
+    { interval: 20, timeout: 20_000 },
+  )
+
+test('each item of a list asks by itself, as many at once as max_parallel allows, and is answered once', async () => {
+  const inputs = { title: 'Use ${item}?', reminder: 1 }
+  const ask = { task: 'wait/approval', for_each: ['a', 'b', 'c'], max_parallel: 2, inputs }
+  const after = {
+    task: 'json/select',
+    inputs: { input: '${nodes.ask.result[*].approved}', steps: [{ slice: [0, 9] }] },
+  }
+  const { execution } = await call<{ execution: Execution }>('/api/workflows/run', {
+    dag: { nodes: { ask, after } },
+    webhook_url: `${receiver.url}/items`,
+    webhook_events: ['workflow_execution.node.waiting', 'workflow_execution.node.reminder'],
+  })
+  const { id } = execution
+  await waitingItems(id).toEqual([0, 1])
+  expect(await nodeOf(id, 'ask')).toMatchObject({
+    status: 'running',
+    answer_url: null,
+    items: { waiting: 2, total: 3 },
+  })
+  expect(await read(id)).toMatchObject({ timeout_at: null })
+  const asked = await openOf(id)
+  expect(asked.map(({ item, title }) => [item, title])).toEqual([
+    [1, 'Use b?'],
+    [0, 'Use a?'],
+  ])
+  for (const [body, status, message] of [
+    [{ approved: true }, 400, /Say which one with 'item'/],
+    [{ approved: true, item: 3 }, 400, /has 3 items/],
+    [{ approved: true, item: -1 }, 400, /item/],
+    [{ approved: true, item: 2 }, 409, /it has not begun/],
+    [{ item: 0 }, 400, /Say whether item 0 of the node 'ask' is approved/],
+  ] as const) {
+    const refused = await resolve(id, body)
+    expect([refused.status, refused.error.message]).toEqual([status, expect.stringMatching(message)])
+  }
+  const links = (await itemsOf(id)).map(({ answer_url }) => answer_url)
+  expect(links).toEqual([asked[1]!.url, asked[0]!.url])
+  const told = await receiver.next(
+    ({ body }) => body.type === 'workflow_execution.node.waiting' && body.data.item === 1,
+  )
+  expect(told.body.data).toMatchObject({
+    execution_id: id,
+    node_id: 'ask',
+    job_id: asked[0]!.id,
+    waits: { title: 'Use b?', url: links[1] },
+  })
+  const reminded = await receiver.next(
+    ({ body }) => body.type === 'workflow_execution.node.reminder' && body.data.item === 1,
+  )
+  expect(reminded.body.data).toMatchObject({ node_id: 'ask', waits: { url: links[1] } })
+  expect((await postForm(links[1]!, { decision: 'reject' })).status).toBe(200)
+  expect((await postForm(links[1]!, { decision: 'approve' })).status).toBe(404)
+  await waitingItems(id).toEqual([0, 2])
+  expect(await resolve(id, { approved: true, item: 1 })).toMatchObject({ status: 409 })
+  expect(await resolve(id, { approved: true, item: 2 })).toMatchObject({ status: 200, item: 2, node_id: 'ask' })
+  expect(await resolve(id, { approved: true, item: 0 })).toMatchObject({ status: 200 })
+  expect((await ended(id)).status).toBe('completed')
+  expect((await nodeOf(id, 'after')).result).toEqual({ value: [true, false, true] })
+  expect(await openOf(id)).toEqual([])
+})
+
+test('items that wait for events have addresses of their own, and end with their execution', async () => {
+  const nodes = {
+    paid: { task: 'wait/event', for_each: ['x', 'y'], inputs: { title: '${item}', timeout: 600 } },
+    later: { task: 'wait/until', for_each: [600], inputs: { seconds: '${item}' } },
+  }
+  const { execution } = await call<{ execution: Execution }>('/api/workflows/run', { dag: { nodes } })
+  const { id } = execution
+  await waitingItems(id, 'paid').toEqual([0, 1])
+  await waitingItems(id, 'later').toEqual([0])
+  expect(await itemsOf(id, 'later')).toMatchObject([{ awaits: 'time', answer_url: null }])
+  const [first, second] = (await itemsOf(id, 'paid')).map(({ answer_url }) => answer_url!)
+  const send = (url: string) =>
+    fetch(url, { method: 'POST', body: '{"paid":1}', headers: { 'content-type': 'application/json' } })
+  expect((await send(first!)).status).toBe(200)
+  expect((await send(first!)).status).toBe(404)
+  expect(await call(`/api/workflow-executions/${id}/nodes/later/resolve`, { item: 0 })).toMatchObject({ status: 200 })
+  await waitingItems(id, 'paid').toEqual([1])
+  await call(`/api/workflow-executions/${id}/cancel`, {})
+  expect((await send(second!)).status).toBe(404)
+  expect((await itemsOf(id, 'paid')).map(({ status }) => status)).toEqual(['completed', 'cancelled'])
+})
+
 test('guessed addresses are slowed down, and right ones are not', async () => {
   const { id } = await begin('wait/approval', { title: 'Guess?' })
   const [{ url }] = (await openOf(id)) as [Approval]
@@ -407,17 +505,6 @@ test('the validation warns of waits without an end, and of approvers that nobody
   expect(await validate({ title: 'x' })).toEqual(['unbounded_wait inputs.timeout'])
   expect(await validate({ title: 'x', timeout: 259_200 }, { timeout: 60 })).toEqual([])
   expect(await validate({ seconds: 70 }, { timeout: 60 }, 'wait/until')).toEqual([])
-  const each = (task: string, inputs: object) => ({ dag: { nodes: { each: { task, for_each: ['a', 'b'], inputs } } } })
-  const faults = async (body: object) => {
-    const { diagnostics } = await call<{ diagnostics: { type_issues: { path: string }[] } }>(
-      '/api/workflows/validate',
-      body,
-    )
-    return diagnostics.type_issues.map(({ path }) => path)
-  }
-  expect(await faults(each('wait/approval', { title: '${item}', timeout: 9 }))).toEqual(['for_each'])
-  expect(await faults(each('wait/event', { timeout: 9 }))).toEqual(['for_each'])
-  expect(await faults(each('wait/until', { seconds: 1 }))).toEqual([])
   const approvers = ['editor', 'editr', '${input.who}', 'nobody@example.com']
   const parameters = { who: { type: 'string' } }
   expect(await validate({ title: 'x', timeout: 60, approvers }, { parameters })).toEqual([

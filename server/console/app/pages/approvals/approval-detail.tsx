@@ -29,7 +29,18 @@ export function ApprovalDetail({ id }: { id: string }) {
 }
 
 function Shown({ approval }: { approval: Approval }) {
-  const { title, text: asked, images, workflow_name, execution_id, node_id, approvers, timeout_at, url } = approval
+  const {
+    title,
+    text: asked,
+    images,
+    workflow_name,
+    execution_id,
+    node_id,
+    item,
+    approvers,
+    timeout_at,
+    url,
+  } = approval
   return (
     <>
       <PageHeading title={title} about={workflow_name} />
@@ -43,7 +54,7 @@ function Shown({ approval }: { approval: Approval }) {
           className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1"
           rows={[
             [text.execution, <TextLink key="execution" href={`/executions/${execution_id}`} label={execution_id} />],
-            [text.node, node_id],
+            [text.node, text.nodeOf(node_id, item)],
             [text.until, timeout_at !== null && <Time at={timeout_at} />],
             [text.approvers, approvers?.join(', ')],
             [
@@ -62,7 +73,7 @@ function Shown({ approval }: { approval: Approval }) {
 }
 
 /** The fields of the form, a comment, and the two answers. */
-function AnswerForm({ approval: { execution_id: id, node_id: node, form } }: { approval: Approval }) {
+function AnswerForm({ approval: { execution_id: id, node_id: node, item, form } }: { approval: Approval }) {
   const [, go] = useLocation()
   const fields = Object.entries(form?.properties ?? {})
   const [values, setValues] = useState<Readonly<Record<string, FieldValue>>>(() =>
@@ -80,6 +91,7 @@ function AnswerForm({ approval: { execution_id: id, node_id: node, form } }: { a
           ...at({ id, node }),
           body: {
             approved,
+            ...(item === null ? {} : { item }),
             ...(approved && form ? { answer: values } : {}),
             ...(comment.trim() === '' ? {} : { comment: comment.trim() }),
           },

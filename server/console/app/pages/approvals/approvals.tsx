@@ -22,9 +22,9 @@ const columns: readonly Column<Schema<'Approval'>>[] = columnsOf(text.columns, {
         {workflow_name}
       </Link>
     ),
-  node: ({ execution_id, node_id }) => (
+  node: ({ execution_id, node_id, item }) => (
     <Link href={`/executions/${execution_id}`} className="hover:underline">
-      {node_id}
+      {text.nodeOf(node_id, item)}
     </Link>
   ),
   asked: ({ created_at }) => <Time at={created_at} />,

@@ -10,7 +10,8 @@ const text = executionsText.approval
 export const ApprovalNotice = ({ approval, className = '' }: { approval: Approval; className?: string }) => (
   <Notice kind="info" className={className}>
     <span className="min-w-0 flex-1 break-words">
-      <span className="font-medium">{approval.title}</span> {mayAnswerText(approval)}
+      <span className="font-medium">{approval.title}</span> {approval.item !== null && `${text.item(approval.item)} `}
+      {mayAnswerText(approval)}
     </span>
     <ApprovalLink approval={approval} />
   </Notice>

@@ -5,7 +5,7 @@ import { api, at, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
-import { costText, durationText, knownDuration } from '../../components/format.ts'
+import { costText, countText, durationText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
@@ -21,6 +21,9 @@ import { TimeLine } from './time-line.tsx'
 import { useApprovals } from './use-approvals.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
+
+/** How many open questions the top of the page shows. */
+const shownApprovals = 5
 
 const ExecutionGraph = loaded(() => import('./execution-graph.tsx'), <Loading lines={8} />)
 
@@ -109,9 +112,14 @@ function Shown({ execution }: { execution: Execution }) {
           )}
         </Notice>
       )}
-      {approvals.map(approval => (
+      {approvals.slice(0, shownApprovals).map(approval => (
         <ApprovalNotice key={approval.id} approval={approval} className="mb-4" />
       ))}
+      {approvals.length > shownApprovals && (
+        <Notice kind="info" className="mb-4">
+          <TextLink href="/approvals" label={text.approval.more(countText(approvals.length - shownApprovals))} />
+        </Notice>
+      )}
       {warnings.length > 0 && (
         <Notice kind="warning" className="mb-4">
           <span>

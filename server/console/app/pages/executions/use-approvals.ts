@@ -7,11 +7,12 @@ export type Approval = Schema<'Approval'>
 
 const none: readonly Approval[] = []
 
-/** The questions to people that are open in an execution. They are read when a node begins to wait. */
+/** The questions to people that are open in an execution. They are read when a node or an item begins to wait. */
 export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefined): readonly Approval[] {
   const waiting = (execution?.nodes ?? [])
-    .filter(({ status, awaits }) => status === 'waiting' && (awaits === 'approval' || awaits === 'items'))
-    .map(({ node_id }) => node_id)
+    .filter(({ status, awaits, items }) => (status === 'waiting' ? awaits === 'approval' : (items?.waiting ?? 0) > 0))
+    // Of a list the next question comes when one is answered.
+    .map(({ node_id, items }) => `${node_id} ${items ? items.completed + items.failed + items.waiting : ''}`)
   const id = execution?.id
   const { data } = useQuery({
     queryKey: ['executions', 'approvals', id, waiting],
