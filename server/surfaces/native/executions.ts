@@ -12,7 +12,7 @@ import {
   queryTime,
   string,
 } from '../../../core/schemas/fields.ts'
-import type { ExecutionNode, ExecutionRecord } from '../../../core/store/workflows.ts'
+import type { ExecutionRecord } from '../../../core/store/workflows.ts'
 import {
   cursorDescription,
   deletedAnswer,

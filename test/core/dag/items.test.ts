@@ -166,6 +166,30 @@ test('a node runs from the start of its first item to its end, and is counted on
   ])
 })
 
+test('an item that awaits another execution only waits while that only waits', () => {
+  const plan = planOf()
+  const state = newState(plan)
+  const aside = { type: 'item_set_aside', node: 0 } as const
+  const steps: Untimed[] = [
+    { type: 'created' },
+    inputOf('2'),
+    { ...aside, item: 0 },
+    { ...aside, item: 1, busy: true },
+    { type: 'nested_changed', node: 0, item: 1, busy: false },
+    { type: 'nested_changed', node: 0, item: 1, busy: true },
+  ]
+  const clocks = steps.map((input, at) => {
+    advanceState(plan, state, { ...input, at } as ExecutionInput)
+    return [[...(state.items.get(0)?.open.values() ?? [])].join(' '), state.clock.remainingMs !== null]
+  })
+  expect(clocks.slice(2)).toEqual([
+    ['waiting ready', false],
+    ['waiting ready', false],
+    ['waiting waiting', true],
+    ['waiting ready', false],
+  ])
+})
+
 test('what an item has used is counted with the execution', () => {
   const plan = planOf()
   const state = newState(plan)
