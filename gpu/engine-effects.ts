@@ -15,7 +15,7 @@ import { type ConnectionFacts, connectionOptionsOf, converterFor } from './conne
 import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
-import { type Launched, type Launcher, openRemoteLauncher } from './launcher/launcher.ts'
+import type { Launched, Launches } from './launcher/launches.ts'
 import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
 import type { Memory } from './placement/memory.ts'
@@ -40,7 +40,9 @@ interface Running extends EngineRun {
 
 export interface EngineEffectOptions extends ConnectionFacts {
   dataDir: string
-  launcher: Launcher
+  launches: Launches
+  /** The same of engines that run elsewhere and are only called. */
+  upstreams: Launches
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
   /** Keeps which files an engine has refused for good. */
@@ -73,9 +75,8 @@ export interface EngineEffectOptions extends ConnectionFacts {
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
 export function openEngineEffects(options: EngineEffectOptions) {
-  const { launcher, memory, refused, log, events } = options
+  const { launches, upstreams, memory, refused, log, events } = options
   const running = new Map<string, Running>()
-  const remoteLauncher = openRemoteLauncher()
   const parking = openEngineParking(options)
   const history = openLoadHistory()
   const saves = openEngineSaves({ save: async (...engine) => options.caches?.save(...engine) }, options.clock)
@@ -104,7 +105,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
   function newEngine(resident: Resident, start: EngineStart, left?: Launched): Engine {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
-    const starts = engineOptions.address === undefined ? launcher : remoteLauncher
+    const starts = engineOptions.address === undefined ? launches : upstreams
     const exited = (reason: string, lastError: string) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
@@ -146,12 +147,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
       presetOf(model).adapters?.routes && enabledAdapters(model).length > 0
         ? { refusal: 'Nobody knows which adapters it has loaded.' }
         : noteOf(resident, begun, startHash(model, engine.options, options), run)
-    launcher.note(engine.launchId(), note)
+    launches.note(engine.launchId(), note)
   }
 
   function noteRefusal({ engineId }: Resident, refusal: string): void {
     const engine = running.get(engineId)?.engine
-    if (engine) launcher.note(engine.launchId(), { refusal } satisfies RefusalNote)
+    if (engine) launches.note(engine.launchId(), { refusal } satisfies RefusalNote)
   }
 
   /** Starts the engine of a resident, or asks the one that an earlier server has left. */

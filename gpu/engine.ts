@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 import { faultClass } from '../core/tasks/protocols/engine-text.ts'
-import type { Endpoint, Launched, Launcher, LaunchOptions, ProcessExit } from './launcher/launcher.ts'
+import type { Endpoint, LaunchOptions, ProcessExit } from './launcher/launcher.ts'
+import type { Launched, Launches } from './launcher/launches.ts'
 
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
 
@@ -34,7 +35,7 @@ const leftAnswerMs = 5_000
  */
 export function openEngine(
   options: EngineOptions,
-  launcher: Launcher,
+  launches: Pick<Launches, 'start' | 'stop' | 'logs'>,
   onExit: (reason: string, lastError: string) => void,
   left?: Launched,
 ) {
@@ -43,10 +44,10 @@ export function openEngine(
   let launched = left
   let starting: { done: Promise<void>; abort: AbortController } | undefined
   let stopping: Promise<void> | undefined
-  let launches = 0
+  let attempts = 0
 
-  const launchId = () => (left ? left.launchId : `${engineId}-${launches}`)
-  const logs = () => launcher.logs(launchId())
+  const launchId = () => (left ? left.launchId : `${engineId}-${attempts}`)
+  const logs = () => launches.logs(launchId())
 
   async function start(abort: AbortSignal): Promise<void> {
     state = 'starting'
@@ -70,8 +71,8 @@ export function openEngine(
 
   /** Starts one process. Resolves with undefined when it is ready, else with the failure that says why not. */
   async function launch(abort: AbortSignal): Promise<Failure | undefined> {
-    launches++
-    const one = left ?? (await launcher.start({ ...options, launchId: launchId() }))
+    attempts++
+    const one = left ?? (await launches.start({ ...options, launchId: launchId() }, abort))
     launched = one
     const exited = one.exited.then(exit => {
       const engineText = exitReason({ ...exit, hint: exit.loadingHint })
@@ -83,7 +84,7 @@ export function openEngine(
     polling.abort()
     if (failed !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
-      await launcher.stop(one.launchId, 0)
+      await launches.stop(one.launchId, 0)
       return typeof failed === 'string' ? new Failure('worker_error', failed) : failed
     }
     state = 'ready'
@@ -102,7 +103,7 @@ export function openEngine(
     await starting?.done.catch(() => {})
     if (!launched) return
     state = 'stopping'
-    await launcher.stop(launched.launchId, graceMs)
+    await launches.stop(launched.launchId, graceMs)
     launched = undefined
     state = 'stopped'
   }
@@ -113,7 +114,7 @@ export function openEngine(
     state: () => state,
     pid: (): number | null => launched?.pid() ?? null,
     /** Its address; undefined while it is stopped. */
-    endpoint: (): Endpoint | undefined => launched?.endpoint,
+    endpoint: (): Endpoint | undefined => launched?.endpoint(),
     /** The id of its newest launch. */
     launchId,
     /** The last lines it printed, oldest first. */
@@ -137,7 +138,7 @@ export function openEngine(
     },
     /** Resolves when the process and all its children have ended. Safe in any state; `graceMs` 0 kills at once. */
     stop(reason: string, graceMs = defaultGraceMs): Promise<void> {
-      if (stopping && graceMs === 0 && launched) void launcher.stop(launched.launchId, 0)
+      if (stopping && graceMs === 0 && launched) void launches.stop(launched.launchId, 0)
       stopping ??= end(reason, graceMs).finally(() => (stopping = undefined))
       return stopping
     },
@@ -149,19 +150,29 @@ export type Engine = ReturnType<typeof openEngine>
 /** Milliseconds until an engine is asked again whether it is ready: what it adds to a load is a small part of that. */
 const pauseAfter = (loadingMs: number): number => Math.min(500, Math.max(20, loadingMs / 40))
 
+/** Milliseconds between two looks at an engine that waits for a machine. */
+const pendingPauseMs = 100
+
 /** Resolves with undefined when the engine is ready, else with the reason why it is not, as a sentence. */
 async function poll(
   { healthPath, headers, loadStallMs }: EngineOptions,
-  { endpoint, lastOutputAt }: Launched,
+  { endpoint: endpointOf, waits, lastOutputAt }: Launched,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  if (healthPath === null) return undefined
-  const startedAt = performance.now()
+  let startedAt = performance.now()
   let lastBody = ''
   let lastBodyAt = startedAt
   let failingSince = Number.POSITIVE_INFINITY
   const { fetchHealth } = await import('./requests/health.ts')
   while (!signal.aborted) {
+    const endpoint = endpointOf()
+    if (endpoint === undefined || waits() !== null) {
+      // Its time to load begins when it runs.
+      startedAt = lastBodyAt = performance.now()
+      await delay(pendingPauseMs, undefined, { signal }).catch(() => {})
+      continue
+    }
+    if (healthPath === null) return undefined
     const { health, body, untrusted } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
     if (signal.aborted) break
     if (untrusted) return untrusted

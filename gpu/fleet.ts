@@ -12,12 +12,12 @@ import { systemClock } from './clock.ts'
 import { openDeviceProcesses } from './device-processes.ts'
 import { openEngineEffects } from './engine-effects.ts'
 import { engineOutcomes } from './engine-outcomes.ts'
+import { openFleetLaunches } from './fleet-launches.ts'
 import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
 import { copySaved, copyState, countSlots, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
-import { openLocalLauncher } from './launcher/local.ts'
 import { openLoadTimes } from './load-times.ts'
 import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
 import { openModelSchedules } from './model-schedules.ts'
@@ -63,16 +63,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const rules = { environment, devices: options.ownDevices }
   const source = { ...machine, cards: async () => ownCards(await machine.cards(), rules) }
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
-  const [launcher, programs] = await Promise.all([
-    openLocalLauncher({ ...options, ...host }),
-    openNeededPrograms(
-      models(),
-      environments => enginePath(options.dataDir, environment.PATH ?? '', environments),
-      clock.now,
-    ),
+  const pathWith = (more?: readonly string[]) => enginePath(options.dataDir, environment.PATH ?? '', more)
+  const [{ outputs, launches, upstreams, ...launched }, programs] = await Promise.all([
+    openFleetLaunches({ ...options, ...host, devices: source.cards }),
+    openNeededPrograms(models(), pathWith, clock.now),
   ])
   const folderFor = (model: Model) => options.caches?.folderFor(model)
-  const left = await openTakeOver({ ...options, models: models(), launcher, environment, clock, folderFor })
+  const left = await openTakeOver({ ...options, models: models(), launches, environment, clock, folderFor })
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
   let pauses: FleetPauses | undefined
@@ -81,7 +78,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const memory = await openMemory({
     source,
     log,
-    swept: launcher.swept.ended > 0 || left.hasEnded,
+    swept: launched.hasSwept || left.hasEnded,
     residents: () => [...left.booked(), ...(opened?.residents() ?? [])],
     processes: () => deviceProcesses(0),
     measured(resident, shares) {
@@ -106,7 +103,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const parkingBudget = parkingBudgetOf(limits, machine.cpu.totalBytes)
   const engines = openEngineEffects({
     dataDir: options.dataDir,
-    launcher,
+    launches,
+    upstreams,
     memory,
     environment,
     configured: modelId => models().find(({ id, enabled }) => id === modelId && enabled),
@@ -242,7 +240,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (!resident) return undefined
     near?.given(resident.engineId)
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
-    const followProgress = progressFollower(launcher.outputs, resident)
+    const followProgress = progressFollower(outputs, resident)
     const options = { onReleased, probe: resident.pause !== null, waitedMs, loadedMs, followProgress, move }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
@@ -331,7 +329,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }
     for (const stop of [cancelWake, stopFollowing]) stop()
     for (const owner of [paused, schedules, memory]) owner.close()
-    await launcher.close()
+    await launched.close()
   }
 
   // Not awaited: the files of their models are read.
@@ -384,11 +382,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       saved: copySaved(models(), options.caches),
     }),
     deviceProcesses,
-    output: launcher.outputs,
+    output: outputs,
     async leave() {
       residency.settle()
       for (const stop of [cancelWake, stopFollowing]) stop()
-      await launcher.leave()
+      await launches.leave()
       hasLeft = options.keeper !== undefined
     },
     grants,

@@ -2,7 +2,8 @@ import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { type EngineStart, engineOptionsOf, startHash } from './engine-options.ts'
-import type { Launched, Launcher, ListedLaunch } from './launcher/launcher.ts'
+import type { Launch } from './launcher/launcher.ts'
+import type { Launched, Launches } from './launcher/launches.ts'
 import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import { newModelState, newResident } from './residency/model-state.ts'
@@ -83,10 +84,10 @@ export interface Choice {
 }
 
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
-export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: Choice) {
+export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
   const taken: LeftEngine[] = []
-  const ended: { launch: ListedLaunch; reason: string }[] = []
-  for (const launch of launcher.list().filter(({ state }) => state === 'left')) {
+  const ended: { launch: Launch; reason: string }[] = []
+  for (const launch of launches.left()) {
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
     const others = taken.filter(one => one.model === model).length
@@ -98,7 +99,7 @@ export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: C
         engineId,
         model: model!,
         note: launch.note as EngineNote,
-        adopt: () => launcher.adopt(launchId),
+        adopt: () => launches.adopt(launchId),
       })
   }
   return { taken, ended }
@@ -106,7 +107,7 @@ export function chooseLeft(launcher: Pick<Launcher, 'list' | 'adopt'>, choice: C
 
 /** Why the engine cannot be taken over for the model; undefined if it can. */
 function refusalOf(
-  { engineId, note }: ListedLaunch,
+  { engineId, note }: Launch,
   model: Model | undefined,
   others: number,
   choice: Choice,

@@ -1,7 +1,8 @@
 import type { Clock } from './clock.ts'
 import type { openEngineEffects } from './engine-effects.ts'
 import type { FleetOptions } from './fleet-options.ts'
-import type { Launcher, ListedLaunch } from './launcher/launcher.ts'
+import type { Launch } from './launcher/launcher.ts'
+import type { Launches } from './launcher/launches.ts'
 import { bookedResident, type Choice, chooseLeft, type LeftEngine, leftResident } from './left-engines.ts'
 import type { Memory } from './placement/memory.ts'
 import type { Resident } from './residency/model-state.ts'
@@ -13,15 +14,15 @@ import type { Residency } from './residency/residency.ts'
  * memory is free before anything is measured or loaded.
  */
 export async function openTakeOver(
-  options: Choice & Pick<FleetOptions, 'leasedElsewhere' | 'log'> & { launcher: Launcher; clock: Clock },
+  options: Choice & Pick<FleetOptions, 'leasedElsewhere' | 'log'> & { launches: Launches; clock: Clock },
 ) {
-  const { launcher, clock, log, leasedElsewhere } = options
-  const { taken, ended } = chooseLeft(launcher, options)
+  const { launches, clock, log, leasedElsewhere } = options
+  const { taken, ended } = chooseLeft(launches, options)
 
-  async function end(launch: Pick<ListedLaunch, 'launchId' | 'engineId' | 'modelId'>, reason: string): Promise<void> {
+  async function end(launch: Pick<Launch, 'launchId' | 'engineId' | 'modelId'>, reason: string): Promise<void> {
     const fields = { model: launch.modelId, engine: launch.engineId, reason }
     log.info(`Ending the engine of '${launch.modelId}', which an earlier server has left`, fields)
-    await launcher.stop(launch.launchId, 0)
+    await launches.stop(launch.launchId, 0)
   }
 
   await Promise.all(ended.map(({ launch, reason }) => end(launch, reason)))

@@ -152,8 +152,8 @@ const layers: Record<string, readonly string[]> = {
   ],
   gpu: [
     'sandbox',
-    'launcher',
     'devices',
+    'launcher',
     'engines',
     'estimate',
     'presets',

@@ -1,41 +1,88 @@
+import type { Discovery } from '../devices/device.ts'
 import type { SandboxRequirements } from '../sandbox/level.ts'
 
 /**
- * Interface for starting engines: as a child process of this machine, or by the address of an engine that runs
- * elsewhere. The caller chooses launch ids; addresses, ports and process ids are results, never inputs.
+ * Starts engines somewhere: as processes of this machine, or elsewhere. Launch ids are ours; port, card, node and address are
+ * results. `launches.ts` is the only caller, and test/gpu/launcher/conformance.ts says what each implementation must do.
+ *
+ * Every call may be aborted by its signal, and none may block the event loop for longer than 2 ms: requests run on it. A call
+ * that rejects with Failure `worker_error` was refused and has changed nothing; after any other rejection nobody knows what
+ * it has done, so it is repeated.
  */
 export interface Launcher {
+  /** Milliseconds between two lists where no change is announced. */
+  readonly pollMs: number
   /**
-   * Starts an engine. Resolves when its process exists, long before it is ready. Rejects with Failure `worker_error`
-   * if it cannot be started, for example because the program is not installed.
+   * Starts an engine. Resolves once it is accepted, which may be long before it runs. A launch id that was started before
+   * is not started again, also if it has ended.
    */
-  start(options: LaunchOptions): Promise<Launched>
+  start(options: LaunchOptions, signal: AbortSignal): Promise<void>
   /**
-   * Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the engine and all its descendants have exited.
-   * Does nothing if the launch has already ended.
+   * Every launch of this server: those that an earlier run of it has started, and those that have ended in the last minute at
+   * least. Rejects where it is not known what runs: an empty list means that nothing does.
    */
-  stop(launchId: string, graceMs: number): Promise<void>
-  /** Every launch whose process has not ended, those that an earlier server has left included. */
-  list(): ListedLaunch[]
-  /** Takes over a launch that an earlier server has left; undefined if there is none, or not any more. */
-  adopt(launchId: string): Launched | undefined
-  /** Sets what the next server is told of an engine, as plain data, should it outlive this one; null: to end it. */
-  note(launchId: string, note: object | null): void
+  list(signal: AbortSignal): Promise<readonly Launch[]>
+  /**
+   * Begins to end an engine and all its descendants: asks it, and kills it after `graceMs`. Resolves once that is accepted;
+   * `list` tells when it is `gone`. A later call may shorten the grace. Does nothing for a launch that has ended.
+   */
+  stop(launchId: string, graceMs: number, signal: AbortSignal): Promise<void>
+  /**
+   * What the engine prints, from this byte on, or from the first later one that is still known. Ends when the engine has
+   * ended and everything was read.
+   */
+  logs(launchId: string, from: number, signal: AbortSignal): AsyncIterable<LogPiece>
+  /** The devices on which its engines run; advisory, as others may use them too. */
+  capacity(signal: AbortSignal): Promise<Discovery>
+  /** Calls the listener when `list` may have changed. It may be called in vain, and calls may be missing. */
+  watch(listener: () => void): () => void
+  /** Sets what the next server is told of an engine, as plain data, should it outlive this one. */
+  note(launchId: string, note: object): void
+  /** What may have caused this end besides the engine: see `ProcessExit`. */
+  hints?(launchId: string, status: string, lastError: string): Pick<ProcessExit, 'hint' | 'loadingHint'>
   /** Lets go of all engines without ending them, for another server of the same data directory. */
   leave(): Promise<void>
-  /** The last lines it printed, oldest first, up to a megabyte. Kept for the latest ended launches too. */
-  logs(launchId: string): string[]
+  /** Ends what is left of its engines, as far as they do not outlive this server, and releases what it holds. */
+  close(): Promise<void>
 }
 
-export interface ListedLaunch {
+/** One launch at one time: plain data. */
+export interface Launch {
   launchId: string
   engineId: string
   modelId: string
-  endpoint: Endpoint
-  /** `left`: an earlier server has started it, and it is neither adopted nor stopped yet. */
-  state: 'running' | 'ending' | 'left'
-  /** What that server has noted last; null if it did not, or if it is not `left`. */
+  /** `pending`: accepted, and not started yet. `gone`: none of its processes is left. */
+  state: 'pending' | 'running' | 'ending' | 'gone'
+  /** Why it is pending, ending or gone, as a sentence; null where nobody knows. */
+  reason: string | null
+  /** The name of the machine on which it runs; null if it is this one, or not known yet. */
+  node: string | null
+  /** Its process id on that machine, in the PID namespace of the machine; null if it is not known. */
+  pid: number | null
+  /**
+   * Where it answers; null before that is known. `generation` is raised when it was started again under its launch id: what it
+   * had loaded or was doing is lost.
+   */
+  endpoint: (Endpoint & { generation: number }) | null
+  /** Exit code or signal of one that is gone: `3`, `SIGSEGV`; null if it is not known. */
+  status: string | null
+  /** When it is ended by whoever lent the machine, epoch milliseconds; null if there is no such time. */
+  endsAt: number | null
+  /** What the server that started it has noted last; null if it did not. */
   note: unknown
+  /** Texts that are redacted in its output, besides what looks like a secret. */
+  secrets: readonly string[]
+}
+
+export interface Endpoint {
+  origin: string
+  socketPath?: string
+}
+
+/** `at`: the number of bytes printed before these. */
+export interface LogPiece {
+  at: number
+  bytes: Uint8Array
 }
 
 export interface LaunchOptions {
@@ -58,51 +105,19 @@ export interface LaunchOptions {
   address?: string
 }
 
-export interface Launched {
-  launchId: string
-  /** The engine's process id in the machine's PID namespace; null for a remote address. */
-  pid(): number | null
-  endpoint: Endpoint
-  /** Resolves when the engine and all its descendants have exited. */
-  exited: Promise<ProcessExit>
-  /** Time of the last distinct output line, or of the start: milliseconds on the monotonic clock. */
-  lastOutputAt: () => number
-}
-
-export interface Endpoint {
-  origin: string
-  socketPath?: string
-}
-
 export interface ProcessExit {
   /** Exit code or signal: `3`, `SIGSEGV`. */
   status: string
   /** The output line that best explains the exit, or an empty string. */
   lastError: string
-  /** If the sandbox may be the cause: what to do, as a sentence. Otherwise an empty string. */
+  /** If the sandbox or the machine may be the cause: what to do, as a sentence. Otherwise an empty string. */
   hint?: string
   /** The same for an engine that was not ready yet, for the owner of the machine: names a path of it. */
   loadingHint?: string
 }
 
-/** Launcher for engines that run elsewhere: it uses their address, stops no process and has no logs. */
-export function openRemoteLauncher(): Launcher {
-  const exits = new Map<string, (exit: ProcessExit) => void>()
-  return {
-    async start({ launchId, address }) {
-      const { promise: exited, resolve } = Promise.withResolvers<ProcessExit>()
-      exits.set(launchId, resolve)
-      const startedAt = performance.now()
-      return { launchId, pid: () => null, endpoint: { origin: address! }, exited, lastOutputAt: () => startedAt }
-    },
-    async stop(launchId) {
-      exits.get(launchId)?.({ status: 'left', lastError: '' })
-      exits.delete(launchId)
-    },
-    list: () => [],
-    adopt: () => undefined,
-    note() {},
-    async leave() {},
-    logs: () => [],
-  }
-}
+/** Values of variables whose name indicates a secret; they are redacted in the engine's output. */
+export const secretsIn = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env).flatMap(([name, value]) =>
+    /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name) && value.length >= 8 ? [value] : [],
+  )

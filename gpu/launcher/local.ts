@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
+import type { Discovery } from '../devices/device.ts'
 import { findProgram } from '../sandbox/program.ts'
 import { absentPath, openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { exitStatus, type Wrapper, wrapCommand } from '../sandbox/wrapper.ts'
@@ -13,19 +14,21 @@ import { type ChildOptions, spawnChild } from './child.ts'
 import { engineEnvironment, enginePath } from './environment.ts'
 import type { KeeperClient, KeptProcess } from './keeper-client.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Endpoint, Launched, Launcher, LaunchOptions, ListedLaunch, ProcessExit } from './launcher.ts'
-import { lastError, type Output, openOutputs } from './outputs.ts'
+import { type Endpoint, type Launch, type Launcher, type LaunchOptions, secretsIn } from './launcher.ts'
+import { type LogBytes, openLogBytes } from './log-bytes.ts'
 import { descendantsOf, identityOf, locateProgram, type ProcessIdentity, signal } from './processes.ts'
 import { endAll, openRecord, sweep } from './reap.ts'
 
 interface Child {
   about: About
   launchId: string
+  /** The process that was started: the wrapper's, if it has one. */
   pid: number
+  /** The engine's own, once it is found below the wrapper. */
+  enginePid: number
   /** Signals go only to this process; undefined if it had exited at once. */
   identity: Promise<ProcessIdentity | undefined>
-  launched: Launched
-  exited: Promise<ProcessExit>
+  logs: LogBytes
   /** Resolves when it has exited, or when another server gets it: `letGo`. */
   done: Promise<unknown>
   letGo: () => void
@@ -33,9 +36,16 @@ interface Child {
   stopping?: Promise<void>
   /** Set when the launcher kills it: wrappers report a kill with different exit statuses. */
   killed: boolean
-  /** What an earlier server has noted about it; undefined once it is taken over. */
-  left?: { note: unknown } | undefined
+  note: unknown
+  /** A path that its last error names and its sandbox lacks. */
+  absent: (words: string) => string | undefined
 }
+
+/** A launch that has ended. */
+type Ended = Pick<Child, 'about' | 'launchId' | 'logs' | 'absent'> & { status: string }
+
+/** How many launches that have ended are still listed. */
+const keptEnded = 256
 
 /** What the launcher of the next server must know of a launch. Plain data. */
 interface About {
@@ -50,25 +60,27 @@ interface About {
   secrets: readonly string[]
 }
 
+export interface LocalLauncherOptions extends Pick<SandboxOptions, 'support' | 'secrets'> {
+  dataDir: string
+  bootId: string
+  /** The boot of another server that still runs: its engines are left alone. */
+  otherBootId?: string | undefined
+  host: Readonly<Record<string, string | undefined>>
+  /** How engines without a sandbox are started. */
+  wrapper: Wrapper
+  /** The parent of the engines, which outlives this process; absent: this process is. */
+  keeper?: KeeperClient | undefined
+  /** The devices of this machine. */
+  devices: () => Promise<Discovery>
+  log: Log
+}
+
 /**
  * Starts engines as processes of this machine. Opening it first ends processes left by an earlier boot, which would still
- * occupy GPU memory, but for those that the keeper has: `list` shows them, and each is to be adopted or stopped.
+ * occupy GPU memory, but for those that the keeper has: `list` shows them.
  */
-export async function openLocalLauncher(
-  options: {
-    dataDir: string
-    bootId: string
-    /** The boot of another server that still runs: its engines are left alone. */
-    otherBootId?: string | undefined
-    host: Readonly<Record<string, string | undefined>>
-    /** How engines without a sandbox are started. */
-    wrapper: Wrapper
-    /** The parent of the engines, which outlives this process; absent: this process is. */
-    keeper?: KeeperClient | undefined
-    log: Log
-  } & Pick<SandboxOptions, 'support' | 'secrets'>,
-) {
-  const { dataDir, bootId, otherBootId, host, wrapper, keeper, log, ...sandboxing } = options
+export async function openLocalLauncher(options: LocalLauncherOptions) {
+  const { dataDir, bootId, otherBootId, host, wrapper, keeper, devices, log, ...sandboxing } = options
   for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
@@ -77,8 +89,13 @@ export async function openLocalLauncher(
   const folders = openLaunchFolders(data)
   const record = openRecord(join(run, 'launches.json'))
   const addresses = openEngineAddresses(run)
+  const starts = new Map<string, Promise<void>>()
   const children = new Map<string, Child>()
-  const outputs = openOutputs()
+  const ended = new Map<string, Ended>()
+  const listeners = new Set<() => void>()
+  const changed = () => {
+    for (const listener of listeners) listener()
+  }
   const left = keeper?.left() ?? []
   const boots = otherBootId === undefined ? [bootId] : [bootId, otherBootId]
   const swept = await sweep(record, boots, new Set(left.map(({ launchId }) => launchId)))
@@ -88,13 +105,13 @@ export async function openLocalLauncher(
       pids: swept.left.map(one => one.pid).join(' '),
     })
 
-  async function start(options: LaunchOptions): Promise<Launched> {
+  async function start(options: LaunchOptions): Promise<void> {
     const { launchId, modelId } = options
     const shared = folders.make(options)
     const { endpoint, port } = await addresses.take(options.channel, launchId)
     /** `why` may name paths of this machine; callers get it without them. */
     const fail = (why: string, said = withoutLocations(why)): never => {
-      forget(launchId)
+      record.remove(launchId)
       addresses.release(endpoint, port)
       folders.release(options)
       throw new Failure('worker_error', said, { engineText: why })
@@ -113,7 +130,6 @@ export async function openLocalLauncher(
     )
     if (!findProgram(argv[0] ?? '', env.PATH)) fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
     record.put({ launchId, bootId, modelId, process: null })
-    const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
     const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>
@@ -136,60 +152,44 @@ export async function openLocalLauncher(
     }
     const spawned = await spawn(launchId, { ...wrapCommand(used, argv), env, cwd: shared.home }, about)
     if (typeof spawned === 'string') return fail(spawned)
-    const launched = follow(launchId, about, spawned, output, words => confined && absentPath(words, confined))
-    const identity = await children.get(launchId)?.identity
+    const child = follow(launchId, about, spawned, words => confined && absentPath(words, confined))
+    const identity = await child.identity
     if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
-    return launched
   }
 
   const spawn = (launchId: string, command: ChildOptions, about: About) =>
     keeper ? keeper.start(launchId, command, about) : spawnChild(command)
 
-  /** Reads the output of a process, and cleans up when it has ended. `absent`: a path that its last error names. */
+  /** Keeps the output of a process, and cleans up when it has ended. */
   function follow(
     launchId: string,
     about: About,
     spawned: Pick<KeptProcess, 'pid' | 'ended' | 'read'>,
-    output: Output,
-    absent: (words: string) => string | undefined = () => undefined,
-  ): Launched {
+    absent: Child['absent'] = () => undefined,
+  ): Child {
     const { pid } = spawned
-    let lastOutputAt = performance.now()
-    spawned.read(chunk => {
-      const before = output.changes
-      output.push(chunk)
-      if (output.changes !== before) lastOutputAt = performance.now()
-    })
-    const exited = spawned.ended.then(async ({ code, signal }): Promise<ProcessExit> => {
-      output.end()
+    const logs = openLogBytes()
+    spawned.read(chunk => logs.push(chunk))
+    const exited = spawned.ended.then(async ({ code, signal }) => {
       await endLeftovers(child, log)
-      children.delete(launchId)
-      addresses.release(about.endpoint, about.port)
-      forget(launchId)
-      folders.release(about)
       const status = child.killed ? 'SIGKILL' : exitStatus(about.wrapper, code, signal, constants.signals)
-      const words = lastError(output.lines())
-      if (about.level === null) return { status, lastError: words }
-      const hint = sandboxHint(about.level, status, words)
-      const loadingHint = sandboxHint(about.level, status, words, absent(words))
-      return { status, lastError: words, hint, loadingHint }
+      children.delete(launchId)
+      ended.set(launchId, { launchId, about, logs, absent, status })
+      for (const id of [...ended.keys()].slice(0, -keptEnded)) ended.delete(id)
+      addresses.release(about.endpoint, about.port)
+      record.remove(launchId)
+      folders.release(about)
+      logs.end()
+      changed()
     })
-    let engine = pid
-    const launched: Launched = {
-      launchId,
-      pid: () => engine,
-      endpoint: about.endpoint,
-      exited,
-      lastOutputAt: () => lastOutputAt,
-    }
     const gone = Promise.withResolvers<void>()
     const child: Child = {
       about,
       launchId,
       pid,
+      enginePid: pid,
       identity: identityOf(pid),
-      launched,
-      exited,
+      logs,
       done: Promise.race([exited, gone.promise]),
       letGo() {
         child.isGone = true
@@ -197,25 +197,15 @@ export async function openLocalLauncher(
       },
       isGone: false,
       killed: false,
+      note: null,
+      absent,
     }
     children.set(launchId, child)
     void locateProgram(pid, about.wrapper, found => {
-      engine = found
+      child.enginePid = found
+      changed()
     })
-    return launched
-  }
-
-  function forget(launchId: string): void {
-    record.remove(launchId)
-    outputs.ended(launchId)
-  }
-
-  async function stop(launchId: string, graceMs: number): Promise<void> {
-    const child = children.get(launchId)
-    if (!child || child.isGone) return
-    if (child.stopping && graceMs === 0) await kill(child)
-    child.stopping ??= end(child, graceMs, log)
-    await child.stopping
+    return child
   }
 
   for (const one of left) {
@@ -223,31 +213,49 @@ export async function openLocalLauncher(
     const known = isAbout(one.about) ? one.about : undefined
     const about = known ?? unknownLaunch(launchId)
     addresses.adopt(about.port)
-    follow(launchId, about, one, outputs.open({ launchId, modelId: about.modelId, secrets: about.secrets }))
-    children.get(launchId)!.left = { note: known ? one.note : { refusal: 'It was started by another version.' } }
+    follow(launchId, about, one).note = known ? one.note : { refusal: 'It was started by another version.' }
   }
 
   return {
-    start,
-    stop,
-    list: () =>
-      [...children.values()].map(
-        ({ launchId, about, stopping, left }): ListedLaunch => ({
-          launchId,
-          engineId: about.engineId,
-          modelId: about.modelId,
-          endpoint: about.endpoint,
-          state: left ? 'left' : stopping ? 'ending' : 'running',
-          note: left?.note ?? null,
-        }),
-      ),
-    adopt(launchId) {
-      const child = children.get(launchId)
-      if (!child?.left) return undefined
-      child.left = undefined
-      return child.launched
+    // Every change is announced; the list is only the net below.
+    pollMs: 60_000,
+    start(options) {
+      const { launchId } = options
+      if (children.has(launchId) || ended.has(launchId)) return Promise.resolve()
+      const starting = starts.get(launchId) ?? start(options).finally(() => starts.delete(launchId))
+      starts.set(launchId, starting)
+      return starting
     },
-    note: (launchId, note) => keeper?.note(launchId, note),
+    async stop(launchId, graceMs) {
+      await starts.get(launchId)?.catch(() => {})
+      const child = children.get(launchId)
+      if (!child || child.isGone) return
+      if (child.stopping && graceMs === 0) void kill(child)
+      child.stopping ??= end(child, graceMs, log)
+      changed()
+    },
+    list: async () => [...[...children.values()].map(launchOf), ...[...ended.values()].map(endedLaunch)],
+    async *logs(launchId, from, signal) {
+      const known = children.get(launchId) ?? ended.get(launchId)
+      if (known) yield* known.logs.read(from, signal)
+    },
+    capacity: devices,
+    watch(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    note(launchId, note) {
+      const child = children.get(launchId)
+      if (child) child.note = note
+      keeper?.note(launchId, note)
+    },
+    hints(launchId, status, words) {
+      const known = ended.get(launchId)
+      const level = known?.about.level
+      if (!known || !level) return {}
+      const hint = sandboxHint(level, status, words)
+      return { hint, loadingHint: sandboxHint(level, status, words, known.absent(words)) }
+    },
     async leave() {
       record.freeze()
       if (!keeper) return
@@ -256,8 +264,7 @@ export async function openLocalLauncher(
       await keeper.release()
       children.clear()
     },
-    logs: outputs.lines,
-    outputs,
+    /** What was ended when it was opened. */
     swept,
     /** Ends the keeper, and with it every engine that is left. */
     async close() {
@@ -266,6 +273,36 @@ export async function openLocalLauncher(
     },
   } satisfies Launcher & Record<string, unknown>
 }
+
+const launchOf = ({ launchId, about, stopping, enginePid, note }: Child): Launch => ({
+  launchId,
+  engineId: about.engineId,
+  modelId: about.modelId,
+  state: stopping ? 'ending' : 'running',
+  reason: null,
+  node: null,
+  pid: enginePid,
+  endpoint: { ...about.endpoint, generation: 1 },
+  status: null,
+  endsAt: null,
+  note,
+  secrets: about.secrets,
+})
+
+const endedLaunch = ({ launchId, about, status }: Ended): Launch => ({
+  launchId,
+  engineId: about.engineId,
+  modelId: about.modelId,
+  state: 'gone',
+  reason: status.startsWith('SIG') ? `It was ended by ${status}.` : `It has exited with status ${status}.`,
+  node: null,
+  pid: null,
+  endpoint: null,
+  status,
+  endsAt: null,
+  note: null,
+  secrets: about.secrets,
+})
 
 /** Whether a server of this version has said this of a launch. */
 function isAbout(about: unknown): about is About {
@@ -344,9 +381,3 @@ async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
     timer.abort()
   }
 }
-
-/** Values of variables whose name indicates a secret; they are redacted in the engine's output. */
-const secretsIn = (env: Readonly<Record<string, string>>): string[] =>
-  Object.entries(env).flatMap(([name, value]) =>
-    /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name) && value.length >= 8 ? [value] : [],
-  )

@@ -126,7 +126,7 @@ test('an engine runs the installed ComfyUI in a sandbox and sees its models', as
       }),
     )
     const early = exited.then(exit => Promise.reject(new Error(JSON.stringify(exit))))
-    const answer = async () => (await fetch(`${endpoint.origin}/system_stats`).catch(() => null))?.json()
+    const answer = async () => (await fetch(`${endpoint()!.origin}/system_stats`).catch(() => null))?.json()
     const expected = { system: { checkpoints: ['cats.safetensors'], cpu: true } }
     await Promise.race([early, expect.poll(answer).toEqual(expected)])
     early.catch(() => {})

@@ -6,7 +6,9 @@ import { onTestFinished } from 'vitest'
 import type { Log } from '../../../core/log.ts'
 import { openKeeperClient } from '../../../gpu/launcher/keeper-client.ts'
 import type { LaunchOptions } from '../../../gpu/launcher/launcher.ts'
+import { openLaunches } from '../../../gpu/launcher/launches.ts'
 import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
+import { openOutputs } from '../../../gpu/launcher/outputs.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
 import { type SandboxSupport, unconfined } from '../../../gpu/sandbox/level.ts'
 import { probeWrapper } from '../../../gpu/sandbox/probe-wrapper.ts'
@@ -45,7 +47,9 @@ export const dataKey = createSecretKey(Buffer.alloc(32, 7))
 export const keeperOf = (dataDir: string, graceMs: number) =>
   openKeeperClient({ dataDir, key: dataKey, graceMs, log: keptLog() })
 
-/** A launcher in its own directory; everything it started is killed after the test. */
+export const noDevices = async () => ({ devices: [], reason: null, broken: false })
+
+/** The launches of this machine in its own directory; everything it started is killed after the test. */
 export async function launcherIn(
   dataDir: string,
   wrapper: Wrapper,
@@ -55,17 +59,27 @@ export async function launcherIn(
 ) {
   const log = keptLog()
   const keeper = graceMs === undefined ? undefined : await keeperOf(dataDir, graceMs)
-  const launches = new Set<string>()
-  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, support, log, keeper })
+  const started = new Set<string>()
+  const launcher = await openLocalLauncher({
+    dataDir,
+    bootId,
+    host: process.env,
+    wrapper,
+    support,
+    log,
+    keeper,
+    devices: noDevices,
+  })
+  const launches = await openLaunches({ launcher, outputs: openOutputs(), log })
   onTestFinished(async () => {
-    for (const launchId of launches) await launcher.stop(launchId, 0)
-    await launcher.close()
+    for (const launchId of started) await launches.stop(launchId, 0)
+    await launches.close()
   })
   const start = (options: LaunchOptions) => {
-    launches.add(options.launchId)
-    return launcher.start(options)
+    started.add(options.launchId)
+    return launches.start(options)
   }
-  return { ...launcher, start, log, keeper }
+  return { ...launches, start, launcher, swept: launcher.swept, log, keeper }
 }
 
 export const launchOptions = (launchId: string, flags: string[], more: Partial<LaunchOptions> = {}): LaunchOptions => ({

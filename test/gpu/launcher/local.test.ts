@@ -41,12 +41,12 @@ describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
     const launcher = await launcherAt(dataDir)
     const launched = await launcher.start(launchOptions('one', []))
     await until(() => listening(launcher.logs('one')))
-    expect((await fetchHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
+    expect((await fetchHealth(launched.endpoint()!, '/health', [], 5_000)).health).toBe('ready')
     expect(statSync(join(dataDir, 'run')).mode & 0o777).toBe(0o700)
     const record = JSON.parse(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')) as unknown
     expect(record).toMatchObject([{ launchId: 'one', modelId: 'fake' }])
 
-    const { body } = await fetchHealth(launched.endpoint, '/stats', [], 5_000)
+    const { body } = await fetchHealth(launched.endpoint()!, '/stats', [], 5_000)
     // The engine's pid inside its namespace differs; outside it has the pid that infer knows.
     await until(() => readFileSync(`/proc/${launched.pid()}/cmdline`, 'utf8').startsWith(process.execPath))
     expect(JSON.parse(body)).toMatchObject({ environment: { CUDA_VISIBLE_DEVICES: '', OMP_WAIT_POLICY: 'PASSIVE' } })
@@ -118,15 +118,15 @@ test('engines that cannot listen on a socket get a port', async () => {
   const launcher = await launcherIn(temporary(), noWrapper)
   const argv = [process.execPath, fakeEngine, '--port', '{port}']
   const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
-  expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
-  await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+  expect(endpoint()!.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+  await until(async () => (await fetchHealth(endpoint()!, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a data directory with a long name still gets sockets', async () => {
   const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), noWrapper)
   const { endpoint } = await launcher.start(orderOf('long', []))
-  expect(endpoint.socketPath!.length).toBeLessThan(108)
-  await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+  expect(endpoint()!.socketPath!.length).toBeLessThan(108)
+  await until(async () => (await fetchHealth(endpoint()!, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a missing program is named', async () => {
@@ -153,7 +153,7 @@ test('engines are not started from a worker thread, because they would end with 
     `import { parentPort } from 'node:worker_threads'
      import { openLocalLauncher } from ${JSON.stringify(local)}
      import { noWrapper } from ${JSON.stringify(wrapper)}
-     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: noWrapper, support: { tool: null, why: '' }, log: {} })
+     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: noWrapper, support: { tool: null, why: '' }, log: {}, devices: async () => ({ devices: [], reason: null, broken: false }) })
      await launcher.start({ launchId: 'a', engineId: 'a', sandbox: { level: 'none', required: false, read: [], write: [], programs: [] }, modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: {} })
        .then(() => parentPort.postMessage('started'), error => parentPort.postMessage(error.message))`,
   )
