@@ -3,7 +3,7 @@ import type { SandboxRequirements } from '../sandbox/level.ts'
 
 /**
  * Starts engines somewhere: as processes of this machine, or elsewhere. Launch ids are ours; port, card, node and address are
- * results. `launches.ts` is the only caller, and test/gpu/launcher/conformance.ts says what each implementation must do.
+ * results. `launches.ts` is the only caller, and test/gpu/launcher/_conformance.ts says what each implementation must do.
  *
  * Every call may be aborted by its signal, and none may block the event loop for longer than 2 ms: requests run on it. A call
  * that rejects with Failure `worker_error` was refused and has changed nothing; after any other rejection nobody knows what

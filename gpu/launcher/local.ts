@@ -46,6 +46,8 @@ type Ended = Pick<Child, 'about' | 'launchId' | 'logs' | 'absent'> & { status: s
 
 /** How many launches that have ended are still listed. */
 const keptEnded = 256
+/** Milliseconds in which the engines that are left must have ended when it is closed. */
+const closeMs = 5_000
 
 /** What the launcher of the next server must know of a launch. Plain data. */
 interface About {
@@ -266,9 +268,11 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
     },
     /** What was ended when it was opened. */
     swept,
-    /** Ends the keeper, and with it every engine that is left. */
     async close() {
-      await keeper?.end()
+      const left = [...children.values()]
+      if (keeper) await keeper.end()
+      else for (const child of left) child.stopping ??= end(child, 0, log)
+      await within(Promise.all(left.map(({ done }) => done)), closeMs)
       addresses.close()
     },
   } satisfies Launcher & Record<string, unknown>
