@@ -59,7 +59,7 @@ export function connectionOptionsOf(
     headers,
     noProgressMs: model.no_progress,
     keepAliveMs: preset.keepAliveMs,
-    isOwnProcess: engine.options.address === undefined,
+    isOwnProcess: engine.options.addresses === undefined,
     failureOf: failureOfEngine(model),
     convert,
     nameAdapter,

@@ -4,6 +4,7 @@ import { execa } from 'execa'
 import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import { enabledAdapters } from '../core/models/adapter.ts'
+import type { EngineAddress } from '../core/models/engine-address.ts'
 import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
@@ -18,6 +19,7 @@ import { openEngineParking } from './engine-parking.ts'
 import type { Launched, Launches } from './launcher/launches.ts'
 import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
+import { elsewhere } from './placement/engine-placement.ts'
 import type { Memory } from './placement/memory.ts'
 import { type ParkingChoice, parkingText } from './placement/parking-choice.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
@@ -105,7 +107,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
   function newEngine(resident: Resident, start: EngineStart, left?: Launched): Engine {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
-    const starts = engineOptions.address === undefined ? launches : upstreams
+    const starts = engineOptions.addresses === undefined ? launches : upstreams
     const exited = (reason: string, lastError: string) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
@@ -254,8 +256,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
   }
 
   /** Where an engine runs: known when it is started, because backends may be added later. */
-  const placement = (resident: Resident): EnginePlacement =>
-    running.get(resident.engineId)?.placement ?? options.placementOf(resident.serves.model, resident, resident.devices)
+  function placement(resident: Resident): EnginePlacement {
+    const { model } = resident.serves
+    const placed = running.get(resident.engineId)?.placement ?? options.placementOf(model, resident, resident.devices)
+    return placed.on === 'elsewhere' ? { ...placed, detail: elsewhere(addresses(resident.engineId)) } : placed
+  }
+
+  /** The addresses of an engine that runs elsewhere and is ready; empty for others. */
+  function addresses(engineId: string): EngineAddress[] {
+    const { connections } = running.get(engineId) ?? {}
+    return !connections || connections.options.isOwnProcess ? [] : connections.addresses.copy()
+  }
 
   /** What happens to an engine that makes room, in sentences; null before it starts, and if its kind cannot be parked. */
   function parkingOf({ engineId, serves }: Resident): string | null {
@@ -292,6 +303,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     placement,
+    addresses,
     /** The threads of an engine that runs; undefined before. */
     threads: (engineId: string) => running.get(engineId)?.threads,
     parking: parkingOf,

@@ -72,7 +72,7 @@ export function engineOptionsOf(
     engineId,
     modelId: model.id,
     channel: preset.channel(model, facts),
-    address: preset.address(model),
+    addresses: preset.addresses(model),
     argv: preset.command(model, facts),
     environments: preset.environments?.(model),
     sandbox: { ...sandboxRequirementsOf(model, preset, facts), devices: visible.files },

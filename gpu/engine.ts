@@ -173,7 +173,12 @@ async function poll(
       continue
     }
     if (healthPath === null) return undefined
-    const { health, body, untrusted } = await fetchHealth(endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
+    // Of several addresses one is enough.
+    const origins = endpoint.origins ?? [endpoint.origin]
+    const answers = await Promise.all(
+      origins.map(origin => fetchHealth({ ...endpoint, origin }, healthPath, headers, Math.min(2_000, loadStallMs))),
+    )
+    const { health, body, untrusted } = answers.find(one => one.health === 'ready') ?? answers[0]!
     if (signal.aborted) break
     if (untrusted) return untrusted
     if (health === 'ready') return undefined

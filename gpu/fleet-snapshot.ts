@@ -44,7 +44,7 @@ export function copyState(
     runsNext,
   }: {
     memory: Pick<Memory, 'snapshot' | 'left'>
-    engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement' | 'parking'>
+    engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement' | 'addresses' | 'parking'>
     pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
     runsNext: RunsNext
@@ -66,6 +66,7 @@ export function copyState(
       pid: engines.pid(resident.engineId),
       command: engines.command(resident.engineId),
       placement: engines.placement(resident),
+      addresses: engines.addresses(resident.engineId),
       bookedBytes: resident.bookedBytes,
       usedBytes: resident.usedBytes,
       slots: resident.slots,

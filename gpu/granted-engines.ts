@@ -62,6 +62,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       pauseRequested: pauseMs => report(engineId, { pauseMs }),
       accepted() {},
       stuck: () => report(engineId, 'stuck'),
+      addressChanged: address => report(engineId, { address }),
       listenerThrew: thrown => log.error('A listener of an answer threw', { model: modelId }, thrown),
     })
     const serves = { model: { id: modelId } }

@@ -34,9 +34,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
   function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
     const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
     if (convert || saved || ownerOf) return undefined
-    const { origin, socketPath } = endpoint
+    const { origin, origins, socketPath } = endpoint
     const modelId = serves.model.id
-    return { engineId, modelId, endpoint: { origin, socketPath }, headers, devices, slots, isOwnProcess }
+    return { engineId, modelId, endpoint: { origin, origins, socketPath }, headers, devices, slots, isOwnProcess }
   }
 
   const add = (resident: Resident, slots: number): void => void (resident.granted = (resident.granted ?? 0) + slots)
@@ -81,8 +81,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
       return stays(resident) && !waits(resident.serves.model.id) ? 'keep' : 'recall'
     },
     report(engineId, fault) {
-      const options = residentOf(engineId) && connections(engineId).options
+      const { options, addresses } = (residentOf(engineId) && connections(engineId)) ?? {}
       if (fault === 'stuck') options?.stuck()
+      else if ('address' in fault) addresses?.told(fault.address)
       else options?.pauseRequested(fault.pauseMs)
     },
     onWait: listener => void (waited = listener),

@@ -348,8 +348,20 @@ export const launchFields = {
     description: '`remote` only: base address of the server, with /v1 where it has that.',
     example: 'https://api.example.com/v1',
     with: remote,
-    absent: 'none; required for remote',
+    absent: 'none; required for remote without `urls`',
   }),
+  urls: z
+    .array(HttpUrl)
+    .min(1)
+    .max(64)
+    .optional()
+    .meta({
+      description:
+        '`remote` only, in place of `url`: base addresses of several servers that serve the model alike. A request goes to the one with the least work. One that fails gets none for a while, and a request of which nothing was answered goes to another.',
+      example: ['http://box-1:8000/v1', 'http://box-2:8000/v1'],
+      with: { id: 'hosted', engine: 'remote' },
+      absent: 'none',
+    }),
   region: z.enum(regionLabels).optional().meta({
     description: '`remote` only: region in which the server is. See `region` of this machine.',
     example: 'US',

@@ -2,6 +2,8 @@ import type { Readable } from 'node:stream'
 import type { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
 import type { BenchmarkRun, ModelBenchmark } from './benchmark.ts'
+import type { EngineAddress } from './engine-address.ts'
+import type { EngineOutput } from './engine-output.ts'
 import type { EnginePlacement } from './engine-placement.ts'
 import type { EngineSocket, SocketListener } from './engine-socket.ts'
 import type { EngineTraits } from './engine-traits.ts'
@@ -235,25 +237,6 @@ export interface EngineExchange {
   abort(): void
 }
 
-/** A line that an engine printed. */
-export interface EngineLine {
-  /** Epoch milliseconds. */
-  at: number
-  modelId: string
-  engineId: string
-  text: string
-}
-
-export interface EngineOutput {
-  /**
-   * Returns the newest `max` of the kept lines, oldest first. Up to a megabyte is kept of each running engine and of the
-   * last few that have ended.
-   */
-  recent(modelId?: string, max?: number): EngineLine[]
-  /** Calls the listener with each line from now on, until the function that it returns is called. */
-  follow(listener: (line: EngineLine) => void): () => void
-}
-
 /** `parked`: it serves nobody, has given the memory of its devices back, and can be woken faster than started anew. */
 export type ResidentState = 'starting' | 'ready' | 'parked' | 'stopping'
 
@@ -352,6 +335,8 @@ export interface ResidentSnapshot {
   command: readonly string[]
   devices: string[]
   placement: EnginePlacement
+  /** Of an engine that runs elsewhere and is ready; otherwise empty. */
+  addresses: readonly EngineAddress[]
   bytes: number
   /** Bytes on each of its devices. */
   shares: number[]

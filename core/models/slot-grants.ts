@@ -5,7 +5,7 @@ import type { Model } from './model.ts'
 export interface GrantedEngine {
   engineId: string
   modelId: string
-  endpoint: { origin: string; socketPath?: string | undefined }
+  endpoint: { origin: string; origins?: readonly string[] | undefined; socketPath?: string | undefined }
   /** Of every request, names and values alternating. */
   headers: readonly string[]
   devices: readonly string[]
@@ -13,6 +13,12 @@ export interface GrantedEngine {
   slots: number
   isOwnProcess: boolean
 }
+
+/** What another process has seen of an engine. Plain data. */
+export type EngineFault =
+  | 'stuck'
+  | { pauseMs: number }
+  | { address: { index: number; failures: number; reason: string | null; ejectedForMs: number } }
 
 /**
  * Slots of ready engines that other processes use ahead of time. They count as in use until they are given back: a request
@@ -35,8 +41,8 @@ export interface SlotGrants {
   giveBack(engineId: string, slots: number, ranMs: number | null): void
   /** Whether slots of this engine may stay away, must come back, or are void because it has ended. */
   stateOf(engineId: string): 'keep' | 'recall' | 'ended'
-  /** The engine wants a pause, or sends nothing on any request. */
-  report(engineId: string, fault: { pauseMs: number } | 'stuck'): void
+  /** The engine wants a pause, sends nothing on any request, or one of its addresses fails or works again. */
+  report(engineId: string, fault: EngineFault): void
   /** Calls the listener when a request begins to wait for a model. */
   onWait(listener: (modelId: string) => void): void
 }

@@ -76,7 +76,9 @@ export interface Launch {
 
 export interface Endpoint {
   origin: string
-  socketPath?: string
+  /** All origins of an engine that has several, `origin` included. */
+  origins?: readonly string[] | undefined
+  socketPath?: string | undefined
 }
 
 /** `at`: the number of bytes printed before these. */
@@ -101,8 +103,8 @@ export interface LaunchOptions {
   visibleDevices: Readonly<Record<string, string>>
   /** Which files and network the engine may access. */
   sandbox: SandboxRequirements
-  /** The base URL of an engine that runs elsewhere. */
-  address?: string
+  /** The origins of an engine that runs elsewhere, which serve alike. */
+  addresses?: readonly string[] | undefined
 }
 
 export interface ProcessExit {

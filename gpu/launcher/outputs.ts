@@ -1,5 +1,5 @@
 import { redact } from '../../core/log.ts'
-import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
+import type { EngineLine, EngineOutput } from '../../core/models/engine-output.ts'
 import { isOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
 
 /** Number of ended launches whose output is kept; at most a megabyte each. */

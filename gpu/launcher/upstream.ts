@@ -6,9 +6,9 @@ export function openUpstreamLauncher(): Launcher {
   const listeners = new Set<() => void>()
   return {
     pollMs: 60_000,
-    async start({ launchId, engineId, modelId, address }) {
+    async start({ launchId, engineId, modelId, addresses = [] }) {
       if (launches.has(launchId)) return
-      const endpoint = { origin: address!, generation: 1 }
+      const endpoint = { origin: addresses[0]!, origins: addresses, generation: 1 }
       launches.set(launchId, { ...unknown, launchId, engineId, modelId, endpoint })
     },
     list: async () => [...launches.values()],

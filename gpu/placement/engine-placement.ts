@@ -1,3 +1,4 @@
+import type { EngineAddress } from '../../core/models/engine-address.ts'
 import type { EnginePlacement } from '../../core/models/engine-placement.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Preset } from '../presets/preset.ts'
@@ -36,7 +37,7 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
     advice,
     longerContext: facts.longer ? [] : (facts.longerContext ?? []),
   })
-  if (facts.preset.runsOn === 'elsewhere') return placed('elsewhere', 'on a server that infer does not start')
+  if (facts.preset.runsOn === 'elsewhere') return placed('elsewhere', elsewhere([]))
   const onCards = `on ${cards.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')}`
   if (cards.length > 0 && layers === null) return placed('gpu', onCards)
   if (layers !== null && layers.gpu > 0) {
@@ -56,6 +57,14 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
   }
   if (gpuFault === null) return placed('processor', onProcessor)
   return placed('processor', `${onProcessor}: the GPUs cannot be used (${gpuFault.replace(/\.$/, '')})`, 'infer doctor')
+}
+
+/** Where an engine with these addresses runs, as a part of a sentence, with those that fail. */
+export function elsewhere(addresses: readonly EngineAddress[]): string {
+  const where = addresses.length > 1 ? `on ${addresses.length} servers` : 'on a server'
+  const failing = addresses.filter(({ state }) => state === 'unavailable')
+  const faults = failing.map(({ url, reason }) => `; ${url} is unavailable, because it ${reason}`)
+  return `${where} that infer does not start${faults.join('')}`
 }
 
 const restOf = ({ model }: PlacementFacts): string =>

@@ -153,8 +153,8 @@ export interface Preset {
   env(model: Model, key: string, facts?: LaunchFacts): Record<string, string>
   /** Bearer token of requests to it: the secret of the launch, or a configured one. */
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
-  /** Its origin when infer does not start it. */
-  address(model: Model): string | undefined
+  /** Its origins when infer does not start it. */
+  addresses(model: Model): readonly string[] | undefined
   /** Path that answers 2xx when it can work and 503 or nothing before; null for an engine that is always ready. */
   healthPath(model: Model): string | null
   /**
@@ -263,7 +263,7 @@ export const definePreset = ({
   sandbox: { level: 'files' },
   env: () => ({}),
   key: (_model, launchKey) => launchKey,
-  address: () => undefined,
+  addresses: () => undefined,
   healthPath: () => '/health',
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,

@@ -4,6 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Converter } from '../presets/preset.ts'
+import { type Address, type AddressReport, openAddresses } from './addresses.ts'
 import type { NameAdapter } from './engine-adapters.ts'
 import type { EngineSlots } from './engine-slots.ts'
 import type { UndiciExchange } from './exchange.ts'
@@ -47,8 +48,16 @@ export interface ConnectionOptions {
   accepted(): void
   /** Called when the engine has sent nothing on any request for `noProgressMs`. */
   stuck: () => void
+  /** Called when an address of it fails or works again; absent: nobody else needs to know. */
+  addressChanged?: (report: AddressReport) => void
   /** Called when a listener threw, which is a bug in infer and must be logged. */
   listenerThrew(thrown: unknown): void
+}
+
+/** A connection of one slot to one of the addresses of its engine. */
+export interface Connection {
+  readonly client: Client
+  readonly address: Address
 }
 
 /** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
@@ -72,7 +81,9 @@ export class EngineConnections {
   slotsAtEnd: number | undefined
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
-  #free: Client[] = []
+  readonly addresses: ReturnType<typeof openAddresses>
+  /** By the index of their address. */
+  #free: Connection[][]
   #all = new Set<Client>()
   /** Cancelled requests that the engine may still work on. */
   #cancelled = 0
@@ -81,15 +92,31 @@ export class EngineConnections {
 
   constructor(options: ConnectionOptions) {
     this.options = options
+    const { origin, origins = [origin] } = options.endpoint
+    this.addresses = openAddresses(origins, options.addressChanged)
+    this.#free = origins.map(() => [])
   }
 
   /** Takes a connection that no other request uses until it is released. */
-  take(): Client {
-    return this.#free.pop() ?? this.#connect()
+  take(): Connection {
+    return this.#takeAt(this.addresses.choose()!)
   }
 
-  release(client: Client): void {
-    this.#free.push(client)
+  /** Takes a connection to an address that is none of these; undefined without another. */
+  takeElsewhere(tried: ReadonlySet<Address>): Connection | undefined {
+    const address = this.addresses.choose(tried)
+    return address && this.#takeAt(address)
+  }
+
+  #takeAt(address: Address): Connection {
+    address.underWay++
+    return this.#free[address.index]!.pop() ?? { client: this.#connect(address), address }
+  }
+
+  release(connection: Connection): void {
+    const { address } = connection
+    address.underWay--
+    this.#free[address.index]!.push(connection)
   }
 
   /** Creates the failure of every further request; undefined while the engine runs. */
@@ -130,9 +157,9 @@ export class EngineConnections {
   /**
    * Resolves when the engine has stopped a cancelled request, that is, when it works on fewer requests than are open or
    * cancelled, or has ended the work at `workPath`. An engine that continues after `cancelGraceMs` is reported as
-   * unresponsive; while it serves other requests and has a free slot, it only keeps the slot.
+   * unresponsive; while it serves other requests and has a free slot, it only keeps the slot. `origin`: where it works.
    */
-  async untilReleased(workPath?: string): Promise<void> {
+  async untilReleased(origin: string, workPath?: string): Promise<void> {
     const { healthPath, pollMs, cancelGraceMs, hasFreeSlot } = this.options
     if (healthPath === null && workPath === undefined) return
     const until = performance.now() + cancelGraceMs
@@ -143,7 +170,7 @@ export class EngineConnections {
         !this.#engineFailure;
         pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))
       ) {
-        if ((await this.#hasStopped(workPath)) || this.#engineFailure) return
+        if ((await this.#hasStopped(origin, workPath)) || this.#engineFailure) return
         const mayKill = this.open.size === 0 || !hasFreeSlot()
         if (performance.now() >= until && mayKill) return this.options.unresponsive()
         await delay(pauseMs)
@@ -153,8 +180,9 @@ export class EngineConnections {
     }
   }
 
-  async #hasStopped(workPath: string | undefined): Promise<boolean> {
-    const { healthPath, endpoint, headers, others } = this.options
+  async #hasStopped(origin: string, workPath: string | undefined): Promise<boolean> {
+    const { healthPath, headers, others } = this.options
+    const endpoint = { ...this.options.endpoint, origin }
     if (workPath !== undefined) return !(await isWorking(endpoint, workPath, headers))
     const running = await runningRequests(endpoint, healthPath!, headers)
     return running < this.open.size + this.#cancelled + (others?.() ?? 0)
@@ -165,9 +193,9 @@ export class EngineConnections {
     this.#all.clear()
   }
 
-  #connect(): Client {
+  #connect({ origin }: Address): Client {
     const { endpoint, noProgressMs, keepAliveMs } = this.options
-    const client = new Client(endpoint.origin, {
+    const client = new Client(origin, {
       socketPath: endpoint.socketPath,
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,

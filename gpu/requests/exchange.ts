@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
 import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
+import { type Address, maxTries } from './addresses.ts'
 import { withMembers } from './body-members.ts'
-import type { EngineConnections } from './connections.ts'
+import type { Connection, EngineConnections } from './connections.ts'
 import { fitAnswer } from './fit-answer.ts'
 import { pauseRequested, requestedPauseMs } from './pause.ts'
 
@@ -46,6 +47,13 @@ function describe(error: Error & { code?: string }, requesting: boolean): string
   return connectionClosed.has(error.code ?? '') ? 'closed the connection without an answer' : 'cannot be reached'
 }
 
+export interface ExchangeOptions {
+  /** Headers of this request besides those of all, names and values alternating. */
+  headers?: readonly string[]
+  /** Returns a connection to an address of the engine that is none of these; undefined without one. */
+  elsewhere?: (tried: ReadonlySet<Address>) => Connection | undefined
+}
+
 /**
  * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
  * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
@@ -54,13 +62,14 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   /** Its index in `EngineConnections.open`. */
   setIndex = -1
   #connections: EngineConnections
-  #client: Client
+  #connection: Connection
   #call: EngineCall
   #listener: EngineListener
   /** Called when it ends; true when the engine answered the request completely. */
   #onEnd: (succeeded: boolean) => void
-  /** Headers of this request besides those of all. */
-  #ownHeaders: readonly string[]
+  #options: ExchangeOptions
+  /** Addresses at which it has failed. */
+  #tried: Set<Address> | undefined
   #controller: Dispatcher.DispatchController | undefined
   #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
   #status = 0
@@ -77,18 +86,18 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
 
   constructor(
     connections: EngineConnections,
-    client: Client,
+    connection: Connection,
     call: EngineCall,
     listener: EngineListener,
     onEnd: (succeeded: boolean) => void,
-    ownHeaders: readonly string[] = [],
+    options: ExchangeOptions = {},
   ) {
     this.#connections = connections
-    this.#client = client
+    this.#connection = connection
     this.#call = call
     this.#listener = listener
     this.#onEnd = onEnd
-    this.#ownHeaders = ownHeaders
+    this.#options = options
   }
 
   start(): void {
@@ -102,8 +111,9 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #send(): void {
     const { method = 'POST', path, body: given, members, contentType, patienceMs } = this.#call
     const { headers } = this.#connections.options
+    const { headers: own = [] } = this.#options
     const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
-    const allHeaders = this.#ownHeaders.length === 0 ? headers : [...headers, ...this.#ownHeaders]
+    const allHeaders = own.length === 0 ? headers : [...headers, ...own]
     const bodyHeaders = contentType === undefined ? allHeaders : withContentType(allHeaders, contentType)
     const pieces = given instanceof Uint8Array && isInPieces(given)
     const body = members === undefined || pieces || isStreamed(given) ? given : withMembers(given, members)
@@ -112,7 +122,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     const memberBytes = members === undefined ? 0 : Buffer.byteLength(members) + 1
     const bytes = stream ? body.bytes : pieces ? given.length + memberBytes : undefined
     this.#controller = undefined
-    this.#client.dispatch(
+    this.#connection.client.dispatch(
       {
         method,
         path,
@@ -184,6 +194,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     }
     this.#phase = 'relaying'
     this.#connections.options.accepted()
+    this.#connections.addresses.succeeded(this.#connection.address)
     // Free the body: it is not sent again, and a stream may take minutes.
     if (this.#call.stream) this.#call = { ...this.#call, body: '' }
     const type = headers['content-type']
@@ -218,23 +229,53 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       const body = Buffer.concat(this.#refusal)
       const text = body.toString('utf8')
       if (this.#call.isAnswer?.(text)) return this.#passOn(body)
+      const moved = this.#status >= 500 || this.#status === 429 ? this.#leaveAddress(text) : false
+      if (moved) return
       const failure = this.#refusalOf(text)
       const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
       if (fittedBody === undefined) return this.#fail(failure)
       this.#fitted = true
       this.#call = { ...this.#call, body: fittedBody }
-      this.#phase = 'requesting'
-      this.#received = 0
-      this.#refusal = []
-      this.#send()
+      this.#sendAgain()
     }
+  }
+
+  #sendAgain(): void {
+    this.#phase = 'requesting'
+    this.#received = 0
+    this.#refusal = []
+    this.#send()
+  }
+
+  /** Notes that the address has refused the request by an error of its own. Returns whether it is sent to another one. */
+  #leaveAddress(text: string): boolean {
+    const pauseMs = requestedPauseMs(this.#status, this.#refusalHeaders, text, Date.now())
+    // A limit that names no time may be one of the request, such as its length.
+    if (this.#status === 429 && pauseMs === 0) return false
+    return this.#failedHere(`answered ${this.#status}`, { reached: true, pauseMs })
+  }
+
+  /** Notes that the request has failed at its address. Returns whether it is sent to another one. */
+  #failedHere(reason: string, how: { reached: boolean; pauseMs?: number }): boolean {
+    const { addresses } = this.#connections
+    addresses.failed(this.#connection.address, reason, how)
+    this.#tried ??= new Set()
+    this.#tried.add(this.#connection.address)
+    const other = this.#tried.size < maxTries ? this.#options.elsewhere?.(this.#tried) : undefined
+    if (!other) return false
+    this.#connection = other
+    this.#resent = false
+    this.#sendAgain()
+    return true
   }
 
   /** Returns the failure of a refused request, and reports how long the engine wants no other. */
   #refusalOf(text: string): Failure {
     const { options } = this.#connections
     const failure = options.failureOf(this.#status, text, this.#call.path)
-    const pauseMs = requestedPauseMs(this.#status, this.#refusalHeaders, text, Date.now())
+    const askedMs = requestedPauseMs(this.#status, this.#refusalHeaders, text, Date.now())
+    // Another address may serve at once.
+    const pauseMs = this.#tried ? Math.ceil(this.#connections.addresses.pauseMs()) : askedMs
     if (pauseMs === 0) return failure
     // Before the request fails, so that its slot is given to no other request.
     options.pauseRequested(pauseMs)
@@ -253,6 +294,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     if (error instanceof Failure) return this.#fail(error)
     const connections = this.#connections
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
+      connections.addresses.failed(this.#connection.address, 'made no progress', { reached: true })
       this.#fail(this.#failure(`made no progress for ${this.#timeoutMs / 1000} s`, error, 'timeout'))
       connections.stalled()
       return
@@ -266,11 +308,13 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
         this.#resent = true
         return this.#send()
       }
+      const reason = describe(error, this.#phase === 'requesting')
+      if (this.#phase === 'requesting' && this.#failedHere(reason, { reached: false })) return
       const { modelId } = connections.options
       const untrusted = untrustedCertificate(`the engine of '${modelId}'`, error)
       // Nothing but a change of this server helps.
       if (untrusted) return this.#fail(new Failure('worker_error', untrusted, { final: true, cause: error }))
-      this.#fail(this.#failure(describe(error, this.#phase === 'requesting'), error))
+      this.#fail(this.#failure(reason, error))
     })
   }
 

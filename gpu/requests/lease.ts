@@ -1,4 +1,3 @@
-import type { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
 import type {
@@ -13,7 +12,8 @@ import type { Energy, EnergyMark } from '../devices/energy.ts'
 import { ownerHeader } from '../engines/owner.ts'
 import type { ConvertedCall } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
-import type { EngineConnections } from './connections.ts'
+import type { Address } from './addresses.ts'
+import type { Connection, EngineConnections } from './connections.ts'
 import type { SlotHold } from './engine-slots.ts'
 import { UndiciExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
@@ -46,7 +46,9 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
   traceparent: string | undefined
   #connections: EngineConnections
   #resident: Leased
-  #client: Client
+  #connection: Connection
+  /** True once the server at its address has accepted a request: later ones may ask for what that has begun. */
+  #isBound = false
   #options: LeaseOptions<Leased>
   #energy: Energy
   #mark: EnergyMark
@@ -69,7 +71,7 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     this.loadedMs = options.loadedMs
     this.#resident = resident
     this.#connections = connections
-    this.#client = connections.take()
+    this.#connection = connections.take()
     this.#slot = connections.options.slots?.hold()
     this.#options = options
     this.#energy = energy
@@ -85,12 +87,12 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     const other = this.#released || this.#options.probe ? undefined : this.#options.move?.(this.#resident, prompt)
     if (!other) return
     const before = this.#resident
-    this.#connections.release(this.#client)
+    this.#connections.release(this.#connection)
     this.#energy.release(this.#mark)
     this.#slot?.release()
     this.#resident = other.resident
     this.#connections = other.connections
-    this.#client = other.connections.take()
+    this.#connection = other.connections.take()
     this.#slot = other.connections.options.slots?.hold()
     this.#mark = this.#energy.take(other.resident.devices)
     this.#options.onReleased(before, null, false)
@@ -124,22 +126,30 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
   #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
     const exchange = new UndiciExchange(
       this.#connections,
-      this.#client,
+      this.#connection,
       call,
       listener,
       succeeded => {
-        if (succeeded) this.#succeeded = true
+        if (succeeded) this.#succeeded = this.#isBound = true
         this.#lastSucceeded = succeeded
         this.#slot?.ended(exchange.began)
         if (this.#open === exchange) this.#open = undefined
       },
-      this.#ownHeaders(),
+      { headers: this.#ownHeaders(), elsewhere: tried => this.#elsewhere(tried) },
     )
     this.#open = exchange
     this.#workPath = call.workPath
     if (this.#released) exchange.abort()
     else exchange.start()
     return exchange
+  }
+
+  /** Moves to an address that a request has not tried; undefined without one, and if it must stay where it is. */
+  #elsewhere(tried: ReadonlySet<Address>): Connection | undefined {
+    const other = this.#isBound || this.#released ? undefined : this.#connections.takeElsewhere(tried)
+    if (!other) return undefined
+    this.#connections.release(this.#connection)
+    return (this.#connection = other)
   }
 
   /** The headers of this work besides those of all requests. */
@@ -161,7 +171,13 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
   }
 
   connect(path: string, listener: SocketListener): EngineSocket {
-    const socket = openEngineSocket(this.#connections, path, this.#ownHeaders(), listener)
+    const socket = openEngineSocket(
+      this.#connections,
+      this.#connection.address.origin,
+      path,
+      this.#ownHeaders(),
+      listener,
+    )
     if (this.#released) socket.close()
     else this.#sockets.add(socket)
     return socket
@@ -191,7 +207,7 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
     for (const socket of this.#sockets) socket.close()
-    this.#connections.release(this.#client)
+    this.#connections.release(this.#connection)
   }
 
   release(): void {
@@ -203,7 +219,7 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
       this.#options.onReleased(this.#resident, ranMs, this.#options.probe)
     }
     if (this.#lastSucceeded) notify()
-    else void this.#connections.untilReleased(this.#workPath).then(notify)
+    else void this.#connections.untilReleased(this.#connection.address.origin, this.#workPath).then(notify)
   }
 
   [Symbol.dispose](): void {

@@ -8,11 +8,12 @@ const maxMessageBytes = 32 << 20
 const openWithinMs = 5_000
 
 /**
- * Opens a WebSocket to an engine. On one that is open, no message for `no_progress` is a failure, as it is for requests.
+ * Opens a WebSocket to the engine at this origin. On one that is open, no message for `no_progress` is a failure, as it is for requests.
  * It occupies no connection of the slots. `ownHeaders`: names and values in turn, sent besides those of all requests.
  */
 export function openEngineSocket(
   connections: EngineConnections,
+  address: string,
   path: string,
   ownHeaders: readonly string[],
   listener: SocketListener,
@@ -59,7 +60,7 @@ export function openEngineSocket(
   async function open(): Promise<void> {
     const { WebSocket: Client } = await import('ws')
     if (over) return
-    const origin = endpoint.origin.replace(/^http/, 'ws')
+    const origin = address.replace(/^http/, 'ws')
     socket = new Client(endpoint.socketPath ? `ws+unix://${endpoint.socketPath}:${path}` : `${origin}${path}`, {
       headers: Object.fromEntries(
         [...headers, ...ownHeaders].flatMap((name, at, all) =>

@@ -8,7 +8,7 @@ import type { SlotRequest } from '../../core/jobs/slot-requests.ts'
 import type { LogFields, LogLevel } from '../../core/log.ts'
 import type { Config } from '../../core/models/config.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { GrantedEngine } from '../../core/models/slot-grants.ts'
+import type { EngineFault, GrantedEngine } from '../../core/models/slot-grants.ts'
 import type { CallsText } from '../../core/store/ledger-rows.ts'
 import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
@@ -139,7 +139,6 @@ export type FromFront =
   | { kind: 'log'; level: LogLevel; message: string; fields: LogFields; cause: string | undefined }
   | ({ kind: 'work' } & FrontWork)
   | { kind: 'done'; number: number }
-  /** An engine wants a pause (milliseconds), or sends nothing on any request. */
-  | { kind: 'fault'; engineId: string; fault: { pauseMs: number } | 'stuck' }
+  | { kind: 'fault'; engineId: string; fault: EngineFault }
   | { kind: 'drained' }
   | { kind: 'left' }

@@ -118,6 +118,15 @@ export function openMetrics(sources: MetricSources) {
     },
   )
   gauge(
+    'infer_engine_address_ready',
+    '1, or 0 while requests to this address of a remote model fail.',
+    ['model', 'address'],
+    set => {
+      for (const { modelId, addresses } of fleet.snapshot().residents)
+        for (const { url, state } of addresses) set.set({ model: modelId, address: url }, state === 'ready' ? 1 : 0)
+    },
+  )
+  gauge(
     'infer_configuration_in_force',
     '1, or 0 while infer.yaml has an error and the last valid configuration is used.',
     [],

@@ -12,6 +12,17 @@ import {
 import { EnginePlacement, placementView } from './engine-placement.ts'
 import { viewOf } from './view-of.ts'
 
+const EngineAddressStatus = namedObject('EngineAddress', 'An address of an engine that infer does not start.', {
+  url: string('Address of the server, without the path.'),
+  state: oneOf('`unavailable`: its last requests failed, and requests go to other addresses first.', [
+    'ready',
+    'unavailable',
+  ]),
+  failures: integer('How many requests in a row have failed there.'),
+  reason: nullableString('Why the last of them failed, as the end of a sentence; null since one has succeeded.'),
+  retry_after: nullableInteger('Seconds until it gets requests again; null while it is ready.'),
+})
+
 export const EngineStatus = namedObject('EngineStatus', 'A process that serves a model.', {
   id: string('Id of the engine.'),
   model_id: string('Id of the model that it serves.'),
@@ -25,6 +36,7 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
   pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
   devices: array('Ids of the devices that it uses.', z.string()),
   placement: EnginePlacement,
+  addresses: array('Addresses of an engine that infer does not start; empty for others.', EngineAddressStatus),
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
   device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
   booked_memory_bytes: integer('Bytes that were reserved for it when it was started, by estimate.'),
@@ -50,6 +62,13 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
     id: resident.engineId,
     adapters: [...resident.adapters],
     placement: placementView(resident.placement),
+    addresses: resident.addresses.map(({ url, state, failures, reason, retryMs }) => ({
+      url,
+      state,
+      failures,
+      reason,
+      retry_after: retryMs === null ? null : Math.ceil(retryMs / 1000),
+    })),
     memory_bytes: Math.round(resident.bytes),
     device_memory_bytes: resident.shares.map(Math.round),
     booked_memory_bytes: Math.round(resident.bookedBytes),

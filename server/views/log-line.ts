@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { EngineLine } from '../../core/models/fleet.ts'
+import type { EngineLine } from '../../core/models/engine-output.ts'
 import { anyObject, namedObject, nullable, nullableString, oneOf, string } from '../../core/schemas/fields.ts'
 
 /** One line of the server's or an engine's log. */

@@ -109,6 +109,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           pid: null,
           command: [],
           devices: [],
+          addresses: [],
           placement: { on: 'processor', layers: null, detail: 'on the processor', advice: null, longerContext: [] },
           bytes: 0,
           shares: [],

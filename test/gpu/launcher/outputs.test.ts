@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { EngineLine } from '../../../core/models/fleet.ts'
+import type { EngineLine } from '../../../core/models/engine-output.ts'
 import { openOutputs } from '../../../gpu/launcher/outputs.ts'
 
 const said = (lines: EngineLine[]) => lines.map(({ modelId, engineId, text }) => `${modelId} ${engineId} ${text}`)

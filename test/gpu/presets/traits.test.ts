@@ -107,7 +107,19 @@ const bases: [url: string, path: string, origin: string][] = [
 test.each(bases)('remote %s gets requests at %s', (url, path, origin) => {
   const one = model({ engine: 'remote', url })
   expect(traitsOf(one).routes.chat!.path).toBe(path)
-  expect(presetOf(one).address(one)).toBe(origin)
+  expect(presetOf(one).addresses(one)).toEqual([origin])
+})
+const severalUrls: [of: object, fault: RegExp | null][] = [
+  [{ urls: ['http://a:1/v1', 'http://b:1/v1/'] }, null],
+  [{ url: 'http://a:1', urls: ['http://b:1'] }, /has 'url' and 'urls'/],
+  [{}, /needs 'url'/],
+  [{ urls: ['http://a:1', 'http://a:1'] }, /twice/],
+  [{ urls: ['http://a:1/v1', 'http://b:1/openai'] }, /the same path: '\/v1' is not '\/openai'/],
+]
+test.each(severalUrls)('remote with the addresses %j', (of, fault) => {
+  const one = model({ engine: 'remote', ...of })
+  if (fault) expect(() => presetOf(one)).toThrow(fault)
+  else expect(presetOf(one).addresses(one)).toEqual(['http://a:1', 'http://b:1'])
 })
 test("remote uses the key of its variable, the others the launch's", () => {
   const one = model({ engine: 'remote', url: 'http://h', api_key_env: 'THEIR_KEY' })

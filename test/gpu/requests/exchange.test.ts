@@ -195,7 +195,8 @@ test.each([
   [300_000, 250_000, false],
 ])('of %s ms without progress, %s ms count as stuck: %s', (noProgressMs, silentMs, isStuck) => {
   let stuck = false
-  const options = { noProgressMs, stuck: () => void (stuck = true) } as ConnectionOptions
+  const endpoint = { origin: 'http://engine' }
+  const options = { endpoint, noProgressMs, stuck: () => void (stuck = true) } as ConnectionOptions
   const connections = new EngineConnections(options)
   connections.lastProgressAt = performance.now() - silentMs
   connections.stalled()

@@ -7,7 +7,7 @@ import { EngineLease } from '../../../gpu/requests/lease.ts'
 import type { Resident } from '../../../gpu/residency/model-state.ts'
 
 /** An engine whose slots tell what happens to them. */
-function engine(name: string, told: string[]) {
+function engine(name: string, told: string[], origin = 'http://engine') {
   const hold = () => {
     told.push(`${name} holds`)
     return {
@@ -21,7 +21,7 @@ function engine(name: string, told: string[]) {
   }
   const connections = {
     options: { slots: { hold } },
-    take: () => ({}),
+    take: () => ({ address: { origin } }),
     release: () => {},
   } as unknown as EngineConnections
   const resident = { engineId: name, devices: [], slots: 1, serves: { model: { id: 'm' } } } as unknown as Resident
@@ -54,9 +54,10 @@ test.each([
     [Symbol.asyncDispose]: () => new Promise<void>(resolve => server.close(() => resolve())),
   })
   await once(server, 'listening')
-  const { connections, resident } = engine('one', [])
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { connections, resident } = engine('one', [], origin)
   Object.assign(connections.options, {
-    endpoint: { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+    endpoint: { origin },
     headers: ['content-type', 'application/json', 'authorization', 'Bearer key'],
     noProgressMs: 10_000,
     isOwnProcess,
