@@ -20,6 +20,8 @@ export interface EffectiveLimits {
   uploadsPerDay: number
   /** Millionths of the currency unit per calendar month in UTC; null without a limit, 0 allows no spending. */
   monthlySpendLimit: number | null
+  /** Whether its work never leaves this machine. */
+  localOnly: boolean
 }
 
 /** The limits of the organizations of a plan, and their share of GPU time. */
@@ -74,6 +76,12 @@ export const PlanSettings = z
       example: 250,
       absent: 'no limit',
     }),
+    local_only: z.boolean().optional().meta({
+      description:
+        'Work of the organizations never leaves this machine: they may not use `remote` models, neither by name nor as fallbacks.',
+      example: true,
+      absent: 'false',
+    }),
     share: z.number().int().min(1).max(100).optional().meta({
       description:
         'Share of GPU time while several organizations wait for the same model: 4 gets four times as much as 1.',
@@ -95,6 +103,7 @@ export const noLimits: EffectiveLimits = {
   storedBytes: 0,
   uploadsPerDay: 0,
   monthlySpendLimit: null,
+  localOnly: false,
 }
 /** A plan without limits. */
 const none: PlanFigures = { ...noLimits, share: 1 }
@@ -127,6 +136,7 @@ export function planFigures(name: string, settings: PlanSettings): PlanFigures {
   return {
     ...mapMembers(settingNames, (setting, field) => settings[setting] ?? base[field]),
     monthlySpendLimit: spend === undefined ? base.monthlySpendLimit : Math.round(spend * 1e6),
+    localOnly: settings.local_only ?? base.localOnly,
     share: settings.share ?? base.share,
   }
 }
@@ -141,6 +151,7 @@ export const effectiveLimits = (plan: EffectiveLimits, own: OrganizationLimits):
   storedBytes: own.storedBytes ?? plan.storedBytes,
   uploadsPerDay: own.uploadsPerDay ?? plan.uploadsPerDay,
   monthlySpendLimit: own.monthlySpendLimit ?? plan.monthlySpendLimit,
+  localOnly: plan.localOnly,
 })
 
 /**

@@ -1,6 +1,7 @@
 import type { Caller } from '../accounts/accounts.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure, invalid } from '../failure.ts'
+import { engineFacts } from '../models/engine-facts.ts'
 import type { ModelSetEntry } from '../models/engine-traits.ts'
 import { isFor } from '../models/fallbacks.ts'
 import type { Model } from '../models/model.ts'
@@ -124,10 +125,26 @@ export function openAdmission(options: {
     })
   }
 
+  /** Whether the work of an organization with these limits may leave this machine for the model. */
+  const mayRunAt = ({ limits }: Pick<Requester, 'limits'>, modelId: string): boolean =>
+    !limits.localOnly || !engineFacts(registry.find(modelId)?.engine).isElsewhere
+
+  /** Throws Failure `model_not_allowed` if the model runs elsewhere, and work of the organization may not leave this machine. */
+  function requireLocal(requester: Requester, modelId: string, param: string | null): void {
+    if (mayRunAt(requester, modelId)) return
+    throw new Failure(
+      'model_not_allowed',
+      `The model '${modelId}' runs elsewhere, and work of the organization '${requester.token.organizationName}' never leaves this machine ('local_only' of its plan). Name a model of this machine.`,
+      { param: param ?? undefined },
+    )
+  }
+
   /** The fallbacks of a model that the requester may use. */
   function fallbacksFor(requester: Requester, { fallbacks }: Model): readonly Fallback[] {
     if (fallbacks === undefined) return none
-    return fallbacks.filter(one => allowed(requester, one.model) && registry.catalog().has(one.model))
+    return fallbacks.filter(
+      ({ model }) => allowed(requester, model) && registry.catalog().has(model) && mayRunAt(requester, model),
+    )
   }
 
   /** Where a fallback does the work of a model that fails, the model need not be able to serve. */
@@ -214,6 +231,8 @@ export function openAdmission(options: {
     /** Whether the requester's token may use a model. */
     allowed,
 
+    requireLocal,
+
     fallbacksFor,
 
     /** Throws Failure `no_capacity` if this machine cannot run the model for the task, and no fallback does its work. */
@@ -227,6 +246,7 @@ export function openAdmission(options: {
       const entry = modelFor(record, modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, entry.id, param)
+      requireLocal(requester, modelId, param)
       const region = regionFor(requester, entry, ofWorkflow)
       // A batch runs whenever there is capacity: rates do not limit it.
       if (record.category === 'text' && kind !== 'line') tokenLimiter.admit(requester)

@@ -6,7 +6,7 @@ import type { Settlement } from './spend.ts'
 export interface HeldWork {
   id: string
   organizationId: string
-  /** The first tokens of the rotations of its token and of those whose budgets it shares. */
+  /** The accounts of its token, of those whose budgets it shares, and of the fallback that does it. */
   tokenIds: readonly string[]
   /** Millionths of the currency unit. */
   amount: number
@@ -33,15 +33,16 @@ export type SpendChange =
   | { kind: 'ended'; id: string; settlement: Settlement | null }
   | ({ kind: 'lent' } & Loan)
 
-/** Sums up what finished calls have cost, by token and month. */
+/** Sums up what finished calls have cost, by token, fallback and month. */
 export function costsOf(calls: Iterable<FinishedJob>): Settlement[] {
   const sums = new Map<string, Settlement>()
-  for (const { organizationId, tokenId, cost, finishedAt } of calls) {
+  for (const { organizationId, tokenId, modelId, fallbackReason, cost, finishedAt } of calls) {
     if (cost <= 0) continue
-    const name = `${tokenId} ${monthOf(finishedAt).start}`
+    const fallbackModelId = fallbackReason ? modelId : undefined
+    const name = `${tokenId} ${monthOf(finishedAt).start} ${fallbackModelId ?? ''}`
     const sum = sums.get(name)
     if (sum) sum.cost += cost
-    else sums.set(name, { organizationId, tokenId, cost, finishedAt })
+    else sums.set(name, { organizationId, tokenId, fallbackModelId, cost, finishedAt })
   }
   return [...sums.values()]
 }

@@ -7,6 +7,7 @@ import { type Month, monthOf } from '../month.ts'
 import type { FinishedJob, ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
 import { type Budget, openBudgets } from './budgets.ts'
 import { costsOf, type HandedSpend, type HeldWork, openTakenSpend, type SpendChange } from './handed-spend.ts'
+import { accountIdOf, fallbackAccount } from './spend-accounts.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -18,6 +19,8 @@ export interface Spender {
   tokenLimit: number | null
   /** The budgets of the tokens that created it, which bound it too. */
   parents: readonly ParentLimits[]
+  /** The model that does the work as a fallback, and what its organization may spend on it in a month. */
+  fallback?: { modelId: string; limit: number | null }
 }
 
 /** The sums of an organization or of a token. */
@@ -35,7 +38,7 @@ interface Hold {
   organizationId: string
   tokenIds: readonly string[]
   organization: Account
-  /** Of the token and of those whose budgets it shares. */
+  /** Of the token, of those whose budgets it shares, and of the fallback that does the work. */
   tokens: readonly Account[]
   amount: number
 }
@@ -48,8 +51,10 @@ export interface Settlement {
   cost: number
   /** Epoch milliseconds. */
   finishedAt: number
-  /** The ids of `tokenIdsOf`, where they are known. */
+  /** The ids of its accounts besides that of the organization, where they are known. */
   tokenIds?: readonly string[]
+  /** The model that did it as a fallback. */
+  fallbackModelId?: string | undefined
   /** Whether the store has it already, because it belongs to a stored job. */
   isStored?: true
 }
@@ -67,7 +72,7 @@ export const spenderOf = (
   parents: token.parentLimits,
 })
 
-/** The spender of work that holds already: what runs is not refused. */
+/** The spender of work that holds already: what runs is not refused. The limit of its fallback stays. */
 export const withoutLimits = (spender: Spender): Spender => ({
   ...spender,
   organizationLimit: null,
@@ -90,7 +95,7 @@ export async function openSpend(options: {
   clock?: { now(): number }
 }) {
   const { store, plans, currency, log, clock = { now: Date.now } } = options
-  /** By id of an organization, or of the first token of rotations. */
+  /** By id of an organization, of the first token of rotations, or of a fallback of an organization. */
   const accounts = new Map<string, Account>()
   /** By job id. */
   const holds = new Map<string, Hold>()
@@ -146,7 +151,7 @@ export async function openSpend(options: {
   }
 
   function settle(id: string, settlement: Settlement): void {
-    const { organizationId, tokenId, cost, finishedAt, tokenIds, isStored } = settlement
+    const { organizationId, tokenId, cost, finishedAt, tokenIds, fallbackModelId, isStored } = settlement
     const hold = release(id)
     budgets.end(id, cost)
     if (!isStored) {
@@ -158,6 +163,8 @@ export async function openSpend(options: {
     add(hold?.organization ?? accountOf(organizationId), cost, finishedAt)
     const tokens = hold?.tokens ?? tokenIds?.map(accountOf)
     if (tokens) return tokens.forEach(token => add(token, cost, finishedAt))
+    if (fallbackModelId !== undefined)
+      add(accountOf(fallbackAccount(organizationId, fallbackModelId)), cost, finishedAt)
     // It was accepted while its model cost nothing.
     store.tokens.find(organizationId, tokenId).then(
       token => {
@@ -205,6 +212,17 @@ export async function openSpend(options: {
     for (const bound of boundsOf(spender)) if (usedUp(bound.id, bound.limit)) throw refused(bound)
   }
 
+  /** The failure of work that may cost more than is left of the limit of its fallback. */
+  function fallbackFailure({ organizationId, fallback }: Spender, amount: number): Failure | undefined {
+    const limit = fallback?.limit ?? null
+    if (!fallback || limit === null || amount <= left(fallbackAccount(organizationId, fallback.modelId), limit))
+      return undefined
+    return new Failure(
+      'quota_exceeded',
+      `This organization has used its monthly limit for '${fallback.modelId}' as a fallback (${moneyText(limit / 1e6)} ${currency}).`,
+    )
+  }
+
   const read = (id: string, limit: number | null): SpendReading =>
     spendReading({ spent: spentBy(id), held: heldBy(id), limit, period: currentMonth() })
 
@@ -212,9 +230,11 @@ export async function openSpend(options: {
   for (const { organizationId, originId, month: start, spent } of await store.spend.read(
     monthOf(month.start - 1).start,
   ))
-    accountOf(originId ?? organizationId).spent.set(start, spent)
-  for (const { id, organizationId, originId, parentIds, held } of await store.spend.held())
-    keep({ id, organizationId, tokenIds: [originId, ...parentIds], amount: held })
+    accountOf(accountIdOf(organizationId, originId)).spent.set(start, spent)
+  for (const { id, organizationId, originId, parentIds, fallbackModelId, held } of await store.spend.held()) {
+    const more = fallbackModelId === null ? [] : [fallbackAccount(organizationId, fallbackModelId)]
+    keep({ id, organizationId, tokenIds: [originId, ...parentIds, ...more], amount: held })
+  }
 
   return {
     currency,
@@ -222,19 +242,17 @@ export async function openSpend(options: {
 
     /**
      * Holds what a job may cost until `release` or `settle`. Nothing changes for an amount of 0, and for a job that
-     * holds already. `limits`: what a node may cost besides. Throws Failure `quota_exceeded`.
+     * holds already. `limits`: what a node may cost besides. Throws Failure `quota_exceeded`. Of a limit of a fallback no more
+     * is held than is left, so that it is never exceeded.
      */
     hold(id: string, spender: Spender, amount: number, limits?: NodeLimits): void {
       if (amount <= 0 || holds.has(id)) return
       requireAnythingLeft(spender)
+      const noFallback = fallbackFailure(spender, amount)
+      if (noFallback) throw noFallback
       if (limits?.node !== undefined) budgets.requireNode(limits.node, amount)
       if (limits) budgets.hold(id, limits.executions, amount)
-      keep({
-        id,
-        organizationId: spender.organizationId,
-        tokenIds: tokenIdsOf(spender.originId, spender.parents),
-        amount,
-      })
+      keep({ id, organizationId: spender.organizationId, tokenIds: accountIdsOf(spender), amount })
     },
 
     /** The failure of a spender who has spent a whole limit, whatever running work holds; undefined otherwise. */
@@ -242,6 +260,9 @@ export async function openSpend(options: {
       const bound = boundsOf(spender).find(({ id, limit }) => reached(id, limit))
       return bound && refused(bound)
     },
+
+    /** Whether this amount is left of the limit of the spender's fallback, if it has one. */
+    mayFallBack: (spender: Spender, amount: number): boolean => fallbackFailure(spender, amount) === undefined,
 
     /** Whether a job that has not ended holds anything. */
     holdsFor: (id: string): boolean => holds.has(id),
@@ -341,11 +362,17 @@ export const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): 
   ...parents.map(parent => parent.originId),
 ]
 
+/** The accounts of a spender besides that of the organization. */
+function accountIdsOf({ organizationId, originId, parents, fallback }: Spender): string[] {
+  const ofToken = tokenIdsOf(originId, parents)
+  return fallback ? [...ofToken, fallbackAccount(organizationId, fallback.modelId)] : ofToken
+}
+
 /** `2026-12-01T00:00:00Z` */
 const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`
 
 /** What jobs do with the money of their organizations. */
-export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle'>
+export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle' | 'mayFallBack'>
 
 /** Where nothing has a price. */
-export const noSpend: JobSpend = { hold() {}, release() {}, settle() {} }
+export const noSpend: JobSpend = { hold() {}, release() {}, settle() {}, mayFallBack: () => true }

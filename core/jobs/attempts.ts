@@ -157,8 +157,18 @@ export function openAttemptEnds(options: {
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
       settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt }),
     /** Ends the attempt; the next one is that of another model. */
-    moved: (job: JobRecord, failure: Failure, { moved, ...fallback }: JobFallback, facts: EndFacts): Promise<void> =>
-      settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt: facts.at, fallback }).then(moved),
+    moved: (
+      job: JobRecord,
+      failure: Failure,
+      { modelId, reason, held, moved }: JobFallback,
+      facts: EndFacts,
+    ): Promise<void> =>
+      settle(job, undefined, {
+        ...failed(job, failure),
+        ...attemptOf(facts),
+        retryAt: facts.at,
+        fallback: { modelId, reason, held },
+      }).then(moved),
     /** Releases the claim until this time; the attempt is not charged. False: the claim no longer holds. */
     release: (job: JobRecord, at: number): Promise<boolean> => persistently(() => store.release(job, at)),
     late,

@@ -1,6 +1,6 @@
 import type { Admission, Admitted, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
-import { fallbackReason, isFor } from '../models/fallbacks.ts'
+import { fallbackReason, isFor, spendLimitOf } from '../models/fallbacks.ts'
 import type { NamedWork } from '../models/model-names.ts'
 import type { CallAttempt, CallFallbacks } from './call.ts'
 import type { QueueForecast } from './job-facts.ts'
@@ -47,7 +47,7 @@ export function callFallbacks(
         try {
           const named = { modelId: one.model, requestedModel: requestedModel ?? model.id, fallbackReason: reason }
           const other = await prepare(named)
-          return other && { ...other, reason }
+          return other && { ...other, reason, spendLimit: spendLimitOf(one) }
         } catch (thrown) {
           if (Failure.from(thrown).code === 'internal_error') throw thrown
         }

@@ -78,6 +78,8 @@ export interface Substitute {
   admitted: Admitted
   attempt: CallAttempt
   reason: FallbackReason
+  /** What the organization may spend on the fallback in a month, millionths of the currency unit; null without a limit. */
+  spendLimit: number | null
 }
 
 /** The fallbacks of the model of a call. None of them is asked once the caller has received a byte. */

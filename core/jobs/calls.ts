@@ -9,6 +9,7 @@ import { noUsage } from '../usage.ts'
 import {
   type CallAttempt,
   type CallEnd,
+  type CallFallbacks,
   type CallOptions,
   type CallsElsewhere,
   newCall,
@@ -63,9 +64,16 @@ export function openCalls(dependencies: {
     spend.settle(call.id, finished)
   }
 
-  /** Gives the call to another model: its hold is that of this model from now on. */
-  function substituted(call: RunningCall, before: Model, failure: Failure, { admitted, attempt, reason }: Substitute) {
-    const { model, spender, hold } = admitted
+  /**
+   * Gives the call to another model: its hold is that of this model from now on. Undefined, and nothing changes, if it may cost
+   * more than is left of the limit of the fallback.
+   */
+  function substituted(call: RunningCall, before: Model, failure: Failure, substitute: Substitute) {
+    const { admitted, attempt, reason, spendLimit } = substitute
+    const { model, hold } = admitted
+    const spender = { ...admitted.spender, fallback: { modelId: model.id, limit: spendLimit } }
+    // Other calls may have used the rest of the limit meanwhile.
+    if (!spend.mayFallBack(spender, hold)) return undefined
     const facts = { job: call.id, from: before.id, model: model.id, reason, traceparent: call.traceparent }
     log.warn('A fallback answers a request', { ...facts, failure: failure.message })
     spend.release(call.id)
@@ -77,6 +85,16 @@ export function openCalls(dependencies: {
     call.unbilledGpuMs = call.gpuMs
     call.entry = undefined
     return { model, attempt }
+  }
+
+  /** Gives the call to the next fallback that may do it; undefined if none may. `waited`: see `CallFallbacks`. */
+  async function moveOn(call: RunningCall, model: Model, fallbacks: CallFallbacks, failure: Failure, waited: boolean) {
+    for (;;) {
+      const substitute = await fallbacks.next(failure, waited)
+      if (!substitute) return undefined
+      const moved = substituted(call, model, failure, substitute)
+      if (moved) return moved
+    }
   }
 
   const ownCall = (organizationId: string, id: string): RunningCall | undefined =>
@@ -129,8 +147,8 @@ export function openCalls(dependencies: {
               waitEnded?.()
             }
             if ('refused' in slot) {
-              const substitute = await fallbacks!.next(slot.refused, slot.waited)
-              if (substitute) ({ model, attempt } = substituted(call, model, slot.refused, substitute))
+              const moved = await moveOn(call, model, fallbacks!, slot.refused, slot.waited)
+              if (moved) ({ model, attempt } = moved)
               // It waits on as a call without fallbacks.
               else if (slot.waited) fallbacks = undefined
               else throw slot.refused
@@ -165,9 +183,9 @@ export function openCalls(dependencies: {
           const isLast =
             outcome.how === 'retry' && (outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts))
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {
-            const substitute = await fallbacks.next(outcome.failure, false)
-            if (substitute) {
-              ;({ model, attempt } = substituted(call, model, outcome.failure, substitute))
+            const moved = await moveOn(call, model, fallbacks, outcome.failure, false)
+            if (moved) {
+              ;({ model, attempt } = moved)
               attempts = 1
               continue
             }

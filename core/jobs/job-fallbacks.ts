@@ -2,7 +2,7 @@ import type { Admission, Requester } from '../admission/admission.ts'
 import { type JobSpend, withoutLimits } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import { fallbackReason, isFor } from '../models/fallbacks.ts'
+import { fallbackReason, isFor, spendLimitOf } from '../models/fallbacks.ts'
 import type { Model } from '../models/model.ts'
 import { modelOfWork } from '../models/model-names.ts'
 import type { Registry } from '../models/registry.ts'
@@ -17,7 +17,12 @@ export interface JobFallback {
   reason: FallbackReason
   /** What the job may cost now, millionths of the currency unit. */
   held: number
-  /** Call it once that is stored: the job holds `held` in place of the earlier amount. */
+  /**
+   * Call it before that is stored: the job holds `held` in place of the earlier amount. False, and nothing changes, if that is
+   * more than is left of the limit of the fallback.
+   */
+  begin: () => boolean
+  /** Call it once that is stored. */
   moved: () => void
 }
 
@@ -46,7 +51,7 @@ export function openJobFallbacks(dependencies: {
   registry: Pick<Registry, 'find'>
   admission: Pick<Admission, 'admit'>
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
-  spend: Pick<JobSpend, 'hold' | 'release'>
+  spend: Pick<JobSpend, 'hold' | 'release' | 'mayFallBack'>
   /** Expected milliseconds until one more job of a model would start; null if unknown. */
   etaMs: (modelId: string) => number | null
   log: Log
@@ -63,8 +68,12 @@ export function openJobFallbacks(dependencies: {
     const left = fallbacks.slice(after).filter(one => isFor(one, reason))
     const requester = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
     if (!requester) return undefined
-    for (const { model, wait } of left)
+    for (const one of left)
       try {
+        const { model, wait } = one
+        const limit = spendLimitOf(one)
+        // What a node may cost is held when it runs: it could then exceed the limit.
+        if (job.parent && limit !== null) continue
         // It would wait as long for that one.
         if (reason === 'wait' && (etaMs(model) ?? 0) > wait!) continue
         if (failure instanceof JobWaitsTooLong && failure.waitsMs < wait!) continue
@@ -76,13 +85,18 @@ export function openJobFallbacks(dependencies: {
         // The job of a node holds its part when it runs.
         const held = job.parent ? {} : { estimate }
         const kind = job.class === 'batch' ? 'line' : job.parent ? 'node' : 'job'
-        const { spender, hold } = admission.admit(requester, { kind, task, modelId: model, ...held })
-        const moved = () => {
-          log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
+        const { spender: requesting, hold } = admission.admit(requester, { kind, task, modelId: model, ...held })
+        const spender = { ...withoutLimits(requesting), fallback: { modelId: model, limit } }
+        if (!spend.mayFallBack(spender, hold)) continue
+        const begin = () => {
+          if (!spend.mayFallBack(spender, hold)) return false
           spend.release(id)
-          spend.hold(id, withoutLimits(spender), hold)
+          spend.hold(id, spender, hold)
+          return true
         }
-        return { modelId: model, reason, held: hold, moved }
+        const moved = () =>
+          log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
+        return { modelId: model, reason, held: hold, begin, moved }
       } catch (thrown) {
         if (Failure.from(thrown).code === 'internal_error') throw thrown
       }

@@ -232,7 +232,7 @@ export function openRuns(options: RunsOptions) {
     // One without a slot has been given up for a fallback, or its model can never serve it.
     const mayMove = facts.used === undefined ? !draining : decision.do === 'fail' && !overrun
     const fallback = mayMove ? await fallbackOf(job, end) : undefined
-    if (fallback) {
+    if (fallback?.begin()) {
       await ends.moved(job, end, fallback, facts)
       return delayed(facts.at)
     }

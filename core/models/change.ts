@@ -20,6 +20,7 @@ const serverFields = new Set<keyof Model>([
   'dispatch_wait_ms',
   'order_bound',
   'price',
+  'local_only',
   'extra_params',
   'resolutions',
   'generation_defaults',

@@ -51,6 +51,10 @@ export function plannedFallback(
   )
 }
 
+/** What an organization may spend on a fallback in a month, millionths of the currency unit; null without a limit. */
+export const spendLimitOf = ({ monthly_spend_limit: limit }: Fallback): number | null =>
+  limit === undefined ? null : Math.round(limit * 1e6)
+
 /** Whether a fallback is for this reason. */
 export const isFor = ({ when, wait }: Fallback, reason: FallbackReason): boolean =>
   reason === 'wait' ? wait !== undefined : when.includes(reason)

@@ -2,6 +2,7 @@ import { modelAllowed } from '../accounts/model-allowed.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import { tasksBy } from '../schemas/task.ts'
 import { type Adapter, modelOfAdapter } from './adapter.ts'
+import { engineFacts } from './engine-facts.ts'
 import type { ModelSet, ModelSetEntry } from './engine-traits.ts'
 import type { Feature, Model } from './model.ts'
 import type { Profile } from './name-fields.ts'
@@ -109,8 +110,8 @@ export function nameFault(
  * Fallbacks of fallbacks are not asked, so two models may be fallbacks of each other.
  */
 export function fallbackFault(
-  { id, tasks, fallbacks = [] }: Model,
-  offered: ReadonlyMap<string, Named & Pick<Model, 'tasks'>>,
+  { id, tasks, local_only, fallbacks = [] }: Model,
+  offered: ReadonlyMap<string, Named & Pick<Model, 'tasks' | 'engine'>>,
 ): { at: number; message: string } | undefined {
   const before = new Set<string>()
   for (const [at, { model }] of fallbacks.entries()) {
@@ -125,7 +126,9 @@ export function fallbackFault(
             ? `the fallback '${model}' of '${id}' is not the id of a model here${ownerText(model, offered)}.`
             : missing
               ? `the fallback '${model}' does not do ${missing}, which '${id}' does. Name a model with the same tasks.`
-              : undefined
+              : local_only && engineFacts(other.engine).isElsewhere
+                ? `the fallback '${model}' runs elsewhere, and '${id}' is 'local_only'. Name a model of this machine.`
+                : undefined
     if (fault !== undefined) return { at, message: fault }
     before.add(model)
   }

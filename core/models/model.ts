@@ -106,6 +106,11 @@ const ownFields = {
     description: 'Whether the model is offered. An entry that is switched off need not be complete.',
     example: false,
   }),
+  local_only: z.boolean().default(false).meta({
+    description:
+      'Requests for the model are never answered by a model that runs elsewhere: no `remote` model may be a fallback of it.',
+    example: true,
+  }),
   price: priceSchema()
     .prefault({})
     .meta({

@@ -127,6 +127,14 @@ const Fallback = z
       with: fallenBack,
       absent: 'however long a request waits',
     }),
+    monthly_spend_limit: z.number().min(0).max(1e9).optional().meta({
+      description:
+        'Most that an organization may spend in a calendar month in UTC on answers of the other model as a fallback, by its price. Work that may cost more than is left waits for the model itself, or fails as without this fallback. Nodes of workflows do not use a fallback with a limit.',
+      unit: 'currency units',
+      example: 20,
+      with: fallenBack,
+      absent: 'no limit',
+    }),
   })
   .refine(({ when, wait }) => when.length > 0 || wait !== undefined, {
     error: "Name a condition in 'when', or set 'wait'.",

@@ -1,7 +1,7 @@
 /** What was spent in a calendar month in UTC, in millionths of the currency unit. */
 export interface SpendRecord {
   organizationId: string
-  /** The first token of its rotations; null for the whole organization. */
+  /** The first token of its rotations; null for the whole organization; for a fallback, see `fallbackOrigin`. */
   originId: string | null
   /** First millisecond of the month. */
   month: number
@@ -17,6 +17,8 @@ export interface HeldJob {
   originId: string
   /** The same of the tokens whose budgets it shares. */
   parentIds: string[]
+  /** The model that does it as a fallback; null if it is the one that was requested. */
+  fallbackModelId: string | null
   /** Millionths of the currency unit. */
   held: number
 }

@@ -4,6 +4,7 @@ import type { FinishedJob } from '../store.ts'
 import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
 import { openRecentRuns, type RecentRuns } from './recent-runs.ts'
+import { openFallbackSpend } from './spend.ts'
 import { usageJson } from './usage-columns.ts'
 import { type Attribution, openUsageTotals, type UsageTotals } from './usage-totals.ts'
 
@@ -43,6 +44,8 @@ export function openLedger(
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
     ON CONFLICT (organization_id, kind, job_id) DO NOTHING`
 
+  const spentOnFallback = openFallbackSpend(connection)
+
   /** The last row as far as known: another process may have added rows, then the next number is taken. */
   let end: { sequence: number; hash: Buffer } | undefined
   const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
@@ -57,6 +60,7 @@ export function openLedger(
     end = { sequence: sequence + 1, hash: next }
     totals.add(row, owner, sequence + 1)
     recent.add(row)
+    spentOnFallback(row)
   }
 
   function add(statement: typeof insert, rows: LedgerRows, execution: number | null): void {

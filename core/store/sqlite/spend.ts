@@ -1,4 +1,6 @@
 import { monthOf } from '../../month.ts'
+import { fallbackOrigin } from '../fallback-spend.ts'
+import { type LedgerRows, ledgerColumns } from '../ledger-rows.ts'
 import type { Statements } from '../method-table.ts'
 import type { HeldJob, SpendRecord } from '../spend-records.ts'
 import type { Connection } from './database.ts'
@@ -110,26 +112,53 @@ export function openSpendRows(connection: Connection, events: Events) {
 }
 export type SpendRows = ReturnType<typeof openSpendRows>
 
+const at = (column: (typeof ledgerColumns)[number]): number => ledgerColumns.indexOf(column)
+const places = {
+  organizationId: at('organization_id'),
+  modelId: at('model_id'),
+  cost: at('cost'),
+  finishedAt: at('finished_at'),
+  fallbackReason: at('fallback_reason'),
+}
+
+/** Adds the cost of a new ledger row to what its organization has spent on its model as a fallback, if it is of one. */
+export function openFallbackSpend(connection: Connection) {
+  const add = connection.statement`INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
+    ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)`
+  return (row: LedgerRows): void => {
+    const cost = row[places.cost] as number
+    if (row[places.fallbackReason] === null || cost <= 0) return
+    const { start } = monthOf(row[places.finishedAt] as number)
+    add.run(row[places.organizationId], fallbackOrigin(row[places.modelId] as string), start, cost)
+  }
+}
+
 /** The writer's commands about spending. */
 export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) =>
   ({ 'spend.limitPlans': spend.limitPlans }) satisfies Statements
+
+interface HeldRow extends Omit<HeldJob, 'parentIds' | 'fallbackModelId'> {
+  parent: string | null
+  /** The model that does the job as a fallback. */
+  fallback: string | null
+}
 
 /** Reads of what is spent and held. Both read all rows of their index: call them only at the start. */
 export function spendReads(connection: Connection) {
   const spent = connection.query<SpendRecord>`SELECT organization_id AS organizationId,
     nullif(origin_id, '') AS originId, month, spent + spent_below AS spent FROM spend WHERE month >= ?`
-  const held = connection.query<Omit<HeldJob, 'parentIds'> & { parent: string | null }>`SELECT jobs.id,
+  const held = connection.query<HeldRow>`SELECT jobs.id,
     jobs.organization_id AS organizationId, coalesce(tokens.origin_id, token_id) AS originId, held,
-    limits_parent AS parent FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`
+    limits_parent AS parent, iif(fallback_reason IS NULL, NULL, model_id) AS fallback FROM jobs LEFT JOIN tokens ON tokens.id = token_id WHERE held > 0`
   const parentLimits = openParentLimits(connection)
   return {
     'spend.read': fromMonth => spent.all(fromMonth),
     'spend.held'() {
       const known = new Map<string | null, string[]>()
-      return held.all().map(({ parent, ...job }) => {
+      return held.all().map(({ parent, fallback, ...job }) => {
         const parentIds = known.get(parent) ?? parentLimits(parent).map(({ originId }) => originId)
         known.set(parent, parentIds)
-        return { ...job, parentIds }
+        return { ...job, parentIds, fallbackModelId: fallback }
       })
     },
   } satisfies Statements
@@ -151,6 +180,6 @@ export const spendContradictions = {
   ),
   'The spending of tokens is not that of their organization in # months.': different(
     ofOrganizations,
-    sum('spend', 'month', "origin_id <> ''"),
+    sum('spend', 'month', "origin_id <> '' AND origin_id NOT GLOB 'fallback:*'"),
   ),
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
 import type { SpendChange } from '../../../core/admission/handed-spend.ts'
 import { openSpend, type Spender } from '../../../core/admission/spend.ts'
@@ -264,4 +264,117 @@ test('a job that an earlier server stores in the next one holds there until it e
   expect(next.ofOrganization(organizationId, 100).held).toBe(10)
   next.settle('job_stored', bill(3))
   expect(next.ofOrganization(organizationId, 100)).toMatchObject({ spent: 3, held: 0 })
+})
+
+describe('the monthly limit of a fallback', () => {
+  const spilling = (limit: number | null = 100, more: Partial<Spender> = {}) =>
+    who({ fallback: { modelId: 'hosted', limit }, ...more })
+
+  test('holds no more than is left, and counts for the organization too', async () => {
+    await using one = await opened()
+    const { spend } = one
+    spend.hold('job_1', spilling(), 60)
+    expect(spend.mayFallBack(spilling(), 41)).toBe(false)
+    expect(refusal(() => spend.hold('job_2', spilling(), 41))).toMatchObject({
+      code: 'quota_exceeded',
+      message: expect.stringContaining("monthly limit for 'hosted' as a fallback"),
+    })
+    spend.hold('job_2', spilling(), 40)
+    spend.settle('job_1', bill(10))
+    expect(spend.mayFallBack(spilling(), 50)).toBe(true)
+    expect(spend.mayFallBack(spilling(), 51)).toBe(false)
+    expect(spend.ofOrganization(organizationId, 100)).toMatchObject({ spent: 10, held: 40 })
+    spend.release('job_2')
+    expect(spend.mayFallBack(spilling(), 90)).toBe(true)
+  })
+
+  test('is one for each organization and model', async () => {
+    await using one = await opened()
+    const { spend } = one
+    spend.hold('job_1', spilling(), 100)
+    expect(spend.mayFallBack(spilling(), 1)).toBe(false)
+    expect(spend.mayFallBack(spilling(100, { organizationId: 'org_other' }), 100)).toBe(true)
+    expect(spend.mayFallBack(who({ fallback: { modelId: 'other', limit: 100 } }), 100)).toBe(true)
+    expect(spend.mayFallBack(spilling(null), 1_000)).toBe(true)
+    expect(spend.mayFallBack(who(), 1_000)).toBe(true)
+  })
+
+  test('begins anew with the month, and another server takes over what is held of it', async () => {
+    await using one = await opened()
+    const { spend, clock, open } = one
+    spend.hold('job_1', spilling(), 30)
+    spend.hold('job_2', spilling(), 30)
+    const made = finishedCall({
+      id: 'job_1',
+      modelId: 'hosted',
+      requestedModel: 'own',
+      fallbackReason: 'wait',
+      cost: 30,
+    })
+    const call = { ...made, finishedAt: clock.at }
+    spend.settle('job_1', call)
+    const successor = await open()
+    const { change } = successor.takeOver(spend.handOver(() => {}, [call]))
+    expect(successor.mayFallBack(spilling(), 40)).toBe(true)
+    expect(successor.mayFallBack(spilling(), 41)).toBe(false)
+    change({ kind: 'ended', id: 'job_2', settlement: null })
+    expect(successor.mayFallBack(spilling(), 70)).toBe(true)
+    clock.at += day
+    expect(successor.mayFallBack(spilling(), 100)).toBe(true)
+  })
+
+  test('is never exceeded by 16 clients whose server is killed again and again', async () => {
+    await using one = await opened()
+    const { store, open } = one
+    let seed = 7
+    const random = (below: number) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+      return seed % below
+    }
+    let made = 0
+    let billed = 0
+    let refused = 0
+    for (let life = 0; life < 5; life++) {
+      const spend = await open()
+      const client = async () => {
+        for (let at = 0; at < 12; at++) {
+          const amount = 1 + random(9)
+          const id = `job_spill_${made++}`
+          if (!spend.mayFallBack(spilling(200), amount)) {
+            refused++
+            continue
+          }
+          spend.hold(id, spilling(200), amount)
+          // Killed before its record is written, it is neither held nor billed after the next start.
+          if (random(10) === 0) continue
+          const cost = random(amount + 1)
+          const ended = finishedCall({ id, modelId: 'hosted', requestedModel: 'own', fallbackReason: 'wait', cost })
+          await store.jobs.record([{ ...ended, finishedAt: start }])
+          spend.settle(id, bill(cost))
+          billed += cost
+        }
+      }
+      await Promise.all(Array.from({ length: 16 }, client))
+    }
+    expect(billed).toBeLessThanOrEqual(200)
+    expect(billed).toBeGreaterThan(180)
+    expect(refused).toBeGreaterThan(0)
+    const rows = await store.spend.read(Date.UTC(2026, 10))
+    expect(rows).toContainEqual(expect.objectContaining({ originId: 'fallback:hosted', spent: billed }))
+  })
+
+  test('is held after a crash by stored jobs that a fallback does', async () => {
+    await using one = await opened()
+    const { store, open } = one
+    await store.jobs.submit(newJob({ id: 'job_moved', modelId: 'own', held: 5 }))
+    const [claim] = await claimWaiting(store, { limit: 1 })
+    const fallback = { modelId: 'hosted', reason: 'failed' as const, held: 70 }
+    const { code, message, type, retryable } = new Failure('worker_error', 'It has failed.')
+    const error = { code, message, type, retryable, attempt: 1 }
+    const ended = { engineId: null, at: start, logs: null, retryAt: start }
+    expect(await store.jobs.settle(claim!, { status: 'failed', error, ...ended, fallback })).toBe(true)
+    const spend = await open()
+    expect(spend.mayFallBack(spilling(), 30)).toBe(true)
+    expect(spend.mayFallBack(spilling(), 31)).toBe(false)
+  })
 })

@@ -16,7 +16,9 @@ const modelId = 'tiny-chat'
 const ofToken =
   (tokenId: string): FallbackOfJob =>
   async job =>
-    job.tokenId === tokenId ? { modelId: 'other', reason: 'wait', held: 0, moved: () => {} } : undefined
+    job.tokenId === tokenId
+      ? { modelId: 'other', reason: 'wait', held: 0, begin: () => true, moved: () => {} }
+      : undefined
 const modelWith = (fallback: object) => Model.parse({ id: modelId, fallbacks: [{ model: 'other', ...fallback }] })
 
 describe('in the store', () => {

@@ -80,6 +80,16 @@ test.each<[what: string, fallback: string, words: string]>([
   expect(parse).toThrow(/^infer\.yaml:2:\d+: /)
 })
 
+test.each([
+  ['remote, url: "http://there"', true],
+  ['llama-server, source: /b.gguf', false],
+])('a fallback with engine: %s of a model that is local_only is refused: %s', (engine, isRefused) => {
+  const text = `models:\n  - {id: a, source: /a.gguf, local_only: true, fallbacks: [{model: b}]}\n  - {id: b, engine: ${engine}}\n`
+  const read = () => parseConfig(text, '/infer.yaml')
+  if (isRefused) expect(read).toThrow("the fallback 'b' runs elsewhere, and 'a' is 'local_only'")
+  else expect(read).not.toThrow()
+})
+
 test('models may be fallbacks of each other in a chain of any length, because only those of the requested one are asked', () => {
   const ids = Array.from({ length: 12 }, (_, at) => `m${at}`)
   const models = ids.map((id, at) => entry(id, `, fallbacks: [{model: ${ids[(at + 1) % 12]}}]`)).join('')
