@@ -51,6 +51,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'comfyui', summary: 'ComfyUI graphs as image and video models' },
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'sharing-a-card', summary: 'what swaps keep, and GPUs for other programs' },
+      { topic: 'second-machine', summary: 'models of another machine, spill-over in a budget' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },
       { topic: 'usage-and-spend', summary: 'what was used, by whom, and what it cost' },
