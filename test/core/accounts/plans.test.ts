@@ -15,6 +15,7 @@ test.each([
     share,
     concurrentRequests: 0,
     monthlySpendLimit: null,
+    localOnly: false,
   })
 })
 
@@ -48,6 +49,7 @@ test('a configured plan has what it names; a built-in one keeps the rest of its 
     storedBytes: 50 * 2 ** 30,
     uploadsPerDay: 500,
     monthlySpendLimit: 12_500_000,
+    localOnly: false,
     share: 3,
   })
 })
@@ -60,6 +62,7 @@ test('figures of an organization replace those of its plan, one by one; 0 is a f
     concurrentRequests: 20,
     storedBytes: 7,
     monthlySpendLimit: 0,
+    localOnly: false,
   })
   expect(effectiveLimits(plan, noOwnLimits).monthlySpendLimit).toBe(12_500_000)
 })
