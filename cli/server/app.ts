@@ -93,10 +93,6 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     if (!predecessor) await startup.store.then(store => store.close())
     throw thrown
   })
-  if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
-    log.warn(
-      `Other machines can reach ${config.listen}, which uses unencrypted HTTP: start with --https, or put a proxy with TLS before it`,
-    )
   const store = await startup.store.catch(async (thrown: unknown) => {
     await listening?.drain(0)
     throw thrown

@@ -25,6 +25,10 @@ export function beginListening({
   log: Log
 }): { listening: Promise<Server | undefined>; listen: () => Promise<Server> } {
   const { gateway_processes: count } = config
+  if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
+    log.warn(
+      `Other machines can reach ${config.listen}, which uses unencrypted HTTP: start with --https, or put a proxy with TLS before it`,
+    )
   const inherited = predecessor && { ...predecessor.inherited, dataDir }
   const started = inherited && count > 1 ? startFronts(count, inherited.sockets) : undefined
   const gateway = count > 1 ? { dataDir, started } : undefined

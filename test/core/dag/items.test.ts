@@ -179,7 +179,7 @@ test('an item that awaits another execution only waits while that only waits', (
     { type: 'nested_changed', node: 0, item: 1, busy: true },
   ]
   const clocks = steps.map((input, at) => {
-    advanceState(plan, state, { ...input, at } as ExecutionInput)
+    advanceState(plan, state, { ...input, at })
     return [[...(state.items.get(0)?.open.values() ?? [])].join(' '), state.clock.remainingMs !== null]
   })
   expect(clocks.slice(2)).toEqual([
