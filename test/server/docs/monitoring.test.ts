@@ -60,7 +60,12 @@ const path = process.env.PATH
 beforeAll(async () => {
   installNvidiaSmi(bin, { cards: `echo '${cardLine()}'` })
   process.env.PATH = `${bin}:${path}`
-  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 })] })
+  // Nothing listens there: its addresses fail.
+  const urls = ['http://127.0.0.1:1/v1', 'http://127.0.0.1:2/v1']
+  const elsewhere = { id: 'elsewhere', engine: 'remote', urls } as const
+  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 }), elsewhere] })
+  const messages = [{ role: 'user', content: 'Hello' }]
+  await (await app.fetch('/std/v1/chat/completions', { body: { model: 'elsewhere', messages } })).text()
   const body = { model: 'fake', stream: true, messages: [{ role: 'user', content: 'Hello there, how are you?' }] }
   await (await app.fetch('/std/v1/chat/completions', { body })).text()
   readMetrics(await (await app.fetch('/metrics', { token: null })).text())
