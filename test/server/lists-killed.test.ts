@@ -218,7 +218,7 @@ test(`${kills} kill -9 while lists run: each item has its result once and in ord
   expect([execution.status, execution.error]).toEqual(['completed', null])
   expect(during).toBeGreaterThan(kills / 2)
 
-  const counted = (total: number) => ({ total, completed: total, failed: 0, running: 0 })
+  const counted = (total: number) => ({ total, completed: total, failed: 0, running: 0, waiting: 0 })
   expect(execution.nodes.map(node => [node.node_id, node.status, node.items])).toEqual([
     ['each', 'completed', counted(textCount)],
     ['visits', 'completed', counted(visitCount)],

@@ -78,7 +78,7 @@ test('a list that an earlier node has made is worked on item by item, and the ne
   )
   expect(status).toBe('completed')
   expect(textOf(nodes.all)).toBe('<0: dawn>\n<1: noon>\n<2: dusk>')
-  expect(nodes.draft!.items).toEqual({ total: 3, completed: 3, failed: 0, running: 0 })
+  expect(nodes.draft!.items).toEqual({ total: 3, completed: 3, failed: 0, running: 0, waiting: 0 })
 })
 
 test('each item may run another workflow, and each result is that of its own item', async () => {
@@ -129,7 +129,7 @@ test('one bad item of many costs only its own place', async () => {
     { parts },
   )
   expect(status).toBe('completed')
-  expect(nodes.each!.items).toEqual({ total: 3, completed: 2, failed: 1, running: 0 })
+  expect(nodes.each!.items).toEqual({ total: 3, completed: 2, failed: 1, running: 0, waiting: 0 })
   expect((nodes.each!.result as ({ value: { n: number } } | null)[]).map(one => one?.value.n ?? null)).toEqual([
     0,
     null,
