@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
 import { firstScreen } from './_first-screen.ts'
 
@@ -51,10 +51,20 @@ test('the session and the scripts of a page are requested together with the cons
   await using opened = await console.open('/jobs')
   const { page } = opened
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
-  // A request is an entry once it has been answered.
-  await page.waitForFunction("performance.getEntriesByType('resource').some(({ name }) => /api\\/jobs\\?/.test(name))")
-  const requests = await page.evaluate<{ name: string; startTime: number; responseEnd: number }[]>(
-    "performance.getEntriesByType('resource').map(({ name, startTime, responseEnd }) => ({ name, startTime, responseEnd }))",
+  interface Request {
+    name: string
+    startTime: number
+    responseEnd: number
+  }
+  const read =
+    "performance.getEntriesByType('resource').map(({ name, startTime, responseEnd }) => ({ name, startTime, responseEnd }))"
+  // A request has an entry once it has been answered.
+  const requests = await vi.waitUntil(
+    async () => {
+      const all = await page.evaluate<Request[]>(read)
+      return all.some(({ name }) => /api\/jobs\?/.test(name)) ? all : undefined
+    },
+    { timeout: 10_000 },
   )
   const one = (path: RegExp) => requests.find(({ name }) => path.test(name))!
   const [main, jobs, session, list] = [/main-\w+\.js/, /jobs-\w+\.js/, /api\/session$/, /api\/jobs\?/].map(one)
