@@ -129,6 +129,7 @@ export function spendRules({ fresh }: Subject): void {
       organizationId,
       originId: 'tok_test',
       parentIds: [],
+      fallbackModelId: null,
       held: 10,
     })
     const [first, second, third] = await claimWaiting(store, { limit: 3 })
