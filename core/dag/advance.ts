@@ -48,12 +48,16 @@ export type ExecutionInput = { at: number } & (
   | { type: 'item_started'; node: number; item: number }
   | { type: 'item_set_aside'; node: number; item: number; busy?: boolean }
   | { type: 'item_requeued'; node: number; item: number }
-  /** The job of an item has ended, or its result is that of another job. */
+  /**
+   * The job of an item has ended, or its result is that of another job. `was`: what it did until now, where its job says so: a
+   * state that is read after the end of the job knows it only as open.
+   */
   | {
       type: 'item_ended'
       node: number
       item: number
       status: 'completed' | 'failed' | 'cancelled'
+      was?: 'running' | 'waiting' | undefined
       spent?: Spent
       slotOf?: string | undefined
     }

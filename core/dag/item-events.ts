@@ -65,16 +65,17 @@ function stoppedItem(
 export function itemHasEnded(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { node, item, status, spent, slotOf, at }: Input<'item_ended'>,
+  { node, item, status, was, spent, slotOf, at }: Input<'item_ended'>,
 ): ExecutionWrite[] {
   const items = state.items.get(node)
   if (!items?.open.has(item)) return []
   const { items: planned, modelId } = plan.nodes[node]!
   const used = spent ? [count(spent)] : []
   const how = status === 'completed' ? 'completed' : 'failed'
+  const before = was ?? items.open.get(item)
   if (how === 'completed' || planned!.onError === 'continue') {
     const isLast = isStopped(plan, state)
-    const end = { item, status: how, cost: spent?.cost, slotOf } as const
+    const end = { item, status: how, before, cost: spent?.cost, slotOf } as const
     const ended = [...used, ...itemEnded(node, end, { planned: planned!, modelId, items, isLast })]
     if (isLast && endsStopped(items)) return [...ended, ...stoppedList(plan, state, node, at)]
     return [...ended, announce()]
@@ -84,7 +85,7 @@ export function itemHasEnded(
     { write: 'item', node, item, status: 'failed' },
     countItems(node, {
       failed: 1,
-      ...leaving(items.open.get(item)),
+      ...leaving(before),
       ...(spent?.cost ? { cost: spent.cost } : {}),
     }),
     ...withdrawItems(state, node, { except: item }),

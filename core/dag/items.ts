@@ -32,6 +32,8 @@ export function expanded(
 interface ItemEnd {
   item: number
   status: 'completed' | 'failed'
+  /** What it did until now. */
+  before: OpenItem | undefined
   cost?: number | undefined
   slotOf?: string | undefined
 }
@@ -42,10 +44,10 @@ interface ItemEnd {
  */
 export function itemEnded(
   node: number,
-  { item, status, cost = 0, slotOf }: ItemEnd,
+  { item, status, before, cost = 0, slotOf }: ItemEnd,
   { planned, modelId, items, isLast }: { planned: PlannedItems; modelId: string; items: ItemsState; isLast: boolean },
 ): ExecutionWrite[] {
-  const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}), ...leaving(items.open.get(item)) }
+  const by: ItemCountChange = { [status]: 1, ...(cost > 0 ? { cost } : {}), ...leaving(before) }
   const end: ExecutionWrite = { write: 'item', node, item, status }
   const { next, count, open, stopped } = items
   if (isLast || next === count) {

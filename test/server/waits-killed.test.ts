@@ -5,6 +5,7 @@ interface Node {
   node_id: string
   status: string
   result: object | null
+  items: object | null
 }
 
 test('nodes that wait when the server is killed wait on: for their answer, their time and their timeout', {
@@ -35,15 +36,17 @@ test('nodes that wait when the server is killed wait on: for their answer, their
   const before = await ofItems()
   await kill()
   await start()
-  const answered = await fetch(approval!.url, { method: 'POST', body: new URLSearchParams({ decision: 'approve' }) })
-  expect(answered.status).toBe(200)
   expect(await ofItems()).toEqual(before)
   for (const { item } of before) {
     const path = `/api/workflow-executions/${execution.id}/nodes/each/resolve`
     expect(await call(path, { item, approved: item === 1 })).toMatchObject({ resolved: true, item })
   }
+  const answered = await fetch(approval!.url, { method: 'POST', body: new URLSearchParams({ decision: 'approve' }) })
+  expect(answered.status).toBe(200)
   const ended = await read('?wait=60')
   expect([ended.status, ended.progress.waiting]).toEqual(['completed', 0])
+  const { items } = ended.nodes.find(({ node_id }) => node_id === 'each')!
+  expect(items).toEqual({ total: 2, completed: 2, failed: 0, running: 0, waiting: 0 })
   const results = Object.fromEntries(ended.nodes.map(({ node_id, result }) => [node_id, result]))
   expect(results.asked).toMatchObject({ approved: true, by: { type: 'link' } })
   expect(results.unanswered).toMatchObject({ approved: false, by: { type: 'timeout' } })

@@ -70,10 +70,18 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     const end = { node, status, spent: { ...usage, cost }, slotOf, at }
     flow.advance(
       execution,
-      item === null ? { type: 'job_ended', ...how, ...end } : { type: 'item_ended', item, ...end },
+      item === null
+        ? { type: 'job_ended', ...how, ...end }
+        : { type: 'item_ended', item, was: wasOf(row, before), ...end },
       row.id,
     )
   }
+}
+
+/** What the job of an item did until its end; undefined for one that was queued, or awaited another execution. */
+function wasOf({ awaits }: EndedRow, before: JobStatus): 'running' | 'waiting' | undefined {
+  if (before === 'processing') return 'running'
+  return awaits === 'approval' || awaits === 'event' || awaits === 'time' ? 'waiting' : undefined
 }
 
 /** Adds the GPU time and the energy of earlier attempts, which have failed or were interrupted. */
