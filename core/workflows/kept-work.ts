@@ -20,14 +20,14 @@ export type EndedNode = Pick<ExecutionNode, 'nodeId' | 'status' | 'jobId' | 'ite
 /**
  * What a retry of an ended execution keeps. From `failed`, all results of nodes that do not come after one that has ended
  * badly; from `start`, nothing; from a node, all of those that do not come after it. `changed` nodes run too, and what comes
- * after them. Skipped nodes are looked at again, and nothing has come after them but what runs without them. A list runs
- * for what is left of its items if nothing before it runs again.
+ * after them; `altered` ones keep none of their items. Skipped nodes are looked at again, and nothing has come after them but
+ * what runs without them. A list runs for what is left of its items if it is not changed, and the results before it are kept.
  */
 export function keptWork(
   { nodes: definitions }: Pick<Dag, 'nodes'>,
   { successors, predecessors }: Pick<Graph, 'successors' | 'predecessors'>,
   ended: readonly EndedNode[],
-  { from, changed = [] }: { from: RetryFrom; changed?: readonly string[] },
+  { from, changed = [], altered = [] }: { from: RetryFrom; changed?: readonly string[]; altered?: readonly string[] },
 ): KeptWork {
   if (from === 'start') return nothingKept
   const named = new Set(typeof from === 'object' ? [from.node, ...changed] : changed)
@@ -41,20 +41,16 @@ export function keptWork(
       open.push(...successors.get(node)!.filter(after => !isPinned(definitions[after]!)))
     }
   const reuse = new Map<string, string>()
-  const lists = new Set<string>()
-  for (const node of ended) {
-    const { nodeId, status, jobId, items } = node
+  const left: string[] = []
+  for (const { nodeId, status, jobId, items } of ended)
     if (status === 'completed' && !rerun.has(nodeId)) {
       // A pinned one has no job.
       if (jobId !== null) reuse.set(nodeId, jobId)
-    } else if (
-      items !== null &&
-      items.completed > 0 &&
-      !named.has(nodeId) &&
-      !predecessors.get(nodeId)!.some(before => rerun.has(before))
-    )
-      lists.add(nodeId)
-  }
+    } else if (items !== null && items.completed > 0 && !named.has(nodeId) && !altered.includes(nodeId))
+      left.push(nodeId)
+  // With another result before it, its items may be others.
+  const isKept = (node: string) => reuse.has(node) || (isPinned(definitions[node]!) && !rerun.has(node))
+  const lists = new Set(left.filter(node => predecessors.get(node)!.every(isKept)))
   return { reuse, lists }
 }
 
