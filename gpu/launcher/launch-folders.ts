@@ -1,6 +1,8 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { Failure } from '../../core/failure.ts'
 import { engineFolders, workFolder } from '../../core/files/workspaces.ts'
+import { withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import type { LaunchOptions } from './launcher.ts'
 
 type Named = Pick<LaunchOptions, 'engineId' | 'modelId'>
@@ -36,5 +38,15 @@ export function openLaunchFolders(dataDir: string) {
     release({ engineId }: Pick<Named, 'engineId'>): void {
       for (const parent of [...remaining, engineFolders(work, engineId).parent]) removeEmpty(parent)
     },
+  }
+}
+
+/** Runs what writes files of an engine. Throws Failure `worker_error` where it cannot: nothing was started. */
+export function orUnwritable<Result>(modelId: string, write: () => Result): Result {
+  try {
+    return write()
+  } catch (cause) {
+    const why = `Cannot write the files of '${modelId}': ${(cause as Error).message}.`
+    throw new Failure('worker_error', withoutLocations(why), { engineText: why })
   }
 }

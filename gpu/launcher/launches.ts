@@ -150,6 +150,8 @@ export async function openLaunches({
       listing = undefined
       clearTimeout(timer)
       if (closing.signal.aborted) return
+      // Announced after the last list had ended.
+      if (isStale) return void refresh()
       timer = setTimeout(
         () => void refresh(),
         fault === null ? launcher.pollMs : Math.min(launcher.pollMs, limits.retry),

@@ -13,7 +13,7 @@ import { openEngineAddresses } from './address.ts'
 import { type ChildOptions, spawnChild } from './child.ts'
 import { engineEnvironment, enginePath } from './environment.ts'
 import type { KeeperClient, KeptProcess } from './keeper-client.ts'
-import { openLaunchFolders } from './launch-folders.ts'
+import { openLaunchFolders, orUnwritable } from './launch-folders.ts'
 import { type Endpoint, type Launch, type Launcher, type LaunchOptions, secretsIn } from './launcher.ts'
 import { type LogBytes, openLogBytes } from './log-bytes.ts'
 import { descendantsOf, identityOf, locateProgram, type ProcessIdentity, signal } from './processes.ts'
@@ -109,7 +109,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
 
   async function start(options: LaunchOptions): Promise<void> {
     const { launchId, modelId } = options
-    const shared = folders.make(options)
+    const shared = orUnwritable(modelId, () => folders.make(options))
     const { endpoint, port } = await addresses.take(options.channel, launchId)
     /** `why` may name paths of this machine; callers get it without them. */
     const fail = (why: string, said = withoutLocations(why)): never => {
@@ -131,7 +131,13 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
         .replaceAll('{outputs}', () => shared.outputs),
     )
     if (!findProgram(argv[0] ?? '', env.PATH)) fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
-    record.put({ launchId, bootId, modelId, process: null })
+    try {
+      orUnwritable(modelId, () => record.put({ launchId, bootId, modelId, process: null }))
+    } catch (thrown) {
+      addresses.release(endpoint, port)
+      folders.release(options)
+      throw thrown
+    }
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
     const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>

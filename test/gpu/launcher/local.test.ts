@@ -32,6 +32,16 @@ const ways = [
   ),
 ]
 
+test('where files of an engine cannot be written, its start fails at once', async () => {
+  const dataDir = temporary()
+  const launcher = await launcherIn(dataDir, noWrapper, 'boot-1', noSandbox)
+  writeFileSync(join(dataDir, 'home', 'fake'), 'in the way')
+  await expect(launcher.start(orderOf('one', [], { sandbox: unconfined }))).rejects.toMatchObject({
+    code: 'worker_error',
+    message: expect.stringContaining("Cannot write the files of 'fake'"),
+  })
+})
+
 describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
   const launcherAt = (dataDir: string) => launcherIn(dataDir, wrapper, 'boot-1', support)
   const launchOptions = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })
