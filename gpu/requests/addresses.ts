@@ -7,6 +7,10 @@ const maxAnsweredFailures = 3
 const firstEjectionMs = 1_000
 const longestEjectionMs = 30_000
 
+/** Milliseconds for which an address gets no request after so many failures in a row. */
+const ejectionMs = (failures: number): number =>
+  Math.min(firstEjectionMs * 2 ** Math.max(0, Math.min(failures - 1, 10)), longestEjectionMs)
+
 /** Addresses that one request tries at most: each that does not answer takes seconds. */
 export const maxTries = 3
 
@@ -55,11 +59,6 @@ export function openAddresses(
   const tell = ({ index, failures, reason, ejectedUntil }: Address): void =>
     changed({ index, failures, reason, ejectedForMs: Math.max(0, ejectedUntil - now()) })
 
-  /** Whether it gets requests; one that was ejected gets only one until that has succeeded. */
-  function takes({ ejectedUntil, underWay }: Address, at: number): boolean {
-    return ejectedUntil === 0 || (ejectedUntil <= at && underWay === 0)
-  }
-
   return {
     all: all as readonly Readonly<Address>[],
 
@@ -73,7 +72,12 @@ export function openAddresses(
       for (let step = 0; step < all.length; step++) {
         const one = all[(next + step) % all.length]!
         if (tried?.has(one)) continue
-        if (takes(one, at) && (!best || one.underWay < best.underWay)) best = one
+        if (one.ejectedUntil > 0 && one.ejectedUntil <= at) {
+          // One request tries it, whatever older ones it still serves; the next one does after as long again.
+          one.ejectedUntil = at + ejectionMs(one.failures)
+          return one
+        }
+        if (one.ejectedUntil === 0 && (!best || one.underWay < best.underWay)) best = one
         if (!soonest || one.ejectedUntil < soonest.ejectedUntil) soonest = one
       }
       return best ?? soonest
@@ -91,9 +95,8 @@ export function openAddresses(
     failed(address: Address, reason: string, { reached, pauseMs = 0 }: { reached: boolean; pauseMs?: number }): void {
       address.failures++
       address.reason = reason
-      const doubled = firstEjectionMs * 2 ** Math.min(address.failures - 1, 10)
       const ejected = !reached || address.failures >= maxAnsweredFailures
-      const ejectedMs = Math.max(pauseMs, ejected ? Math.min(doubled, longestEjectionMs) : 0)
+      const ejectedMs = Math.max(pauseMs, ejected ? ejectionMs(address.failures) : 0)
       if (ejectedMs === 0) return
       address.ejectedUntil = now() + ejectedMs
       if (pauseMs > 0) address.pausedUntil = now() + pauseMs

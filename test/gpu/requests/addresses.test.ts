@@ -50,6 +50,21 @@ test('an address that cannot be reached gets nothing for a time that doubles, th
   expect([begin(), begin()].map(({ origin }) => origin)).toEqual(['a', 'a'])
 })
 
+test('an address that still serves older requests is tried again too', () => {
+  const { begin, fail, clock, addresses } = addressesAt('a', 'b')
+  for (let at = 0; at < 4; at++) begin()
+  fail('a', gone)
+  expect(begin().origin).toBe('b')
+  clock.now += 1_000
+  const trial = begin()
+  expect([trial.origin, begin().origin]).toEqual(['a', 'b'])
+  // It has not ended: another one tries after a while.
+  clock.now += 1_000
+  expect(begin().origin).toBe('a')
+  addresses.succeeded(trial)
+  expect(addresses.copy().map(({ state }) => state)).toEqual(['ready', 'ready'])
+})
+
 test('answers with errors eject an address only three in a row', () => {
   const { fail, states, addresses } = addressesAt('a', 'b')
   fail('a', answered)
