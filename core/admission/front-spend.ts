@@ -71,9 +71,9 @@ export function openFrontSpend(credits: FrontCredits, askControl: Failure) {
     },
     /** The call has ended and costs nothing. Harmless if it holds nothing. */
     release: (id: string): void => end(id, 0),
-    /** The call has ended and is billed. Send its record before or with the next message of the credits. */
     /** Control runs the calls of models with fallbacks. */
     mayFallBack: (): boolean => false,
+    /** The call has ended and is billed. Send its record before or with the next message of the credits. */
     settle: (id: string, { cost }: Pick<Settlement, 'cost'>): void => end(id, Math.max(0, cost)),
   } satisfies JobSpend & Pick<Spend, 'requireAnythingLeft' | 'spentOut' | 'holdsFor'>
 }

@@ -90,9 +90,9 @@ export function openNodeWorks(options: {
     const { inputs, foreign } = await content(node.inputs, execution)
     // The content at a foreign URL may change, so caching it has to be requested.
     if (foreign && node.node.cache === undefined) return uncached
-    const { engine, source, upstream_id, url, command, args, adapter } = model
+    const { engine, source, upstream_id, url, urls, command, args, adapter } = model
     const profile = requestedModel === null ? undefined : model.profiles?.[requestedModel]
-    const own = { ...(profile && { profile }), ...(adapter && { adapter }) }
+    const own = { ...(profile && { profile }), ...(adapter && { adapter }), ...(urls && { urls }) }
     const configured = { modelId, engine, source, upstream_id, url, command, args, ...own }
     return { ...uncached, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
