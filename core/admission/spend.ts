@@ -4,10 +4,10 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
+import { fallbackOrigin, isFallbackOrigin } from '../store/fallback-spend.ts'
 import type { FinishedJob, ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
 import { type Budget, openBudgets } from './budgets.ts'
 import { costsOf, type HandedSpend, type HeldWork, openTakenSpend, type SpendChange } from './handed-spend.ts'
-import { accountIdOf, fallbackAccount } from './spend-accounts.ts'
 
 /** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
 export interface Spender {
@@ -361,6 +361,16 @@ export const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): 
   originId,
   ...parents.map(parent => parent.originId),
 ]
+
+/** The account of what an organization spends on a model as a fallback. */
+const fallbackAccount = (organizationId: string, modelId: string): string =>
+  accountIdOf(organizationId, fallbackOrigin(modelId))
+
+/** The account of a row of the store: of an organization, a token, or a fallback of an organization. */
+function accountIdOf(organizationId: string, originId: string | null): string {
+  if (originId === null) return organizationId
+  return isFallbackOrigin(originId) ? `${organizationId} ${originId}` : originId
+}
 
 /** The accounts of a spender besides that of the organization. */
 function accountIdsOf({ organizationId, originId, parents, fallback }: Spender): string[] {

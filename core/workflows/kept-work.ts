@@ -19,19 +19,19 @@ export type EndedNode = Pick<ExecutionNode, 'nodeId' | 'status' | 'jobId' | 'ite
 
 /**
  * What a retry of an ended execution keeps. From `failed`, all results of nodes that do not come after one that has ended
- * badly; from `start`, nothing; from a node, all of those that do not come after it. `changed` nodes run too, and what comes
- * after them; `altered` ones keep none of their items. Skipped nodes are looked at again, and nothing has come after them but
+ * badly; from `start`, nothing; from a node, all of those that do not come after it; if that is undefined, as from `failed`, and
+ * `changed` nodes run too, and what comes after them. Skipped nodes are looked at again, and nothing has come after them but
  * what runs without them. A list runs for what is left of its items if it is not changed, and the results before it are kept.
  */
 export function keptWork(
   { nodes: definitions }: Pick<Dag, 'nodes'>,
   { successors, predecessors }: Pick<Graph, 'successors' | 'predecessors'>,
   ended: readonly EndedNode[],
-  { from, changed = [], altered = [] }: { from: RetryFrom; changed?: readonly string[]; altered?: readonly string[] },
+  { from, changed = [] }: { from: RetryFrom | undefined; changed?: readonly string[] },
 ): KeptWork {
   if (from === 'start') return nothingKept
-  const named = new Set(typeof from === 'object' ? [from.node, ...changed] : changed)
-  const first = from === 'failed' ? ended.filter(hasEndedBadly).map(({ nodeId }) => nodeId) : []
+  const named = new Set(typeof from === 'object' ? [from.node] : from === undefined ? changed : [])
+  const first = typeof from === 'object' ? [] : ended.filter(hasEndedBadly).map(({ nodeId }) => nodeId)
   const rerun = new Set<string>()
   const open = [...first, ...named]
   for (let node = open.pop(); node !== undefined; node = open.pop())
@@ -46,7 +46,7 @@ export function keptWork(
     if (status === 'completed' && !rerun.has(nodeId)) {
       // A pinned one has no job.
       if (jobId !== null) reuse.set(nodeId, jobId)
-    } else if (items !== null && items.completed > 0 && !named.has(nodeId) && !altered.includes(nodeId))
+    } else if (items !== null && items.completed > 0 && !named.has(nodeId) && !changed.includes(nodeId))
       left.push(nodeId)
   // With another result before it, its items may be others.
   const isKept = (node: string) => reuse.has(node) || (isPinned(definitions[node]!) && !rerun.has(node))

@@ -55,8 +55,8 @@ async function replaced(
   for (const { holder, name, text } of places) {
     const changing = change(text, name)
     if (!changing) continue
-    if (++found % foundAtOnce === 0) await nextTurn()
     const next = await changing
+    if (++found % foundAtOnce === 0) await nextTurn()
     if (next === undefined) continue
     holder[name] = next
     changed = true

@@ -44,8 +44,7 @@ export function planRetry(
       Object.entries(dag.nodes).map(([name, node]) => [name, nextNode(node, changes[name], unpinned.has(name))]),
     ),
   }
-  const rerun = { from: from ?? 'failed', changed: from === undefined ? changed : [], altered: changed }
-  const kept = keptWork(next, dependencies(next), nodes, rerun)
+  const kept = keptWork(next, dependencies(next), nodes, { from, changed })
   for (const node of changed)
     if (kept.reuse.has(node) || isPinned(next.nodes[node]!))
       throw invalid(

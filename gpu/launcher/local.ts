@@ -109,7 +109,11 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
 
   async function start(options: LaunchOptions): Promise<void> {
     const { launchId, modelId } = options
-    const shared = orUnwritable(modelId, () => folders.make(options))
+    const shared = orUnwritable(modelId, () => {
+      const made = folders.make(options)
+      record.put({ launchId, bootId, modelId, process: null })
+      return made
+    })
     const { endpoint, port } = await addresses.take(options.channel, launchId)
     /** `why` may name paths of this machine; callers get it without them. */
     const fail = (why: string, said = withoutLocations(why)): never => {
@@ -131,13 +135,6 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
         .replaceAll('{outputs}', () => shared.outputs),
     )
     if (!findProgram(argv[0] ?? '', env.PATH)) fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
-    try {
-      orUnwritable(modelId, () => record.put({ launchId, bootId, modelId, process: null }))
-    } catch (thrown) {
-      addresses.release(endpoint, port)
-      folders.release(options)
-      throw thrown
-    }
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
     const configuredVariables = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>

@@ -18,11 +18,16 @@ export function openLogBytes() {
     more = Promise.withResolvers<void>()
   }
 
-  /** The piece with this byte, or the first later one. Searched from the end, where most readers are. */
+  /** The piece with this byte, or the first later one. */
   function pieceAt(byte: number): LogPiece | undefined {
-    let at = pieces.length
-    while (at > first && pieces[at - 1]!.at + pieces[at - 1]!.bytes.length > byte) at--
-    return pieces[at]
+    let [low, high] = [first, pieces.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const { at, bytes } = pieces[middle]!
+      if (at + bytes.length > byte) high = middle
+      else low = middle + 1
+    }
+    return pieces[low]
   }
 
   return {

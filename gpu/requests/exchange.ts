@@ -50,8 +50,8 @@ function describe(error: Error & { code?: string }, requesting: boolean): string
 export interface ExchangeOptions {
   /** Headers of this request besides those of all, names and values alternating. */
   headers?: readonly string[]
-  /** Returns a connection to an address of the engine that is none of these; undefined without one. */
-  elsewhere?: (tried: ReadonlySet<Address>) => Connection | undefined
+  /** Returns a connection to an address of the engine that is none of these; undefined without one. Absent: it has one. */
+  elsewhere?: ((tried: ReadonlySet<Address>) => Connection | undefined) | undefined
 }
 
 /**

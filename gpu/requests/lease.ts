@@ -135,7 +135,10 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
         this.#slot?.ended(exchange.began)
         if (this.#open === exchange) this.#open = undefined
       },
-      { headers: this.#ownHeaders(), elsewhere: tried => this.#elsewhere(tried) },
+      {
+        headers: this.#ownHeaders(),
+        elsewhere: this.#connections.addresses.all.length > 1 ? tried => this.#elsewhere(tried) : undefined,
+      },
     )
     this.#open = exchange
     this.#workPath = call.workPath

@@ -42,7 +42,7 @@ export const ApprovalObject = namedObject(
     ),
     created_at: integer('Unix seconds at which it was asked.'),
     reminder_at: nullableInteger('Unix seconds of the reminder; null without one, and after it.'),
-    timeout_at: nullableInteger('Unix seconds at which the wait ends without an answer; null: with its execution.'),
+    timeout_at: nullableInteger('Unix seconds at which the wait ends without an answer.'),
   },
 )
 
@@ -52,16 +52,20 @@ export function urlOfWait(wait: Wait, { origin }: UrlReader, { waits }: Owners<'
   return token === null ? null : `${origin}/${wait.awaits === 'event' ? 'events' : 'approvals'}/${token}`
 }
 
-/** The address by which what a job waits for can be ended, for callers who may do so; null without one. */
+/**
+ * The address by which what a job waits for can be ended, for callers who may do so; null without one. `approver`: who the
+ * caller is to approvals.
+ */
 export async function answerUrl(
   { status, jobId }: { status: string; jobId: string | null },
   viewer: Viewer,
-  owners: Owners<'organizations' | 'waits'>,
+  approver: () => ReturnType<typeof approverOf>,
+  owners: Owners<'waits'>,
 ): Promise<string | null> {
   const { caller } = viewer
   if (status !== 'waiting' || jobId === null || !caller.scopes.includes('user:write')) return null
   const wait = await owners.waits.find(caller.organizationId, jobId)
-  const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approverOf(caller, owners))
+  const mayAnswer = wait?.awaits !== 'approval' || owners.waits.mayAnswer(wait, await approver())
   return wait && mayAnswer ? urlOfWait(wait, viewer, owners) : null
 }
 

@@ -180,6 +180,6 @@ export const spendContradictions = {
   ),
   'The spending of tokens is not that of their organization in # months.': different(
     ofOrganizations,
-    sum('spend', 'month', "origin_id <> '' AND origin_id NOT GLOB 'fallback:*'"),
+    sum('spend', 'month', `origin_id <> '' AND origin_id NOT GLOB '${fallbackOrigin('*')}'`),
   ),
 }

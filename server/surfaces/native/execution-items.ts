@@ -6,7 +6,7 @@ import { cursorDescription, pageEnd, pageFields, pageLimit } from '../../http/an
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { answerUrl } from '../../views/approval-record.ts'
+import { answerUrl, approverOf } from '../../views/approval-record.ts'
 import { ExecutionItemObject, shownItem } from '../../views/execution-nodes.ts'
 import { findExecution } from '../../views/execution-record.ts'
 
@@ -52,7 +52,9 @@ export const itemsRoute = (owners: Owners<'executions' | 'organizations' | 'wait
       const found = await owners.executions.items(organizationId, id, page)
       const items = found.slice(0, limit)
       const next = found.length > limit ? String(items.at(-1)!.index) : null
-      const shown = items.map(async item => shownItem(item, await answerUrl(item, exchange, owners)))
+      let known: ReturnType<typeof approverOf> | undefined
+      const approver = () => (known ??= approverOf(exchange.caller, owners))
+      const shown = items.map(async item => shownItem(item, await answerUrl(item, exchange, approver, owners)))
       return { items: await Promise.all(shown), ...pageEnd(next) }
     },
   })

@@ -27,7 +27,7 @@ import { type Embedded, JsonText } from '../../http/request/json-text.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { filterOf } from '../../http/request/query.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { answerUrl } from '../../views/approval-record.ts'
+import { answerUrl, approverOf } from '../../views/approval-record.ts'
 import {
   ExecutionNodeObject,
   progressOfNodes,
@@ -227,7 +227,7 @@ const readRoutes = (owners: ExecutionOwners) => [
         result: job
           ? await shownResult(node.task, job.result, exchange, owners, embedded)
           : await shownPin(definition.dag.nodes[node.nodeId]?.pin ?? null, organizationId, exchange, owners),
-        answer_url: await answerUrl(node, exchange, owners),
+        answer_url: await answerUrl(node, exchange, () => approverOf(exchange.caller, owners), owners),
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
