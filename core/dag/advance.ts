@@ -49,15 +49,15 @@ export type ExecutionInput = { at: number } & (
   | { type: 'item_set_aside'; node: number; item: number; busy?: boolean }
   | { type: 'item_requeued'; node: number; item: number }
   /**
-   * The job of an item has ended, or its result is that of another job. `was`: what it did until now, where its job says so: a
-   * state that is read after the end of the job knows it only as open.
+   * The job of an item has ended, or its result is that of another job. `ran`: it was running until now; a state that is read
+   * after the end of the job knows it only as open.
    */
   | {
       type: 'item_ended'
       node: number
       item: number
       status: 'completed' | 'failed' | 'cancelled'
-      was?: 'running' | 'waiting' | undefined
+      ran?: boolean
       spent?: Spent
       slotOf?: string | undefined
     }

@@ -65,14 +65,14 @@ function stoppedItem(
 export function itemHasEnded(
   plan: ExecutionPlan,
   state: ExecutionState,
-  { node, item, status, was, spent, slotOf, at }: Input<'item_ended'>,
+  { node, item, status, ran, spent, slotOf, at }: Input<'item_ended'>,
 ): ExecutionWrite[] {
   const items = state.items.get(node)
   if (!items?.open.has(item)) return []
   const { items: planned, modelId } = plan.nodes[node]!
   const used = spent ? [count(spent)] : []
   const how = status === 'completed' ? 'completed' : 'failed'
-  const before = was ?? items.open.get(item)
+  const before = ran ? 'running' : items.open.get(item)
   if (how === 'completed' || planned!.onError === 'continue') {
     const isLast = isStopped(plan, state)
     const end = { item, status: how, before, cost: spent?.cost, slotOf } as const

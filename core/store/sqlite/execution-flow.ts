@@ -50,7 +50,7 @@ export function openExecutionFlow(
     AND node = ?`
   const live = openLiveExecutions(connection)
   // `advance` has already applied the end of these jobs to the state.
-  const endJob = openEnd(connection, { ...context, flow: { advance() {}, cancelNested } })
+  const endJob = openEnd(connection, { ...context, flow: { load() {}, advance() {}, cancelNested } })
   const nestedOf = connection.scalar<number>`SELECT number FROM executions WHERE organization_id = ? AND parent_job = ?
     AND finished_at IS NULL`
   const awaitingJob = connection.query<{ execution: number; node: number; item: number | null }>`
@@ -220,6 +220,10 @@ export function openExecutionFlow(
   return {
     /** Applies an event of the execution or of one of its jobs, whose id is that of the job which ends: writes what follows. */
     advance: advanceOne,
+    /** Reads the state of the execution that a job runs for, if any: call it before the row of the job changes. */
+    load(number: number | null): void {
+      if (number !== null) live.get(number)
+    },
     cancelNested,
     /** The executions around the one that a node would run, its own first, by number. */
     around: (number: number): number[] => [number, ...live.get(number).ancestors.map(one => one.number)],

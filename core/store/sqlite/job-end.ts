@@ -48,7 +48,7 @@ type EndedRow = EndingRow & Pick<JobRow, 'expiresAt'>
 
 /** The part of the shared state that ending a job needs. */
 type EndWriting = Pick<SharedContext, 'ledger' | 'jobCounts' | 'events' | 'batches'> & {
-  flow: Pick<ExecutionFlow, 'advance' | 'cancelNested'>
+  flow: Pick<ExecutionFlow, 'load' | 'advance' | 'cancelNested'>
 }
 
 /** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
@@ -70,18 +70,10 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
     const end = { node, status, spent: { ...usage, cost }, slotOf, at }
     flow.advance(
       execution,
-      item === null
-        ? { type: 'job_ended', ...how, ...end }
-        : { type: 'item_ended', item, was: wasOf(row, before), ...end },
+      item === null ? { type: 'job_ended', ...how, ...end } : { type: 'item_ended', item, ran: how.ran, ...end },
       row.id,
     )
   }
-}
-
-/** What the job of an item did until its end; undefined for one that was queued, or awaited another execution. */
-function wasOf({ awaits }: EndedRow, before: JobStatus): 'running' | 'waiting' | undefined {
-  if (before === 'processing') return 'running'
-  return awaits === 'approval' || awaits === 'event' || awaits === 'time' ? 'waiting' : undefined
 }
 
 /** Adds the GPU time and the energy of earlier attempts, which have failed or were interrupted. */
@@ -110,6 +102,7 @@ export function openEnd(connection: Connection, context: EndWriting) {
     const usage = withEarlierAttempts(end.usage ?? noUsage, row)
     const expiresAt = row.retentionMs === null ? null : at + row.retentionMs
     const errorText = error ? JSON.stringify(error) : null
+    context.flow.load(row.execution)
     finish.run(status, errorText, engineId, ...usageValues(usage), cost, at, at, expiresAt, row.number)
     applyEndEffects({ ...row, engineId, expiresAt }, row.status, { ...end, usage })
   }

@@ -79,6 +79,7 @@ export function openSetAside(
   ): SetAsideRow | undefined => {
     const row = claim ? takeFromRun(organizationId, id, claim, at) : pending.get(organizationId, id)
     if (!row) return undefined
+    flow.load(row.execution)
     setAside.run(awaits, deferredUntil, at, row.number)
     if (wait) addWait({ number: row.number, organizationId, awaits, at }, wait)
     if (inputs !== undefined) keepInputs.run(row.number, inputs)

@@ -67,7 +67,7 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
     queue.startNext(ended.organizationId, ended.workflowId, at)
   const flow = openExecutionFlow(connection, shared, startNext)
   const endJob = openEnd(connection, { ...shared, flow })
-  const endAlone = openEnd(connection, { ...shared, flow: { ...flow, advance() {} } })
+  const endAlone = openEnd(connection, { ...shared, flow: { ...flow, load() {}, advance() {} } })
   const memory = memoryOf({ ...shared, flow })
   const giveUp = openGiveUp(connection, shared, { memory, endJob, endAlone, executionEnded: startNext })
   const queue = openExecutionQueue(connection, {

@@ -136,7 +136,17 @@ export function executionRules({ store }: Subject): void {
         else await store.executions.cancel(organizationId, made.id, Date.now())
       },
     )
-    await fc.assert(property, { numRuns: Number(process.env.RUNS ?? 40) })
+    const of = (pick: number, deed: 'claim' | 'cancel job' | 'retry' | 'set aside', undone = false) => ({
+      pick,
+      deed,
+      undone,
+    })
+    // Set aside after a failure, first undone: the state is read anew.
+    const stopped = [of(0, 'claim'), of(1, 'cancel job'), of(0, 'retry'), of(0, 'set aside', true), of(0, 'claim')]
+    await fc.assert(property, {
+      numRuns: Number(process.env.RUNS ?? 40),
+      examples: [[{ size: 2, edges: [], borne: [], onFailure: 'fail_fast' }, stopped, null]],
+    })
   }, 120_000)
 
   async function compare(id: string, { nodes, status, clock }: ExecutionState): Promise<void> {

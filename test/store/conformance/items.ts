@@ -223,6 +223,31 @@ export function itemRules({ store, fresh }: Subject): void {
     expect(await place.findings()).toEqual([])
   })
 
+  test('items that begin and end to wait right after the store was opened again are counted', async () => {
+    await using opened = await fresh()
+    const { store: before, place } = opened
+    const { execution, id, a } = drawn()
+    await before.executions.create(execution)
+    await before.executions.expand(organizationId, a, { at: 5, count: 2 })
+    const [first, second] = (await itemsOf(id, before)).map(({ jobId }) => jobId!)
+    await before.close()
+    const after = await place.open()
+    expect(await after.executions.setAside(organizationId, first!, { awaits: 'event', at: 6 })).toBe(true)
+    expect(await nodeOf(id, after)).toMatchObject({ items: { waiting: 1 } })
+    await after.close()
+    const last = await place.open()
+    try {
+      const end = { awaits: 'event', at: 7, result: '{}' } as const
+      expect(await last.executions.resolve(organizationId, first!, end)).toBe(true)
+      expect(await nodeOf(id, last)).toMatchObject({ items: { waiting: 0, completed: 1 } })
+      await last.jobs.cancel(organizationId, second!, 8)
+      expect(await nodeOf(id, last)).toMatchObject({ status: 'failed', items: { waiting: 0 } })
+    } finally {
+      await last.close()
+    }
+    expect(await place.findings()).toEqual([])
+  })
+
   test('items go on after the store was opened again, and are removed with their execution, in batches', async () => {
     await using opened = await fresh()
     const { store: before, place } = opened
