@@ -165,9 +165,11 @@ let sqlite: unknown
 /**
  * Returns the better-sqlite3 addon for its option `nativeBinding`; undefined where better-sqlite3 finds it by itself.
  * Each thread loads it once. The executable loads a copy on disk, which it compares with the original every time.
+ * All threads of a process load the same file: two copies of SQLite in one process drop each other's file locks, and one
+ * truncates the shared memory of a database that the other has open.
  */
 export function sqliteBinding(): string | undefined {
-  if (form === 'source') return undefined
+  if (form === 'source' && typeof __INFER_ENTRIES__ === 'undefined') return undefined
   sqlite ??= loadAddon(assetPath('native/better_sqlite3.node'))
   // The option accepts the loaded addon as well as its path; the types of better-sqlite3 declare only the path.
   return sqlite as string

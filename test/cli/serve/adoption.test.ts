@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
 import { sendSignal } from '../../../gpu/launcher/processes.ts'
 import { fakeModel } from '../../_app.ts'
-import { survivors } from '../../gpu/launcher/_launch.ts'
+import { endSurvivors, survivors } from '../../gpu/launcher/_launch.ts'
 import { inferProcess, temporaryFolder } from '../_infer.ts'
 import { serve } from '../_serve.ts'
 
@@ -43,7 +43,7 @@ function prepare(more: object = {}) {
 /** Every process of the engine is killed after the test, should it have failed. */
 const cleanUp = (engineId: string) =>
   onTestFinished(async () => {
-    for (const pid of await survivors(`${engineId}-1`)) process.kill(pid, 'SIGKILL')
+    await endSurvivors(`${engineId}-1`)
   })
 
 test('after kill -9 the next server answers with the same engine', { timeout: 60_000 }, async () => {

@@ -98,6 +98,16 @@ export const launchOptions = (launchId: string, flags: string[], more: Partial<L
 export const survivors = async (launchId: string): Promise<number[]> =>
   (await processesWith({ INFER_LAUNCH_ID: new Set([launchId]) })).map(({ pid }) => pid).sort((a, b) => a - b)
 
+/** Ends what is left of a start, at the end of a test; its wrapper may be ending it too. */
+export async function endSurvivors(launchId: string): Promise<void> {
+  for (const pid of await survivors(launchId))
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== 'ESRCH') throw thrown
+    }
+}
+
 /** Waits until a condition holds. The test's own timeout is the limit. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise(next => setTimeout(next, 10))

@@ -6,7 +6,16 @@ import type { Launcher } from '../../../gpu/launcher/launcher.ts'
 import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
 import { cpu } from '../_fleet.ts'
 import { describeLauncher, type LauncherPlace } from './_conformance.ts'
-import { keeperOf, keptLog, launchOptions, noSandbox, survivors, temporary, wrappersHere } from './_launch.ts'
+import {
+  endSurvivors,
+  keeperOf,
+  keptLog,
+  launchOptions,
+  noSandbox,
+  survivors,
+  temporary,
+  wrappersHere,
+} from './_launch.ts'
 
 const script = join(import.meta.dirname, '../fixtures/parent.ts')
 const orphanGraceMs = 2_000
@@ -41,7 +50,7 @@ describeLauncher('engines of this machine', async (): Promise<LauncherPlace> => 
     processes: survivors,
     async startAndDie(launchId) {
       onTestFinished(async () => {
-        for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+        await endSurvivors(launchId)
       })
       const server = spawn(process.execPath, [script, dataDir, 'boot-1', launchId, '', String(orphanGraceMs)], {
         stdio: ['ignore', 'pipe', 'inherit'],

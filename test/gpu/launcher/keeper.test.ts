@@ -11,6 +11,7 @@ import { identityOf } from '../../../gpu/launcher/processes.ts'
 import { killsOf } from '../../_full.ts'
 import {
   dataKey,
+  endSurvivors,
   keeperOf,
   keptLog,
   launcherIn,
@@ -29,7 +30,7 @@ const bestIsProtected = best.name !== 'plain'
 /** A server with a running engine and its grandchild, which may outlive it by `graceMs`. */
 async function serverWith(dataDir: string, launchId: string, graceMs: number, how = ''): Promise<ChildProcess> {
   onTestFinished(async () => {
-    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+    await endSurvivors(launchId)
   })
   const server = spawn(process.execPath, [script, dataDir, 'boot-1', launchId, how, String(graceMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -218,7 +219,7 @@ test('an engine goes on when the server does not read its output', async () => {
   const socket = await ownerThatStopsReading(dataDir)
   const launchId = `flood-${process.pid}`
   onTestFinished(async () => {
-    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+    await endSurvivors(launchId)
   })
   const marker = join(dataDir, 'done')
   const flood = `process.stdout.write('x'.repeat(99).concat('\\n').repeat(160_000), () => { require('fs').writeFileSync(${JSON.stringify(marker)}, ''); setInterval(() => {}, 1e6) })`

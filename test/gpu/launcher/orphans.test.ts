@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { noWrapper } from '../../../gpu/sandbox/wrapper.ts'
 import { killsOf } from '../../_full.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
-import { launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
+import { endSurvivors, launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
 const script = join(import.meta.dirname, '../fixtures/parent.ts')
 const rounds = killsOf(6, 20)
@@ -15,7 +15,7 @@ const protectedHere = wrappersHere.some(wrapper => wrapper.name !== 'plain')
 /** A parent with a running engine and its grandchild. */
 async function parentWith(dataDir: string, bootId: string, launchId: string, how = ''): Promise<ChildProcess> {
   onTestFinished(async () => {
-    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+    await endSurvivors(launchId)
   })
   const parent = spawn(process.execPath, [script, dataDir, bootId, launchId, how], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { meaningOf, openDatabase, pragmas } from '../../../../core/store/sqlite/database.ts'
@@ -62,4 +62,11 @@ test('only the owner can read the data directory, and every file in it', async (
   } finally {
     process.umask(before)
   }
+})
+
+test('all threads of a process load the same copy of SQLite', async () => {
+  await using opened = await openTestStore()
+  using _reader = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
+  const loaded = readFileSync('/proc/self/maps', 'utf8').matchAll(/\/\S*sqlite\S*\.node$/gm)
+  expect(new Set([...loaded].map(([path]) => path)).size).toBe(1)
 })
