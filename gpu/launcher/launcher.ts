@@ -103,8 +103,19 @@ export interface LaunchOptions {
   visibleDevices: Readonly<Record<string, string>>
   /** Which files and network the engine may access. */
   sandbox: SandboxRequirements
+  /** What a launcher elsewhere asks its machines for. Absent on this machine, where placement has chosen the cards. */
+  needs?: LaunchNeeds | undefined
   /** The origins of an engine that runs elsewhere, which serve alike. */
   addresses?: readonly string[] | undefined
+}
+
+export interface LaunchNeeds {
+  cards: number
+  cpus: number
+  /** Bytes of main memory. */
+  memoryBytes: number
+  /** Milliseconds after which its machine may end it; null for no such time. */
+  maxMs: number | null
 }
 
 export interface ProcessExit {
