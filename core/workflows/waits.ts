@@ -56,8 +56,11 @@ export function openWaits(options: {
       if (next === null) return
       const now = clock.now()
       if (next > now) return due.at(next)
-      for (const wait of await store.waits.due(now, batchSize)) await endDueWait(wait, now)
+      const failed: unknown[] = []
+      for (const wait of await store.waits.due(now, batchSize))
+        await endDueWait(wait, now).catch(thrown => void failed.push(thrown))
       await store.waits.remind(now, batchSize)
+      if (failed.length > 0) throw failed[0]
       void due.check()
     } catch (thrown) {
       if (!Failure.from(thrown).retryable) log.error('Waits could not be ended', {}, thrown)

@@ -5,8 +5,8 @@ import type { Store } from '../../../core/store/store.ts'
 import type { Wait } from '../../../core/store/waits.ts'
 import { openWaits } from '../../../core/workflows/waits.ts'
 
-/** Waits over a store of these rows, at the time 100. */
-function opened(rows: Partial<Wait>[]) {
+/** Waits over a store of these rows, at the time 100. `refused`: the job that it cannot end. */
+function opened(rows: Partial<Wait>[], refused?: string) {
   const logged: string[] = []
   const ended = new Map<string, unknown>()
   const all = rows.map(
@@ -38,6 +38,7 @@ function opened(rows: Partial<Wait>[]) {
     },
     executions: {
       resolve(_organizationId: string, jobId: string, how: unknown) {
+        if (jobId === refused) return Promise.reject(new Error('its execution cannot be read'))
         if (ended.has(jobId)) return Promise.resolve(false)
         ended.set(jobId, how)
         return Promise.resolve(true)
@@ -64,6 +65,15 @@ test('a wait that cannot be read fails, and the others end as they should', asyn
   expect(ended.get('job_2')).toMatchObject({ awaits: 'time', result: '{"at":0}' })
   expect(ended.get('job_3')).toMatchObject({ error: { code: 'timeout' } })
   expect(logged.join('')).toContain('A wait could not be ended as usual')
+})
+
+test('a wait that cannot be ended at all does not hold up the others', async () => {
+  const { waits, ended, logged } = opened([{}, { awaits: 'time', request: '{"seconds":0}' }], 'job_0')
+  waits.start()
+  await expect.poll(() => ended.size).toBe(1)
+  await waits.close()
+  expect(ended.get('job_1')).toMatchObject({ result: '{"at":0}' })
+  expect(logged.filter(line => line.includes('Waits could not be ended'))).toHaveLength(1)
 })
 
 test('a token belongs to one job, and no other token finds its wait', async () => {
