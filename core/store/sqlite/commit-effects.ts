@@ -24,12 +24,20 @@ type ExecutionChange = Omit<CommitEffects['executions'][number], 'next'> & { nex
 export function openCommitEffects() {
   let effects = none()
   /** By id: one commit may change many nodes of an execution, and what is next is found by looking at all of them. */
-  let executions = new Map<string, ExecutionChange>()
+  const executions = new Map<string, ExecutionChange>()
+  /** What each change has replaced, in their order: a mark is a place in it, and costs nothing. */
+  const replaced: [id: string, before: ExecutionChange | undefined][] = []
+
+  function clearExecutions(): void {
+    executions.clear()
+    replaced.length = 0
+  }
 
   return {
     executionChanged(change: ExecutionChange): void {
       const before = executions.get(change.id)
       const timeoutAt = change.timeoutAt ?? before?.timeoutAt
+      replaced.push([change.id, before])
       executions.set(change.id, { ...change, ended: change.ended || before?.ended === true, timeoutAt })
     },
     add<Kind extends Exclude<keyof CommitEffects, 'executions'>>(
@@ -42,21 +50,23 @@ export function openCommitEffects() {
     mark(): () => void {
       const lists = Object.values(effects) as unknown[][]
       const lengths = lists.map(({ length }) => length)
-      const changed = new Map(executions)
+      const { length } = replaced
       return () => {
-        executions = changed
+        for (const [id, before] of replaced.splice(length).toReversed())
+          if (before) executions.set(id, before)
+          else executions.delete(id)
         for (const [at, list] of lists.entries()) list.length = lengths[at]!
       }
     },
     forget(): void {
       effects = none()
-      executions = new Map()
+      clearExecutions()
     },
     /** Call it after the commit. Undefined if there are none. */
     take(): CommitEffects | undefined {
       for (const { next, ...change } of executions.values())
         effects.executions.push({ ...change, next: change.ended ? [] : next() })
-      executions.clear()
+      clearExecutions()
       if (Object.values(effects).every(({ length }) => length === 0)) return undefined
       const taken = effects
       effects = none()
