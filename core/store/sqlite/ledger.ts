@@ -14,15 +14,18 @@ export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
   'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt, requestedModel, fallbackReason',
 )}`
 
-const genesis = Buffer.alloc(32)
+const genesis = '0'.repeat(64)
 
 /** The fields of an attribution for the hash: none if there is none, as in rows older than it. */
 const attributed = ({ userId, workflowId }: Attribution): readonly (string | null)[] =>
   userId === null && workflowId === null ? [] : [userId, workflowId]
 
-/** SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. */
-const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
-  hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
+/**
+ * SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. As hexadecimal
+ * text, which costs half of what a buffer does.
+ */
+const chained = (previous: string, fields: readonly unknown[]): string =>
+  hash('sha256', previous + JSON.stringify(fields), 'hex')
 
 const width = ledgerColumns.length
 const tokenAt = ledgerColumns.indexOf('token_id')
@@ -47,15 +50,19 @@ export function openLedger(
   const spentOnFallback = openFallbackSpend(connection)
 
   /** The last row as far as known: another process may have added rows, then the next number is taken. */
-  let end: { sequence: number; hash: Buffer } | undefined
-  const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
+  let end: { sequence: number; hash: string } | undefined
+  function endOf() {
+    if (end) return end
+    const row = last.get()
+    return (end = row ? { sequence: row.sequence, hash: row.hash.toString('hex') } : { sequence: 0, hash: genesis })
+  }
 
   function addOne(statement: typeof insert, row: LedgerRows, execution: number | null): void {
     const { sequence, hash: previous } = endOf()
     const owner = totals.attributionOf(row[tokenAt] as string, execution)
     const fields: unknown[] = [sequence + 1, ...row]
     const next = chained(previous, [...fields.slice(0, chainedColumns.length + 1), ...attributed(owner)])
-    fields.push(next, owner.userId, owner.workflowId)
+    fields.push(Buffer.from(next, 'hex'), owner.userId, owner.workflowId)
     if (statement.run(fields).changes === 0) return
     end = { sequence: sequence + 1, hash: next }
     totals.add(row, owner, sequence + 1)
@@ -130,16 +137,16 @@ const fieldsOfRow = (row: LedgerRow) => [
 export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => void = () => {}, limit = 20): string[] {
   const rows = connection.query<LedgerRow>`SELECT * FROM ledger ORDER BY sequence`.iterate()
   const found: string[] = []
-  let previous: Buffer = genesis
+  let previous = genesis
   let expected = 1
   for (const row of rows) {
     onRow(row)
     if (row.sequence !== expected) found.push(`The ledger jumps from row ${expected - 1} to row ${row.sequence}.`)
-    else if (!chained(previous, fieldsOfRow(row)).equals(row.hash))
+    else if (chained(previous, fieldsOfRow(row)) !== row.hash.toString('hex'))
       found.push(`Ledger row ${row.sequence} (job ${row.job_id}) does not match its hash.`)
     if (found.length >= limit) break
     // Continues from the stored hash, so that one flipped bit is one finding and not one for every later row.
-    previous = row.hash
+    previous = row.hash.toString('hex')
     expected = row.sequence + 1
   }
   return found

@@ -29,6 +29,14 @@ export function openRecentRuns(connection: Connection) {
     cost, at) VALUES (?, ?, ?, ?, ?, ?, ?)`
   const places = new Map<string, number>()
   let runs = new Map<string, Run>()
+  /** The name of the last run's work: most rows are of the same. */
+  let latest: { organizationId: string; modelId: string; task: string; key: string } | undefined
+
+  function keyOf(organizationId: string, modelId: string, task: string): string {
+    if (latest?.organizationId !== organizationId || latest.modelId !== modelId || latest.task !== task)
+      latest = { organizationId, modelId, task, key: [organizationId, modelId, task].join('\u0000') }
+    return latest.key
+  }
 
   function write({ organizationId, modelId, task, runMs, cost, finishedAt }: Run, key: string): void {
     const last = places.get(key) ?? lastPlace.get(organizationId, modelId, task) ?? -1
@@ -44,13 +52,11 @@ export function openRecentRuns(connection: Connection) {
       const startedAt = row[at.started_at] as number | null
       if (row[at.status] !== 'completed' || startedAt === null) return
       const finishedAt = row[at.finished_at] as number
-      const work = {
-        organizationId: row[at.organization_id] as string,
-        modelId: row[at.model_id] as string,
-        task: row[at.task] as string,
-      }
-      const run = { ...work, runMs: Math.max(0, finishedAt - startedAt), cost: row[at.cost] as number, finishedAt }
-      runs.set(Object.values(work).join('\u0000'), run)
+      const organizationId = row[at.organization_id] as string
+      const [modelId, task] = [row[at.model_id] as string, row[at.task] as string]
+      const runMs = Math.max(0, finishedAt - startedAt)
+      const run = { organizationId, modelId, task, runMs, cost: row[at.cost] as number, finishedAt }
+      runs.set(keyOf(organizationId, modelId, task), run)
     },
     mark() {
       const snapshot = new Map(runs)
