@@ -15,8 +15,13 @@ export interface RecorderOptions {
 
 /** How many records one commit takes at most. At this number they are written at once. */
 const maxInBatch = 512
-/** A record of 200 in a commit costs the writer half of the processor time of one of 32. */
-const everyMs = 50
+/** Milliseconds for which a record waits for others. */
+const gatherMs = 50
+/**
+ * Milliseconds between the beginnings of two writes: the longest that a record waits for others while many come. A commit
+ * costs the writer as much as 50 records, whatever their number.
+ */
+const apartMs = 100
 const maxBackOffMs = 5000
 
 /** A finished call, or the text of many. */
@@ -32,6 +37,8 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   let waiting: Entry[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
+  /** When the last write began, milliseconds. */
+  let begunAt = Number.NEGATIVE_INFINITY
   let closingUntil: number | undefined
   /** While records are kept: how many of all that were accepted may be written. */
   let upTo = Number.POSITIVE_INFINITY
@@ -43,8 +50,9 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   function start(): void {
     clearTimeout(timer)
     timer = undefined
-    if (writable() <= 0) return
-    flushing ??= flush().finally(() => {
+    if (writable() <= 0 || flushing) return
+    begunAt = performance.now()
+    flushing = flush().finally(() => {
       flushing = undefined
       const next = writable()
       if (next >= maxInBatch || (next > 0 && upTo < accepted)) start()
@@ -56,7 +64,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   const writable = (): number => Math.min(accepted, upTo) - done
 
   function schedule(): void {
-    timer ??= setTimeout(start, everyMs)
+    timer ??= setTimeout(start, Math.max(gatherMs, begunAt + apartMs - performance.now()))
   }
 
   /**
@@ -64,7 +72,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
    * more.
    */
   async function flush(): Promise<void> {
-    for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, maxBackOffMs)) {
+    for (let backOffMs = gatherMs; ; backOffMs = Math.min(2 * backOffMs, maxBackOffMs)) {
       const batch = nextBatch()
       try {
         await write(batch)

@@ -45,18 +45,26 @@ test('a few are written without waiting for more', async () => {
   await recorder.close()
 })
 
-test('records that arrive during a write wait for others, however short the write is', async () => {
+test('writes are 100 ms apart while records come, however short they are, and a record alone waits half as long', async () => {
   vi.useFakeTimers()
   using _ = { [Symbol.dispose]: () => void vi.useRealTimers() }
   const { store, batches } = hearing(() => {
     if (batches.length === 0) recorder.record(finishedCall())
   })
+  const sizes = () => batches.map(batch => batch.length)
   const recorder = openRecorder({ store, log: keptLog().log })
   recorder.record(finishedCall())
-  await vi.advanceTimersByTimeAsync(60)
+  await vi.advanceTimersByTimeAsync(51)
+  expect(sizes()).toEqual([1])
   recorder.record(finishedCall())
-  await vi.advanceTimersByTimeAsync(60)
-  expect(batches.map(batch => batch.length)).toEqual([1, 2])
+  await vi.advanceTimersByTimeAsync(90)
+  expect(sizes()).toEqual([1])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(sizes()).toEqual([1, 2])
+  await vi.advanceTimersByTimeAsync(500)
+  recorder.record(finishedCall())
+  await vi.advanceTimersByTimeAsync(51)
+  expect(sizes()).toEqual([1, 2, 1])
   await recorder.close()
 })
 
