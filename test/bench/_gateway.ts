@@ -86,15 +86,15 @@ export const median = (values: number[]) => values.toSorted((a, b) => a - b)[Mat
 export type Requests = { perSecond: number; p50: number; p99: number }
 export type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
 
+/** Starts a minimal proxy on a free port, or on that of another. */
+export const startProxy = (enginePort: number, port = 0) =>
+  start(process.execPath, ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort), String(port)], /^(\d+)$/)
+
 /** Starts the engine and the proxy, and writes the configuration of servers that offer the engine as a model. */
 export async function openBench() {
   const engine = await start(process.execPath, ['--max-semi-space-size=8', here('instant.ts')], /^(\d+)$/)
   const enginePort = Number(engine.match[1])
-  const proxy = await start(
-    process.execPath,
-    ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort)],
-    /^(\d+)$/,
-  )
+  const proxy = await startProxy(enginePort)
   const config = join(folder, 'infer.yaml')
   writeFileSync(
     config,

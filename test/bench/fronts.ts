@@ -10,20 +10,50 @@ import {
   type Requests,
   type Streams,
   start,
+  startProxy,
 } from './_gateway.ts'
 
 /**
- * Measures requests a second in sum, the processor time of all processes of infer for a request and for a chunk of a stream,
- * with 1, 2 and 4 gateway processes, and the messages between them. Prints a line for each. Run after `npm run build`:
- * `npx node test/bench/fronts.ts`, with `--seconds N` for the length of a round, `--processes 1,8` for other counts.
+ * Measures infer with 1, 2 and 4 gateway processes, in turns, beside as many minimal proxies on one port: the processor time
+ * of all processes for a request and for a chunk of a stream, requests a second in sum, and the messages between the
+ * processes. Prints a line for each. What the proxies need more with several processes is not infer's own. Run after `npm run build`:
+ * `npx node test/bench/fronts.ts`, with `--seconds N` for the length of a measurement, `--rounds N`, `--processes 1,8`
+ * for other counts.
  */
 const option = (name: string, usual: string): string => {
   const at = process.argv.indexOf(name)
   return (at < 0 ? undefined : process.argv[at + 1]) ?? usual
 }
-const seconds = Number(option('--seconds', '3'))
+const ms = Number(option('--seconds', '3')) * 1_000
+const rounds = Number(option('--rounds', '3'))
 const processCounts = option('--processes', '1,2,4').split(',').map(Number)
-const rounds = 3
+
+/** Something that answers chats in several processes. */
+interface Measured {
+  target: readonly [port: number, path: string, token: string]
+  /** Processor time so far of all its processes, and of the first one alone, milliseconds. */
+  used: () => { all: number; first: number }
+  /** Counts of infer so far; undefined of a proxy. */
+  counts: () => Promise<Counts | undefined>
+}
+
+interface Counts {
+  answered: number
+  /** Of these, by gateway processes themselves. */
+  local: number
+  messages: number
+}
+
+/** Medians over the rounds; times in microseconds. */
+interface Result {
+  perSecond: number
+  request: number
+  chunk: number
+  /** Part of the processor time of requests. */
+  first: number
+  local: number
+  messages: number
+}
 
 /** The gateway processes of a server. */
 const frontsOf = (pid: number): number[] =>
@@ -38,71 +68,105 @@ const frontsOf = (pid: number): number[] =>
     }
   })
 
+const usedBy = (pids: readonly number[]) => () => {
+  const each = pids.map(ownCpuOf)
+  return { all: each.reduce((sum, one) => sum + one, 0), first: each[0]! }
+}
+
+async function serveInfer(count: number, config: string): Promise<Measured> {
+  const data = join(folder, `data-${count}`)
+  const own = join(folder, `infer-${count}.yaml`)
+  writeFileSync(own, readFileSync(config, 'utf8').replace(/^gateway_processes: .*/, `gateway_processes: ${count}`))
+  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: data, NODE_OPTIONS: '--max-semi-space-size=8' }
+  const { pid, match } = await start(
+    process.execPath,
+    ['dist/main.cjs', 'serve', '--config', own, '--listen', '127.0.0.1:0'],
+    /(http:\/\/127\.0\.0\.1:\d+)/,
+    env,
+  )
+  const path = '/std/v1/chat/completions'
+  return {
+    target: [Number(new URL(match[1]!).port), path, readFileSync(join(data, 'root-token'), 'utf8').trim()],
+    used: usedBy([pid, ...frontsOf(pid)]),
+    async counts() {
+      const text = await (await fetch(`${match[1]!}/metrics`)).text()
+      const lines = text.split('\n')
+      const count = (name: string) =>
+        Number(lines.find(line => line.startsWith(`${name} `))?.slice(name.length + 1) ?? 0)
+      return {
+        answered: count(`infer_http_requests_total{route="POST ${path}",status="200"}`),
+        local: count('infer_front_requests_total'),
+        messages: count('infer_front_messages_total'),
+      }
+    },
+  }
+}
+
+async function serveProxies(count: number, enginePort: number): Promise<Measured> {
+  const first = await startProxy(enginePort)
+  const port = Number(first.match[1])
+  const others = await Promise.all(Array.from({ length: count - 1 }, () => startProxy(enginePort, port)))
+  return {
+    target: [port, '/v1/chat/completions', '-'],
+    used: usedBy([first, ...others].map(({ pid }) => pid)),
+    counts: async () => undefined,
+  }
+}
+
+/** Measures both once. The counts are read outside of what is measured, because that costs the first process time. */
+async function measure({ target, used, counts }: Measured): Promise<Result> {
+  const countsBefore = await counts()
+  let before = used()
+  const { perSecond } = await load<Requests>(['requests', ...target, 64, ms], () => (before = used()))
+  const after = used()
+  const countsAfter = await counts()
+  const all = after.all - before.all
+  const answered = countsAfter && countsBefore ? countsAfter.answered - countsBefore.answered : 0
+  let beforeStreams = used()
+  const { chunks } = await load<Streams>(['streams', ...target, 200, ms], () => (beforeStreams = used()))
+  const part = (name: 'local' | 'messages') =>
+    answered > 0 ? (countsAfter![name] - countsBefore![name]) / answered : 0
+  return {
+    perSecond,
+    request: (all * 1_000) / ((perSecond * ms) / 1_000),
+    chunk: ((used().all - beforeStreams.all) * 1_000) / chunks,
+    first: (after.first - before.first) / all,
+    local: part('local'),
+    messages: part('messages'),
+  }
+}
+
+const medians = (results: readonly Result[]): Result =>
+  Object.fromEntries(
+    Object.keys(results[0]!).map(name => [name, median(results.map(result => result[name as keyof Result]))]),
+  ) as unknown as Result
+
 try {
-  const { config } = await openBench()
+  const { config, enginePort } = await openBench()
+  const pairs: { count: number; infer: Measured; proxies: Measured; results: Result[]; bare: Result[] }[] = []
   for (const count of processCounts) {
-    const data = join(folder, `data-${count}`)
-    const own = join(folder, `infer-${count}.yaml`)
-    writeFileSync(own, readFileSync(config, 'utf8').replace(/^gateway_processes: .*/, `gateway_processes: ${count}`))
-    const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: data, NODE_OPTIONS: '--max-semi-space-size=8' }
-    const server = await start(
-      process.execPath,
-      ['dist/main.cjs', 'serve', '--config', own, '--listen', '127.0.0.1:0'],
-      /(http:\/\/127\.0\.0\.1:\d+)/,
-      env,
-    )
-    const url = server.match[1]!
-    const secret = readFileSync(join(data, 'root-token'), 'utf8').trim()
-    const target = [Number(new URL(url).port), '/std/v1/chat/completions', secret] as const
-    const fronts = frontsOf(server.pid)
-    const used = () => ({ control: ownCpuOf(server.pid), fronts: fronts.reduce((sum, pid) => sum + ownCpuOf(pid), 0) })
-    const counter = async (name: string) => {
-      const text = await (await fetch(`${url}/metrics`)).text()
-      return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+    const [infer, proxies] = [await serveInfer(count, config), await serveProxies(count, enginePort)]
+    pairs.push({ count, infer, proxies, results: [], bare: [] })
+    // V8's compilation is not measured: each process compiles on its own, for tens of thousands of requests.
+    for (const { target } of [infer, proxies])
+      for (let time = 0; time <= count; time++) await load<Requests>(['requests', ...target, 64, ms])
+  }
+  for (let round = 0; round < rounds; round++)
+    for (const { infer, proxies, results, bare } of pairs) {
+      results.push(await measure(infer))
+      bare.push(await measure(proxies))
     }
-    const handled = async () => {
-      const text = await (await fetch(`${url}/metrics`)).text()
-      return Number(
-        /^infer_http_requests_total\{route="POST \/std\/v1\/chat\/completions",status="200"\} (\d+)$/m.exec(
-          text,
-        )?.[1] ?? 0,
-      )
-    }
-    await load<Requests>(['requests', ...target, 64, seconds * 1000])
-    const rate: number[] = []
-    const request: number[] = []
-    const control: number[] = []
-    const chunk: number[] = []
-    const messages: number[] = []
-    const local: number[] = []
-    for (let round = 0; round < rounds; round++) {
-      const [before, requests, sent, free] = [
-        used(),
-        await handled(),
-        await counter('infer_front_messages_total'),
-        await counter('infer_front_requests_total'),
-      ]
-      rate.push((await load<Requests>(['requests', ...target, 64, seconds * 1000])).perSecond)
-      const [after, done] = [used(), (await handled()) - requests]
-      const all = after.control + after.fronts - before.control - before.fronts
-      request.push((all * 1000) / done)
-      control.push((after.control - before.control) / all)
-      messages.push((((await counter('infer_front_messages_total')) - sent) * 1000) / done)
-      local.push(((await counter('infer_front_requests_total')) - free) / done)
-    }
-    for (let round = 0; round < rounds; round++) {
-      let before = used()
-      const result = await load<Streams>(['streams', ...target, 200, seconds * 1000], () => (before = used()))
-      const after = used()
-      chunk.push(((after.control + after.fronts - before.control - before.fronts) * 1000) / result.chunks)
-    }
+  const [least, leastBare] = [medians(pairs[0]!.results), medians(pairs[0]!.bare)]
+  for (const { count, results, bare } of pairs) {
+    const [own, proxy] = [medians(results), medians(bare)]
+    const times = (name: 'request' | 'chunk') =>
+      `${(own[name] / least[name]).toFixed(2)} x of ${processCounts[0]} (${(proxy[name] / leastBare[name]).toFixed(2)} x for as many minimal proxies)`
     console.log(
-      `${count} gateway process${count === 1 ? '' : 'es'}: ${median(rate).toFixed(0)} requests/s, ` +
-        `${(1e6 / median(request)).toFixed(0)} in a second of processor time (${median(request).toFixed(0)} µs each), ` +
-        `${median(chunk).toFixed(1)} µs a chunk; the first process ${(median(control) * 100).toFixed(0)} % of it; ` +
-        `${(median(local) * 100).toFixed(0)} % answered by gateway processes, ${median(messages).toFixed(0)} messages per 1,000 requests`,
+      `${count} gateway process${count === 1 ? '' : 'es'}: ${own.perSecond.toFixed(0)} requests/s; ` +
+        `processor time ${own.request.toFixed(0)} µs a request, ${times('request')}, ` +
+        `${own.chunk.toFixed(1)} µs a chunk, ${times('chunk')}; the first process ${(own.first * 100).toFixed(1)} % of that of requests; ` +
+        `${(own.local * 100).toFixed(0)} % answered by gateway processes, ${(own.messages * 1_000).toFixed(0)} messages per 1,000 requests`,
     )
-    process.kill(server.pid, 'SIGKILL')
   }
 } finally {
   closeBench()

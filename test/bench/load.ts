@@ -61,6 +61,7 @@ async function requests() {
   const askers = Array.from({ length: Number(count) }, () => keepAsking(taken => counting && latencies.push(taken)))
   await new Promise(resolve => setTimeout(resolve, 700))
   counting = true
+  console.error('counting')
   const from = performance.now()
   await new Promise(resolve => setTimeout(resolve, Number(ms)))
   counting = false

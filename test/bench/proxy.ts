@@ -6,9 +6,10 @@ import { Pool } from 'undici'
 /**
  * The baseline of the gateway benchmark: a minimal h3 route that relays a request with undici. It checks no token and
  * no limit, records nothing, and relays body and answer unchanged.
- * Usage: proxy.ts <engine port>. Prints its own port.
+ * Usage: proxy.ts <engine port> [own port]. Prints its own port, on which further proxies may listen too.
  */
-const pool = new Pool(`http://127.0.0.1:${process.argv[2]}`, { connections: 1024, pipelining: 1 })
+const [enginePort, port = '0'] = process.argv.slice(2)
+const pool = new Pool(`http://127.0.0.1:${enginePort}`, { connections: 1024, pipelining: 1 })
 const handled = Symbol.for('h3.handled')
 
 const app = new H3()
@@ -37,4 +38,5 @@ app.on('POST', '/v1/**', (event: H3Event) => {
 })
 
 const server = createServer({ noDelay: true }, toNodeHandler(app))
-server.listen(0, '127.0.0.1', () => console.log((server.address() as { port: number }).port))
+const listening = () => console.log((server.address() as { port: number }).port)
+server.listen({ port: Number(port), host: '127.0.0.1', reusePort: true }, listening)
