@@ -33,6 +33,7 @@ import {
   checkMasterKey,
   checkModelFiles,
 } from './installation.ts'
+import { checkKeptEngines, keptEngines } from './kept-engines.ts'
 import {
   checkBackends,
   checkCards,
@@ -98,6 +99,7 @@ export async function* runChecks({
     ['database', () => checkDatabaseReport(dataDir)],
     ['gateway', () => checkGatewayProcesses({ processes: config.gateway_processes, cores: availableParallelism() })],
     ['address', async () => checkAddress(await addressFacts(config.listen, dataDir))],
+    ['kept engines', async () => checkKeptEngines(await keptEngines(dataDir))],
     ['engine wrapper', async () => checkWrapper(await probeWrapper(environment))],
     ['engine sandbox', async () => checkSandbox(await probeSandbox(environment), sandboxedModels(config))],
     ['sandbox paths', () => checkSandboxPaths(missingPaths(config))],

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
+import { checkKeptEngines, keptEngines } from '../../../cli/doctor/kept-engines.ts'
 import { sendSignal } from '../../../gpu/launcher/processes.ts'
 import { fakeModel } from '../../_app.ts'
 import { endSurvivors, survivors } from '../../gpu/launcher/_launch.ts'
@@ -64,6 +65,10 @@ test('after kill -9 the next server answers with the same engine', { timeout: 60
   expect(await next.takenOverAt()).toBeGreaterThan(Date.now() / 1_000 - 30)
   const { stderr } = await inferProcess(['ps', '--data-dir', next.dataDir])
   expect(stderr).toContain('fake was kept over a restart of the server')
+  expect(checkKeptEngines(await keptEngines(next.dataDir))).toMatchObject({
+    state: 'fine',
+    detail: expect.stringMatching(/^kept over a restart of the server: fake \d+ s ago$/) as string,
+  })
   expect(next.stderr()).not.toContain('Engine ready')
 
   // A stop ends it.
