@@ -140,6 +140,7 @@ const callerOf = (organizationId: string, actor: Actor): Caller => ({
       concurrentRequests: null,
       monthlySpendLimit: null,
       allowedHours: null,
+      localOnly: false,
     },
     userId: null,
     originId: '',

@@ -75,11 +75,15 @@ const withLimits = <Args extends unknown[], Options extends OptionValues>(comman
       'spending per calendar month in UTC; 0 is no spending',
       readOrNone(0, most, false),
     )
+    .addOption(
+      new Option('--local-only <choice>', 'yes: its work never leaves this machine').choices(['yes', 'no', nothing]),
+    )
 
 /** Converts the options to the limits of the API; undefined if none was given. */
 function organizationLimitsChange(
   options: OptionsOf<typeof withLimits<[], NoOptions>>,
 ): OrganizationLimitsChange | undefined {
+  const { localOnly } = options
   const limits = {
     api_requests_per_minute: orNull(options.requestsPerMinute),
     job_submissions_per_minute: orNull(options.jobsPerMinute),
@@ -88,6 +92,7 @@ function organizationLimitsChange(
     stored_bytes: orNull(options.storedBytes),
     uploads_per_day: orNull(options.uploadsPerDay),
     monthly_spend_limit: orNull(options.spendLimit),
+    local_only: localOnly === nothing ? null : localOnly && localOnly === 'yes',
   }
   const given = Object.entries(limits).filter(([, limit]) => limit !== undefined)
   return given.length === 0 ? undefined : Object.fromEntries(given)
@@ -184,7 +189,11 @@ const ofPlan = '  (of the plan)'
 
 /** Returns one row for each limit: the figure that applies, and whether it is that of the plan. */
 function limitRows({ limits, effective }: Api['OrganizationLimitsAnswer']): string[][] {
-  const row = (title: string, name: keyof typeof effective, text: (limit: number) => string = String): string[] => {
+  const row = (
+    title: string,
+    name: Exclude<keyof typeof effective, 'local_only'>,
+    text: (limit: number) => string = String,
+  ): string[] => {
     const limit = effective[name]
     const isOwn = name !== 'tokens_per_minute' && limits[name] !== null
     return [title, `${limit === null ? 'no limit' : text(limit)}${isOwn ? '' : ofPlan}`]
@@ -198,6 +207,7 @@ function limitRows({ limits, effective }: Api['OrganizationLimitsAnswer']): stri
     row('stored bytes', 'stored_bytes', sizeText),
     row('uploads per day', 'uploads_per_day'),
     row('spend limit per month', 'monthly_spend_limit', moneyText),
+    ['stays on this machine', `${effective.local_only ? 'yes' : 'no'}${limits.local_only === null ? ofPlan : ''}`],
   ]
 }
 

@@ -1,5 +1,6 @@
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openStoredKeys } from '../../core/accounts/keys.ts'
+import { openLocalOnlyOf } from '../../core/accounts/local-only.ts'
 import { openOrganizations } from '../../core/accounts/organizations.ts'
 import { openPlans } from '../../core/accounts/plans.ts'
 import { openRequesterOf } from '../../core/accounts/requester-of.ts'
@@ -189,6 +190,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     registry,
     tokenLimiter,
     spend,
+    localOnlyOf: openLocalOnlyOf({ tokens: store.tokens, plans }),
     bodies: openBodyMemory(limits.held_bodies, collectGarbage),
     batchPriceFactor: config.batch_price_factor,
     // Refers to jobs, which are opened below because they need admission.
@@ -220,6 +222,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     models: { find: orNoModel(registry.find) },
     weightOf: id => shares.of(id),
     used: (tokenId, { inputTokens, outputTokens }) => tokenLimiter.used(tokenId, inputTokens + outputTokens),
+    mayBegin: admission.requireStillLocal,
     suspended: () => organizations.suspended,
     steady,
     // Refers to the owner that is opened below because it needs jobs.

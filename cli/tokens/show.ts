@@ -49,5 +49,6 @@ const ownLimits = (token: TokenView): string[][] => {
     row('tokens per minute', token.tokens_per_minute),
     row('concurrent requests', token.concurrent_requests),
     row('spend limit per month', token.monthly_spend_limit, moneyText),
+    ['stays on this machine', token.local_only ? 'yes' : 'no'],
   ]
 }

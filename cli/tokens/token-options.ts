@@ -74,7 +74,9 @@ export function withLimits<Args extends unknown[], Options extends OptionValues>
 ) {
   const none = removable ? '; none for no limit' : ''
   const count = removable ? readOrNone(1, most) : readCount(1, most)
+  if (removable) command.option('--no-local-only', 'its work may leave this machine')
   return command
+    .option('--local-only', 'its work never leaves this machine: no model that runs elsewhere')
     .option(
       '--spend-limit <amount>',
       `spending per calendar month in UTC; 0 is no spending${none}`,
@@ -103,6 +105,7 @@ export const tokenFields = (options: OptionsOf<typeof withLimits<[], NoOptions>>
     tokens_per_minute: orNull(options.tokensPerMinute),
     concurrent_requests: orNull(options.concurrentRequests),
     monthly_spend_limit: orNull(options.spendLimit),
+    local_only: options.localOnly,
     allowed_hours: orNull(options.allowedHours),
     metadata: orNull(options.metadata),
   },

@@ -70,6 +70,11 @@ export function grantLimits(requested: Partial<TokenLimits>, own: TokenLimits): 
       `This token has the limit ${shown} for '${param}' itself, so it cannot grant ${wanted === null ? 'no limit' : 'more'}.`,
     )
   }
+  if (own.localOnly && requested.localOnly === false)
+    throw invalid(
+      'local_only',
+      "The work of this token never leaves this machine ('local_only'), so it cannot create or change a token whose work may.",
+    )
   const { allowedHours: wanted } = requested
   if (wanted !== undefined && own.allowedHours !== null && !hoursWithin(wanted, own.allowedHours))
     throw invalid(

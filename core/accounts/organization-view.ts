@@ -20,11 +20,15 @@ const limitTexts = mapMembers(
 )
 const spendText = `Most that it may spend per calendar month in UTC, in the currency of the prices. ${planText} 0: no spending.`
 
+const localText =
+  '`true`: its work never leaves this machine; models that run elsewhere are refused. Null: what the plan says.'
+
 /** Limits of an organization as the API shows them. */
 export const OrganizationLimitsView = z
   .object({
     ...mapMembers(limitTexts, text => z.int().nullable().describe(text)),
     monthly_spend_limit: z.number().nullable().describe(spendText),
+    local_only: z.boolean().nullable().describe(localText),
   })
   .meta({ id: 'OrganizationLimits', description: 'Limits of an organization.' })
 export type OrganizationLimitsView = z.output<typeof OrganizationLimitsView>
@@ -69,12 +73,13 @@ export const OrganizationLimitsChange = z
   .strictObject({
     ...mapMembers(limitTexts, text => some.describe(text)),
     monthly_spend_limit: z.number().min(0).max(1e9).nullish().describe(spendText),
+    local_only: z.boolean().nullish().describe(localText),
   })
   .meta({ id: 'OrganizationLimitsChange', description: 'Limits of an organization to change. Absent ones stay.' })
 export type OrganizationLimitsChange = z.input<typeof OrganizationLimitsChange>
 
 /** Converts limits of the API to those of the store. Absent ones stay absent. */
-export function limitsOfChange({ monthly_spend_limit: spend, ...change }: OrganizationLimitsChange) {
+export function limitsOfChange({ monthly_spend_limit: spend, local_only, ...change }: OrganizationLimitsChange) {
   const limits: Partial<OrganizationLimits> = {}
   for (const [name, limit] of Object.entries(change) as [
     keyof typeof organizationLimitNames,
@@ -82,5 +87,6 @@ export function limitsOfChange({ monthly_spend_limit: spend, ...change }: Organi
   ][])
     if (limit !== undefined) limits[organizationLimitNames[name]] = limit
   if (spend !== undefined) limits.monthlySpendLimit = spend === null ? null : microsOf(spend)
+  if (local_only !== undefined) limits.localOnly = local_only
   return limits
 }

@@ -151,7 +151,7 @@ export const effectiveLimits = (plan: EffectiveLimits, own: OrganizationLimits):
   storedBytes: own.storedBytes ?? plan.storedBytes,
   uploadsPerDay: own.uploadsPerDay ?? plan.uploadsPerDay,
   monthlySpendLimit: own.monthlySpendLimit ?? plan.monthlySpendLimit,
-  localOnly: plan.localOnly,
+  localOnly: own.localOnly ?? plan.localOnly,
 })
 
 /**

@@ -61,6 +61,12 @@ export const tokenFields = {
     .describe(
       'Most that it may spend per calendar month in UTC, in the currency of the prices; null for no limit, 0 for no spending.',
     ),
+  local_only: z
+    .boolean()
+    .optional()
+    .describe(
+      '`true`: its work never leaves this machine. It may not use models that run elsewhere, neither by name nor as fallbacks.',
+    ),
   allowed_hours: AllowedHours.nullish().describe('When the token may be used; null for always.'),
   metadata: Metadata.nullish().describe('Up to 16 texts by name, such as a department; null for none.'),
 }
@@ -77,6 +83,7 @@ export function givenTokenLimits(body: TokenFields): Partial<TokenLimits> {
     concurrentRequests: body.concurrent_requests,
     monthlySpendLimit: typeof spend === 'number' ? microsOf(spend) : spend,
     allowedHours: body.allowed_hours,
+    localOnly: body.local_only,
   })
   return { ...perMinute, ...others }
 }
@@ -102,6 +109,7 @@ const shownTokenFields = {
     .number()
     .nullable()
     .describe('Most that it may spend per calendar month in UTC, in the currency of the prices; null for no limit.'),
+  local_only: z.boolean().describe('Whether its work never leaves this machine.'),
   allowed_hours: z
     .object({
       timezone: z.string().describe('IANA name of the time zone.'),

@@ -1,4 +1,5 @@
 import type { Caller } from '../accounts/accounts.ts'
+import { type LocalOnlyOf, type LocalOnlyOwner, localOnlyOwner } from '../accounts/local-only.ts'
 import type { TokenLimiter } from '../accounts/token-limiter.ts'
 import { Failure, invalid } from '../failure.ts'
 import { engineFacts } from '../models/engine-facts.ts'
@@ -102,10 +103,12 @@ export function openAdmission(options: {
   room: CapacityChecks
   bodies: BodyMemory
   spend: Pick<Spend, 'requireAnythingLeft' | 'spentOut' | 'spenderOf' | 'hold' | 'holdsFor'>
+  /** Whose `local_only` keeps the work of a token here now. */
+  localOnlyOf: LocalOnlyOf
   /** What lines of batches cost, as a part of the price. */
   batchPriceFactor?: number
 }) {
-  const { registry, room, bodies, tokenLimiter, spend, batchPriceFactor = 1 } = options
+  const { registry, room, bodies, tokenLimiter, spend, localOnlyOf, batchPriceFactor = 1 } = options
   function allowed({ token }: Requester, name: string): boolean {
     if (token.models === null) return true
     const named = registry.catalog().get(name)?.named ?? { kind: 'id' as const, modelId: name }
@@ -125,18 +128,21 @@ export function openAdmission(options: {
     })
   }
 
-  /** Whether the work of an organization with these limits may leave this machine for the model. */
-  const mayRunAt = ({ limits }: Pick<Requester, 'limits'>, modelId: string): boolean =>
-    !limits.localOnly || !engineFacts(registry.find(modelId)?.engine).isElsewhere
+  /** Whether the work of a requester may leave this machine for the model. */
+  const mayRunAt = (requester: Requester, modelId: string): boolean =>
+    !isElsewhere(registry.find(modelId)) || localOnlyOwner(requester) === undefined
 
-  /** Throws Failure `model_not_allowed` if the model runs elsewhere, and work of the organization may not leave this machine. */
+  /** Throws Failure `model_not_allowed` if the model runs elsewhere, and the work of the requester may not leave this machine. */
   function requireLocal(requester: Requester, modelId: string, param: string | null): void {
-    if (mayRunAt(requester, modelId)) return
-    throw new Failure(
-      'model_not_allowed',
-      `The model '${modelId}' runs elsewhere, and work of the organization '${requester.token.organizationName}' never leaves this machine ('local_only' of its plan). Name a model of this machine.`,
-      { param: param ?? undefined },
-    )
+    if (isElsewhere(registry.find(modelId))) refuseLeaving(modelId, localOnlyOwner(requester), param)
+  }
+
+  /**
+   * Throws Failure `model_not_allowed` if the model runs elsewhere, and the work of the token may no longer leave this
+   * machine. Call it when work that has waited begins.
+   */
+  function requireStillLocal({ id, engine }: Pick<Model, 'id' | 'engine'>, tokenId: string): void {
+    if (isElsewhere({ engine })) refuseLeaving(id, localOnlyOf(tokenId), null)
   }
 
   /** The fallbacks of a model that the requester may use. */
@@ -153,8 +159,8 @@ export function openAdmission(options: {
   }
 
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
-  function readmit(job: Pick<JobRecord, 'task' | 'region'> & NamedWork): Model {
-    const { task, modelId, region } = job
+  function readmit(job: Pick<JobRecord, 'task' | 'region' | 'tokenId'> & NamedWork): Model {
+    const { task, modelId, region, tokenId } = job
     if (!needsModel(task)) return noModel
     const model = modelOfWork(registry.find, job)
     if (!model) {
@@ -167,6 +173,7 @@ export function openAdmission(options: {
     // Likewise a model that was moved to another region.
     if (region !== null && entry.region !== region)
       throw new Failure('no_capacity', outside(entry, region, registry.catalog().values()).message)
+    requireStillLocal(model, tokenId)
     return model
   }
 
@@ -231,7 +238,7 @@ export function openAdmission(options: {
     /** Whether the requester's token may use a model. */
     allowed,
 
-    requireLocal,
+    requireStillLocal,
 
     fallbacksFor,
 
@@ -299,7 +306,8 @@ export function openAdmission(options: {
     ): Promise<Admitted> {
       const { id, named } = modelFor(taskRecord(task), modelId, registry.catalog())
       const requestedModel = named ? id : null
-      const model = readmit({ task, modelId: named?.modelId ?? id, requestedModel, fallbackReason: null, region })
+      const work = { task, modelId: named?.modelId ?? id, requestedModel, fallbackReason: null, region, tokenId }
+      const model = readmit(work)
       const limited = await spend.spenderOf(organizationId, tokenId)
       if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
       const spender = spend.holdsFor(jobId) ? withoutLimits(limited) : limited
@@ -310,13 +318,27 @@ export function openAdmission(options: {
     },
 
     /**
-     * Admits an attempt of a job that was admitted before: its model must still be offered for its task and be in its
-     * region. The token is not checked again: work that it started is finished.
+     * Admits an attempt of a job that was admitted before: its model must still be offered for its task, be in its region,
+     * and be on this machine if its work may no longer leave it. Else the token is not checked again: work that it started is
+     * finished.
      */
     readmit,
   }
 }
 export type Admission = ReturnType<typeof openAdmission>
+
+const isElsewhere = (model: Pick<Model, 'engine'> | undefined): boolean =>
+  engineFacts(model?.engine).isElsewhere === true
+
+/** Throws Failure `model_not_allowed` for a model that runs elsewhere if `owner` keeps the work on this machine. */
+function refuseLeaving(modelId: string, owner: LocalOnlyOwner | undefined, param: string | null): void {
+  if (!owner) return
+  throw new Failure(
+    'model_not_allowed',
+    `The model '${modelId}' runs elsewhere, and work of the ${owner.of} '${owner.name}' never leaves this machine ('local_only'). Name a model of this machine.`,
+    { param: param ?? undefined },
+  )
+}
 
 /** What limits the region of a piece of work. */
 export interface RegionDemands {

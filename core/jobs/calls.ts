@@ -49,10 +49,12 @@ export function openCalls(dependencies: {
   holdMs: number
   /** Calls that run in other processes; absent: none. */
   elsewhere?: CallsElsewhere | undefined
+  /** Throws a Failure if the model may not do work of the token any more: it may have waited for long. */
+  mayBegin?: ((model: Model, tokenId: string) => void) | undefined
   log: Log
 }) {
   const { fleet, dispatch, queue, waiting, recorder, durations, suspects } = dependencies
-  const { used, spend = noSpend, elsewhere = nowhere, log } = dependencies
+  const { used, spend = noSpend, elsewhere = nowhere, mayBegin, log } = dependencies
   const { maxWaiting, wait } = openCallWait(dependencies)
   const running = new SwapSet<RunningCall>()
 
@@ -162,6 +164,7 @@ export function openCalls(dependencies: {
           const since = performance.now()
           let outcome: CallEnd | undefined
           try {
+            mayBegin?.(model, admitted.tokenId)
             const first = begun !== model
             begun = model
             call.startedAt ??= Date.now()

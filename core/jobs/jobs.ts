@@ -67,6 +67,8 @@ export interface JobsOptions {
   used?: (tokenId: string, usage: Usage) => void
   /** Calls that run in other processes. */
   elsewhere?: CallsElsewhere | undefined
+  /** Throws a Failure if the model may not do a call of the token any more, which may have waited for long. */
+  mayBegin?: (model: Model, tokenId: string) => void
   /** The organizations whose jobs are not started. */
   suspended?: () => ReadonlySet<string>
   log: Log
@@ -175,10 +177,11 @@ export function openJobs(options: JobsOptions) {
     log,
     failed: 'Expired jobs could not be removed',
   })
-  const holding = { rankOf, spend, holdMs, elsewhere: options.elsewhere, log }
+  const holding = { rankOf, spend, holdMs, elsewhere: options.elsewhere, mayBegin: options.mayBegin, log }
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, suspects, used, ...holding })
   const { wait } = openCallWait({ fleet, dispatch, queue, waiting, rankOf, holdMs })
-  const slotRequests = openSlotRequests({ dispatch, queue, durations, wait, find: id => models.find(id) })
+  const find = (id: string) => models.find(id)
+  const slotRequests = openSlotRequests({ dispatch, queue, durations, wait, find, mayBegin: options.mayBegin })
   const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()

@@ -27,7 +27,7 @@ const maxGroups = 1_000
  */
 export function openPromptExpansion(dependencies: {
   jobs: Pick<Jobs, 'calls' | 'find' | 'deferred' | 'resume' | 'queueForecast'>
-  admission: Pick<Admission, 'admitForJob' | 'fallbacksFor' | 'requireLocal'>
+  admission: Pick<Admission, 'admitForJob' | 'fallbacksFor'>
   /** The token that submitted a job, for the fallbacks of the chat model; undefined if it no longer exists. */
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
   rewriting: PromptRewriting
@@ -119,7 +119,6 @@ export function openPromptExpansion(dependencies: {
     const admit = (modelId: string) => admission.admitForJob(job, { task: conversationTask, modelId, estimate })
     const requester = await requesterOf(job.organizationId, job.tokenId, job.region ?? undefined)
     const admitted = await admit(model)
-    if (requester) admission.requireLocal(requester, admitted.model.id, null)
     const { organizationId, id } = job
     const caller = new AbortSource()
     const stop = () => caller.abort(closing.reason)

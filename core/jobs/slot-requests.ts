@@ -61,6 +61,7 @@ export function openSlotRequests({
   durations,
   wait,
   find,
+  mayBegin,
 }: {
   dispatch: Pick<Dispatch, 'takeFree'>
   queue: Pick<Queue, 'ran'>
@@ -68,6 +69,8 @@ export function openSlotRequests({
   wait: ReturnType<typeof openCallWait>['wait']
   /** The current configuration, including disabled models. */
   find: (modelId: string) => Model | undefined
+  /** Throws a Failure if the model may not do work of the token any more: it may have waited for long. */
+  mayBegin?: ((model: Model, tokenId: string) => void) | undefined
 }) {
   return {
     /** Takes a slot for the call, or waits for one. Rejects with the Failure that refuses it. */
@@ -77,7 +80,15 @@ export function openSlotRequests({
         throw new Failure('model_not_found', `The model '${call.modelId}' is no longer offered here.`)
       const lease = dispatch.takeFree(model.id, prompt)
       if (lease) return { lease, entry: undefined }
-      return wait(call, { model, waitMs: slotWaitMs(model), prompt, isNew: true })
+      const slot = await wait(call, { model, waitMs: slotWaitMs(model), prompt, isNew: true })
+      try {
+        mayBegin?.(model, call.tokenId)
+        return slot
+      } catch (thrown) {
+        queue.ran(slot.entry, 0, false)
+        slot.lease.release()
+        throw thrown
+      }
     },
     /** The call has ended. Call it before its slot is free. `completed`: its duration is typical. */
     ran(modelId: string, { entry }: Pick<RequestedSlot, 'entry'>, ranMs: number, completed: boolean): void {

@@ -15,6 +15,8 @@ export interface OrganizationLimits {
   uploadsPerDay: number | null
   /** Millionths of the currency unit per calendar month in UTC; null without a limit, 0 allows no spending. */
   monthlySpendLimit: number | null
+  /** Whether its work never leaves this machine. */
+  localOnly: boolean | null
 }
 
 export interface Organization extends OrganizationLimits {
@@ -126,6 +128,8 @@ export interface TokenLimits {
   /** Millionths of the currency unit per calendar month in UTC; 0 allows no spending. */
   monthlySpendLimit: number | null
   allowedHours: AllowedHours | null
+  /** Whether its work never leaves this machine. */
+  localOnly: boolean
 }
 
 export interface NewToken {

@@ -21,6 +21,7 @@ export const organizationLimitNames = {
 export const namedLimits = (limits: OrganizationLimits) => ({
   ...mapMembers(organizationLimitNames, field => limits[field]),
   monthly_spend_limit: units(limits.monthlySpendLimit),
+  local_only: limits.localOnly,
 })
 
 export const auditedOrganization = (it: Organization): Record<string, unknown> => ({
@@ -37,6 +38,7 @@ export const namedTokenLimits = (limits: TokenLimits) => ({
   concurrent_requests: limits.concurrentRequests,
   monthly_spend_limit: units(limits.monthlySpendLimit),
   allowed_hours: limits.allowedHours,
+  local_only: limits.localOnly,
 })
 
 export const auditedToken = (it: TokenRecord): Record<string, unknown> => ({

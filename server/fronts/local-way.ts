@@ -106,6 +106,7 @@ export function openLocalWay(options: LocalWayOptions) {
     registry,
     tokenLimiter,
     spend: { ...spend, spenderOf: mustPassOn },
+    localOnlyOf: mustPassOn,
     bodies: openBodyMemory(Math.ceil(limits.held_bodies / processes)),
     room: {
       records: () => {

@@ -4,7 +4,15 @@ import type { RequestLimiter } from '../../core/accounts/limiter.ts'
 import { SpendView, spendView } from '../../core/accounts/spend-view.ts'
 import type { TokenLimiter } from '../../core/accounts/token-limiter.ts'
 import type { Spend } from '../../core/admission/spend.ts'
-import { integer, namedObject, nullableInteger, nullableNumber, oneOf, string } from '../../core/schemas/fields.ts'
+import {
+  boolean,
+  integer,
+  namedObject,
+  nullableInteger,
+  nullableNumber,
+  oneOf,
+  string,
+} from '../../core/schemas/fields.ts'
 import type { OrganizationUse } from '../../core/store/store.ts'
 
 const limit = (what: string) => nullableInteger(`${what}; null for no limit.`)
@@ -24,6 +32,7 @@ export const OrganizationLimitsView = namedObject(
     monthly_spend_limit: nullableNumber(
       'Most spending per calendar month in UTC, in the currency of the prices; null for no limit.',
     ),
+    local_only: boolean('Whether its work never leaves this machine.'),
   },
 )
 
@@ -71,6 +80,7 @@ export const callerLimitsView = ({ limits }: Pick<Caller, 'limits'>): z.input<ty
   stored_bytes: limits.storedBytes || null,
   uploads_per_day: limits.uploadsPerDay || null,
   monthly_spend_limit: limits.monthlySpendLimit === null ? null : limits.monthlySpendLimit / 1e6,
+  local_only: limits.localOnly,
 })
 
 /** Every limit that applies to the caller, with what is left of it: those of the organization, then those of the token. */

@@ -46,6 +46,7 @@ const admission = openAdmission({
   registry,
   tokenLimiter,
   spend: await openSpend({ store, plans, currency: 'USD', log }),
+  localOnlyOf: () => undefined,
   bodies: openBodyMemory(1 << 30),
   room: { records() {}, queue() {}, machine() {} },
 })

@@ -267,6 +267,7 @@ test('GET /api/me: the limits that apply to the caller, and what is left of them
     stored_bytes: 1000,
     uploads_per_day: 3,
     monthly_spend_limit: 2.5,
+    local_only: false,
   })
   expect(me.limits.map(({ name, limit_of, limit, remaining }) => [name, limit_of, limit, remaining])).toEqual([
     ['requests_per_minute', 'organization', 60, expect.any(Number)],

@@ -30,6 +30,7 @@ import { keyDigests } from './migrations/027-key-digests.ts'
 import { shortLists } from './migrations/028-short-lists.ts'
 import { nestedUnfinished } from './migrations/029-nested-unfinished.ts'
 import { waitingTime } from './migrations/030-waiting-time.ts'
+import { localOnly } from './migrations/031-local-only.ts'
 
 export interface Migration {
   version: number
@@ -68,6 +69,7 @@ export const migrations: readonly Migration[] = [
   shortLists,
   nestedUnfinished,
   waitingTime,
+  localOnly,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

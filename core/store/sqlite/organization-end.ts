@@ -96,7 +96,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
     'organizations.cancelWork': cancel,
 
     'organizations.remove'(id, force, by, at) {
-      const row = one.get(id)
+      const row = one(id)
       if (!row) return undefined
       refuseDeleted(row)
       refuseMachineOwner(row, 'deleted')
@@ -118,7 +118,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
 
     /** Ended executions are left to the sweep. */
     'organizations.erase'(id, at, limit) {
-      const row = one.get(id)
+      const row = one(id)
       if (row?.status !== 'deleted') return { files: 0, workflows: 0, more: false, done: true }
       const work = cancel(id, at, limit)
       const expired = expireExecutions.run({ id, at, limit }).changes

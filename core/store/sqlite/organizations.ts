@@ -1,21 +1,34 @@
 import { conflict, invalid } from '../../failure.ts'
 import { auditedOrganization, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
-import { machineOwnerName, type Organization, theServer } from '../store.ts'
-import { openInsert, openUpdate, selected } from './columns.ts'
+import { machineOwnerName, type Organization, type OrganizationLimits, theServer } from '../store.ts'
+import { openInsert, openUpdate, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import type { WriteContext } from './write-context.ts'
 
 export const organizationLimitFields =
-  'requestsPerMinute, jobsPerMinute, concurrentRequests, pendingJobs, storedBytes, uploadsPerDay, monthlySpendLimit'
+  'requestsPerMinute, jobsPerMinute, concurrentRequests, pendingJobs, storedBytes, uploadsPerDay, monthlySpendLimit, localOnly'
 const changingFields = `plan, share, region, updatedAt, ${organizationLimitFields}`
 
 /** The row of a deleted organization has its id as its name, so that others may take the name. */
 const select = `SELECT id, coalesce(deleted_name, name) AS name, status, ${selected(`createdAt, ${changingFields}`)}
   FROM organizations`
 
+/** The limits of an organization as a row has them. */
+export type OrganizationLimitsRow = Omit<OrganizationLimits, 'localOnly'> & { localOnly: number | null }
+type OrganizationRow = Omit<Organization, 'localOnly'> & OrganizationLimitsRow
+
+/** The row with the truth value that it has as a number. */
+export const withLocalOnly = <Row extends OrganizationLimitsRow>(row: Row) => ({
+  ...row,
+  localOnly: row.localOnly === null ? null : row.localOnly === 1,
+})
+
 /** Looks up an organization by its id. */
-export const openOrganizationRows = (connection: Connection) => connection.query<Organization>`${select} WHERE id = ?`
+export function openOrganizationRows(connection: Connection) {
+  const find = connection.query<OrganizationRow>`${select} WHERE id = ?`
+  return (id: string): Organization | undefined => recordIf(find.get(id), withLocalOnly)
+}
 
 /** Throws Failure `conflict` for an organization that was deleted: nothing of it changes any more. */
 export function refuseDeleted({ status, name }: Organization): void {
@@ -53,14 +66,14 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
       refuseTaken(it)
       const { id, createdAt } = it
       insert({ ...it, status: 'active', updatedAt: createdAt })
-      const created = one.get(id)!
+      const created = one(id)!
       const after = auditedOrganization(created)
       audit({ organizationId: id, id, at: createdAt, by, action: 'organization.created', after })
       return created
     },
 
     'organizations.update'(id, changes, by, at) {
-      const before = one.get(id)
+      const before = one(id)
       if (!before) return undefined
       refuseDeleted(before)
       const after = { ...before, ...changes, updatedAt: at }
@@ -76,7 +89,7 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
     },
 
     'organizations.setStatus'(id, status, by, at) {
-      const row = one.get(id)
+      const row = one(id)
       if (!row) return undefined
       refuseDeleted(row)
       if (status === 'suspended') refuseMachineOwner(row, 'suspended')
@@ -92,14 +105,14 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
 
 /** Reads of organizations; short statements on a read-only connection. */
 export function organizationReads(connection: Connection) {
-  const all = connection.query<Organization>`${select} ORDER BY created_at, id`
+  const all = connection.query<OrganizationRow>`${select} ORDER BY created_at, id`
   const one = openOrganizationRows(connection)
   const suspended = connection.scalar<string>`SELECT id FROM organizations WHERE status = 'suspended'`
   const unerased = connection.scalar<string>`SELECT id FROM organizations WHERE status = 'deleted'
     AND erased_at IS NULL`
   return {
-    'organizations.list': () => all.all(),
-    'organizations.find': id => one.get(id),
+    'organizations.list': () => all.all().map(withLocalOnly),
+    'organizations.find': id => one(id),
     'organizations.suspended': () => suspended.all(),
     'organizations.unerased': () => unerased.all(),
   } satisfies Statements

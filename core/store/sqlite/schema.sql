@@ -458,7 +458,8 @@ CREATE TABLE organizations (
   region TEXT,
   updated_at INTEGER NOT NULL DEFAULT 0,
   deleted_name TEXT,
-  erased_at INTEGER
+  erased_at INTEGER,
+  local_only INTEGER CHECK (local_only IN (0, 1))
 ) STRICT;
 CREATE INDEX organizations_inactive ON organizations (status) WHERE status <> 'active';
 
@@ -554,6 +555,7 @@ CREATE TABLE tokens (
   allowed_hours TEXT CHECK (json_type(allowed_hours) = 'object'),
   metadata TEXT CHECK (json_type(metadata) = 'object'),
   limits_parent TEXT,
+  local_only INTEGER NOT NULL DEFAULT 0 CHECK (local_only IN (0, 1)),
   PRIMARY KEY (organization_id, id),
   CHECK ((status = 'revoked') = (revoked_at IS NOT NULL))
 ) STRICT;

@@ -3,7 +3,6 @@ import { auditedToken, changedFields } from '../audit-fields.ts'
 import type { Statements } from '../method-table.ts'
 import {
   type NewToken,
-  type OrganizationLimits,
   type OrganizationStatus,
   type ParentLimits,
   type Scope,
@@ -15,12 +14,12 @@ import {
 } from '../store.ts'
 import { fromJson, openInsert, openUpdate, type RowOf, recordIf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
-import { organizationLimitFields } from './organizations.ts'
+import { type OrganizationLimitsRow, organizationLimitFields, withLocalOnly } from './organizations.ts'
 import { openActiveTokens, openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
 
 const limitFields =
-  'requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, allowedHours'
+  'requestsPerMinute, jobsPerMinute, tokensPerMinute, concurrentRequests, monthlySpendLimit, allowedHours, localOnly'
 const changingFields = `name, scopes, models, status, expiresAt, userId, metadata, ${limitFields}`
 const fields = `organizationId, id, hint, createdAt, createdBy, originId, limitsParent, ${changingFields}`
 const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
@@ -28,9 +27,10 @@ const select = `SELECT ${selected(`${fields}, lastUsedAt`)} FROM tokens`
 /** A token as its row has it: JSON as text. */
 interface TokenRow
   extends RowOf<
-    Omit<TokenRecord, 'limits' | 'originId' | 'parentLimits' | 'status'> & TokenLimits,
+    Omit<TokenRecord, 'limits' | 'originId' | 'parentLimits' | 'status'> & Omit<TokenLimits, 'localOnly'>,
     'scopes' | 'models' | 'allowedHours'
   > {
+  localOnly: number
   status: VerifiableToken['status']
   originId: string | null
   limitsParent: string | null
@@ -81,6 +81,7 @@ const limitsOf = (row: TokenRow): TokenLimits => ({
   concurrentRequests: row.concurrentRequests,
   monthlySpendLimit: row.monthlySpendLimit,
   allowedHours: fromJson(row.allowedHours),
+  localOnly: row.localOnly === 1,
 })
 
 /** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
@@ -136,7 +137,7 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
     if ((organization.get(it.organizationId) ?? 'deleted') === 'deleted')
       throw new Failure('not_found', `No organization '${it.organizationId}'. Create it with "infer org create".`)
     if (it.userId) requireUser(it.organizationId, it.userId, it.scopes)
-    insert({ ...it, ...it.limits, limitsParent: limitsParentOf(it), status: 'active' })
+    insert({ ...it, localOnly: false, ...it.limits, limitsParent: limitsParentOf(it), status: 'active' })
     const row = one.get(it.organizationId, it.id)!
     announce('token.created', row, it.createdAt)
     return row
@@ -207,7 +208,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   const verify = verifying('public_id')
   const verifyId = verifying('id')
   const owner = connection.query<
-    OrganizationLimits & Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region'>
+    OrganizationLimitsRow & Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region'>
   >`SELECT name AS organizationName, status AS organizationStatus, plan, region, ${selected(organizationLimitFields)}
     FROM organizations WHERE id = ?`
   const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
@@ -231,7 +232,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       organizationName,
       organizationStatus,
       plan,
-      organizationLimits,
+      organizationLimits: withLocalOnly(organizationLimits),
       region,
       name: row.name,
       scopes: fromJson(row.scopes),

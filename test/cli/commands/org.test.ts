@@ -62,10 +62,26 @@ test('without a server an organization is changed, limited, suspended, resumed a
     return ended
   }
   await run('create', 'acme', '--plan', 'pro', '--spend-limit', '12.5')
-  const limited = await run('limits', 'acme', '--pending-jobs', '5', '--stored-bytes', '2GiB', '--json')
+  const limited = await run(
+    'limits',
+    'acme',
+    '--pending-jobs',
+    '5',
+    '--stored-bytes',
+    '2GiB',
+    '--local-only',
+    'yes',
+    '--json',
+  )
   expect(json(limited)).toMatchObject({
     plan: 'pro',
-    limits: { pending_jobs: 5, stored_bytes: 2 * 2 ** 30, monthly_spend_limit: 12.5, uploads_per_day: null },
+    limits: {
+      pending_jobs: 5,
+      stored_bytes: 2 * 2 ** 30,
+      monthly_spend_limit: 12.5,
+      uploads_per_day: null,
+      local_only: true,
+    },
   })
   const table = (await run('limits', 'acme')).stdout
   expect(table).toMatch(/^requests per minute +600 +\(of the plan\)$/m)
@@ -73,6 +89,11 @@ test('without a server an organization is changed, limited, suspended, resumed a
   expect(table).toMatch(/^stored bytes +2.0 GiB$/m)
   expect(table).toMatch(/^uploads per day +no limit +\(of the plan\)$/m)
   expect(table).toMatch(/^spend limit per month +12\.50$/m)
+  expect(table).toMatch(/^stays on this machine +yes$/m)
+  expect(json(await run('limits', 'acme', '--local-only', 'none', '--json'))).toMatchObject({
+    limits: { local_only: null },
+    effective: { local_only: false },
+  })
   expect((await run('show', 'acme')).stdout).toMatch(/^share +2 +\(of the plan\)$/m)
   const updated = await run('update', 'acme', '--name', 'Acme Ltd', '--share', '7', '--region', 'EU', '--json')
   expect(json(updated)).toMatchObject({ organization: { name: 'Acme Ltd', share: 7, region: 'EU' } })
@@ -89,6 +110,7 @@ test('without a server an organization is changed, limited, suspended, resumed a
   const { entries } = json(audit) as { entries: { action: string; actor: object }[] }
   expect(entries.map(({ action }) => action.replace('organization.', '')).toReversed()).toEqual([
     'created',
+    'updated',
     'updated',
     'updated',
     'updated',

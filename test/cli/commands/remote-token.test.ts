@@ -19,6 +19,7 @@ const token = (id: string) => ({
   tokens_per_minute: null,
   concurrent_requests: null,
   monthly_spend_limit: null,
+  local_only: false,
   allowed_hours: null,
   metadata: null,
 })

@@ -9,6 +9,7 @@ const noTokenLimits: TokenLimits = {
   concurrentRequests: null,
   monthlySpendLimit: null,
   allowedHours: null,
+  localOnly: false,
 }
 
 /** An organization without figures of its own. */
@@ -20,6 +21,7 @@ export const noOwnLimits: OrganizationLimits = {
   storedBytes: null,
   uploadsPerDay: null,
   monthlySpendLimit: null,
+  localOnly: null,
 }
 
 /** No limits at all. */

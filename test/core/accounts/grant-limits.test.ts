@@ -10,6 +10,7 @@ const none: TokenLimits = {
   concurrentRequests: null,
   monthlySpendLimit: null,
   allowedHours: null,
+  localOnly: false,
 }
 const outcome = (grant: () => unknown): string => {
   try {
@@ -31,6 +32,8 @@ test.each<[string, Partial<TokenLimits>, Partial<TokenLimits>, string]>([
   ['nothing, which is less than something', { monthlySpendLimit: 5 }, { monthlySpendLimit: 0 }, 'granted'],
   ['more', { monthlySpendLimit: 5 }, { monthlySpendLimit: 6 }, 'monthly_spend_limit'],
   ['no limit', { monthlySpendLimit: 0 }, { monthlySpendLimit: null }, 'monthly_spend_limit'],
+  ['work that stays here', { localOnly: true }, { localOnly: true }, 'granted'],
+  ['work that may leave', { localOnly: true }, { localOnly: false }, 'local_only'],
   ['what is not named', { monthlySpendLimit: 5 }, {}, 'granted'],
   ['more requests', { requestsPerMinute: 5 }, { requestsPerMinute: 6 }, 'rate_limit.api'],
   ['more jobs', { jobsPerMinute: 5 }, { jobsPerMinute: null }, 'rate_limit.jobs'],

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { LocalOnlyOf } from '../../../core/accounts/local-only.ts'
 import { openAdmission, type Requester } from '../../../core/admission/admission.ts'
 import { openBodyMemory } from '../../../core/admission/body-memory.ts'
 import { Model } from '../../../core/models/model.ts'
@@ -10,7 +11,7 @@ const task = 'std/chat-completion'
 const hosted = (region?: RegionLabel) =>
   Model.parse({ id: 'hosted', engine: 'remote', url: 'https://api.example.com', tasks: [task], region })
 
-function setUp(region?: RegionLabel) {
+function setUp(region?: RegionLabel, localOnlyOf: LocalOnlyOf = () => undefined) {
   const registry = openRegistry({ models: [hosted(region)], defaults: () => [], traits: traitsOf, region: 'EU' })
   const room = { records() {}, queue() {}, machine() {} }
   const tokenLimiter = { admit() {} }
@@ -31,7 +32,7 @@ function setUp(region?: RegionLabel) {
   }
   return {
     registry,
-    admission: openAdmission({ registry, room, tokenLimiter, spend, bodies: openBodyMemory(1 << 20) }),
+    admission: openAdmission({ registry, room, tokenLimiter, spend, localOnlyOf, bodies: openBodyMemory(1 << 20) }),
   }
 }
 
@@ -46,7 +47,7 @@ const requester = (region?: Region, restricted: string | null = null) =>
       models: null,
       organizationName: 'acme',
       region: restricted,
-      limits: { monthlySpendLimit: null },
+      limits: { monthlySpendLimit: null, localOnly: false },
     },
   }) as unknown as Requester
 const job = (region: RegionLabel | null, id = 'job_free') =>
@@ -111,4 +112,47 @@ test('a call for a job that holds its cost is not refused because of what the jo
   }
   expect(await limitsOf('job_priced')).toEqual([null, null])
   expect(await limitsOf('job_free')).toEqual([100, 10])
+})
+
+test('a job whose token or organization keeps its work here meanwhile does not begin elsewhere', async () => {
+  let owner: ReturnType<LocalOnlyOf>
+  const { admission, registry } = setUp(undefined, tokenId => (tokenId === 'tok_a' ? owner : undefined))
+  const own = Model.parse({ id: 'own', engine: 'llama-server', source: '/a.gguf', tasks: [task] })
+  registry.replace([hosted(), own])
+  expect(admission.readmit(job(null)).id).toBe('hosted')
+  for (const of of ['token', 'organization'] as const) {
+    owner = { of, name: 'acme' }
+    const refusal = expect.objectContaining({ code: 'model_not_allowed', retryable: false }) as Error
+    expect(() => admission.readmit(job(null))).toThrow(refusal)
+    expect(() => admission.readmit(job(null))).toThrow(`work of the ${of} 'acme' never leaves this machine`)
+    await expect(admission.admitForJob(job(null), { task, modelId: 'hosted' })).rejects.toThrow(refusal)
+    expect(admission.readmit({ ...job(null), modelId: 'own' }).id).toBe('own')
+  }
+})
+
+test.each([
+  ['the token', {}, { localOnly: true }, "the token 't'"],
+  ['the organization', { localOnly: true }, { localOnly: false }, "the organization 'acme'"],
+])('work of %s that is local_only is refused for a model that runs elsewhere', (_, limits, ofToken, whose) => {
+  const { admission, registry } = setUp()
+  const own = Model.parse({
+    id: 'own',
+    engine: 'llama-server',
+    source: '/a.gguf',
+    tasks: [task],
+    fallbacks: [{ model: 'hosted' }],
+  })
+  registry.replace([hosted(), own])
+  const base = requester()
+  const asking = {
+    ...base,
+    limits: { ...base.limits, ...limits },
+    token: { ...base.token, limits: { ...base.token.limits, ...ofToken } },
+  }
+  const refused = `work of ${whose} never leaves this machine`
+  for (const kind of ['call', 'job', 'node', 'line'] as const)
+    expect(() => admission.admit(asking, { kind, task, modelId: 'hosted' })).toThrow(refused)
+  expect(admission.admit(asking, { kind: 'call', task, modelId: 'own' }).model.id).toBe('own')
+  expect(admission.fallbacksFor(asking, own)).toEqual([])
+  expect(admission.fallbacksFor(base, own)).toHaveLength(1)
 })

@@ -24,6 +24,7 @@ const before = {
   tokens_per_minute: null,
   concurrent_requests: null,
   monthly_spend_limit: 25,
+  local_only: false,
   allowed_hours: null,
 } as Token
 /** The form of `before` as nobody has changed it. */
@@ -66,6 +67,7 @@ test('models are split at commas, and 0 is a limit', () => {
 test.each([
   ['nothing', {}, {}],
   ['a lower budget', { monthly_spend_limit: '2.5' }, { monthly_spend_limit: 2.5 }],
+  ['work that stays here', { local_only: 'on' }, { local_only: true }],
   ['no budget', { monthly_spend_limit: '' }, { monthly_spend_limit: null }],
   ['no restriction of models', { models: '' }, { models: null }],
   ['no end', { expires: 'never' }, { expires_at: null }],

@@ -81,7 +81,7 @@ test('the work of an organization that is local_only never leaves the machine', 
   expect(await named.json()).toMatchObject({
     error: {
       code: 'model_not_allowed',
-      message: `The model 'hosted' runs elsewhere, and work of the organization '${name}' never leaves this machine ('local_only' of its plan). Name a model of this machine.`,
+      message: `The model 'hosted' runs elsewhere, and work of the organization '${name}' never leaves this machine ('local_only'). Name a model of this machine.`,
     },
   })
   const job = await app.fetch('/api/jobs', {

@@ -18,6 +18,7 @@ const noLimits = {
   concurrentRequests: null,
   monthlySpendLimit: null,
   allowedHours: null,
+  localOnly: false,
 }
 
 /** Organizations and tokens. */
@@ -101,7 +102,7 @@ export function accountRules({ store }: Subject): void {
         timezone: 'Europe/Berlin',
         ranges: [{ days: ['mon' as const], from: '08:00', to: '18:00' }],
       }
-      const limits = { tokensPerMinute: 10, monthlySpendLimit: 0, allowedHours }
+      const limits = { tokensPerMinute: 10, monthlySpendLimit: 0, allowedHours, localOnly: true }
       const token = newToken({ limits, metadata: '{"team":"a"}', originId: 'tok_first' })
       const kept = { limits: { ...noLimits, ...limits }, originId: 'tok_first' }
       expect(await store.tokens.create(token)).toMatchObject({ ...kept, metadata: '{"team":"a"}', userId: null })

@@ -64,6 +64,8 @@ export const usageText = {
     hint: 'Empty: the figure of the plan. 0: no limit.',
     bytesHint: 'In bytes. Empty: the figure of the plan. 0: no limit.',
     spendHint: 'Empty: the figure of the plan. 0: no spending.',
+    local: 'Its work stays on this machine',
+    localOptions: { plan: 'As the plan says', yes: 'Yes', no: 'No' },
     none: 'no limit',
     names: {
       api_requests_per_minute: 'API requests per minute',

@@ -80,8 +80,12 @@ describe('the owner of the machine', () => {
     const changed = await ok('PATCH', path, { plan: 'free', share: null, limits: { pending_jobs: null } })
     expect(changed.organization).toMatchObject({ name: 'research', plan: 'free', share: null, region: 'EU' })
     expect(changed.organization.limits).toMatchObject({ pending_jobs: null, monthly_spend_limit: 12.5 })
-    const { limits } = await ok('PATCH', `${path}/limits`, { uploads_per_day: 5, monthly_spend_limit: 0 })
-    expect(limits).toMatchObject({ uploads_per_day: 5, monthly_spend_limit: 0, pending_jobs: null })
+    const { limits } = await ok('PATCH', `${path}/limits`, {
+      uploads_per_day: 5,
+      monthly_spend_limit: 0,
+      local_only: true,
+    })
+    expect(limits).toMatchObject({ uploads_per_day: 5, monthly_spend_limit: 0, pending_jobs: null, local_only: true })
     const effective = {
       api_requests_per_minute: 60,
       job_submissions_per_minute: 10,
@@ -91,6 +95,7 @@ describe('the owner of the machine', () => {
       stored_bytes: null,
       uploads_per_day: 5,
       monthly_spend_limit: 0,
+      local_only: true,
     }
     expect(await ok('GET', `${path}/limits`)).toEqual({ plan: 'free', share: 1, limits, effective })
   })

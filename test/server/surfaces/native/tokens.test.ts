@@ -73,6 +73,7 @@ describe('a new token', () => {
       tokens_per_minute: 10_000,
       concurrent_requests: 2,
       monthly_spend_limit: 12.5,
+      local_only: true,
       allowed_hours: hours,
       metadata: { team: 'a' },
     }
@@ -116,6 +117,7 @@ describe('a new token', () => {
     ['none, for the rate', { rate_limit: null }, 400],
     ['a higher rate', { rate_limit: { api: 6, jobs: null } }, 400],
     ['no hours', { allowed_hours: null }, 400],
+    ['work that may leave', { local_only: false }, 400],
     [
       'fewer hours',
       { allowed_hours: { timezone: 'UTC', ranges: [{ days: ['mon'], from: '09:00', to: '10:00' }] } },
@@ -130,6 +132,7 @@ describe('a new token', () => {
     const { secret } = await create({
       scopes: ['user:read', 'user:write', 'admin:write'],
       monthly_spend_limit: 10,
+      local_only: true,
       rate_limit: { api: 5, jobs: null },
       allowed_hours: {
         timezone: 'UTC',
@@ -138,7 +141,8 @@ describe('a new token', () => {
     })
     const { status, body } = await ask('POST', base, { name: 'child', ...fields }, secret)
     expect(status, JSON.stringify(body)).toBe(expected)
-    if (status === 201 && !('monthly_spend_limit' in fields)) expect(body.token.monthly_spend_limit).toBe(10)
+    if (status === 201 && !('monthly_spend_limit' in fields))
+      expect(body.token).toMatchObject({ monthly_spend_limit: 10, local_only: true })
   })
 
   test('has the defaults: user scopes, all models, no expiry', async () => {
@@ -159,6 +163,7 @@ describe('a new token', () => {
       tokens_per_minute: null,
       concurrent_requests: null,
       monthly_spend_limit: null,
+      local_only: false,
       allowed_hours: null,
       metadata: null,
     })

@@ -22,6 +22,7 @@ function fieldsOf(form: FormData, nowSeconds: number) {
     tokens_per_minute: formNumber(form, 'tokens_per_minute'),
     concurrent_requests: formNumber(form, 'concurrent_requests'),
     monthly_spend_limit: formNumber(form, 'monthly_spend_limit'),
+    local_only: form.has('local_only'),
     ...(hours === undefined ? {} : { allowed_hours: hours }),
     ...(expiry === 'unchanged'
       ? {}
@@ -33,11 +34,12 @@ function fieldsOf(form: FormData, nowSeconds: number) {
 
 /** The body that creates a token. Limits that are left empty are absent: then those of the own token apply. */
 export function createBody(form: FormData, nowSeconds: number): Schema<'TokenCreate'> {
-  const { name, scopes, expires_at, rate_limit, ...rest } = fieldsOf(form, nowSeconds)
+  const { name, scopes, expires_at, rate_limit, local_only, ...rest } = fieldsOf(form, nowSeconds)
   return {
     name,
     scopes,
     expires_at: expires_at ?? null,
+    ...(local_only ? { local_only } : {}),
     ...(rate_limit.api === null && rate_limit.jobs === null ? {} : { rate_limit }),
     ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null)),
   }

@@ -90,6 +90,12 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
             defaultValue={token?.models?.join(', ') ?? ''}
             error={faultOf('models')}
           />
+          <Checkbox
+            label={text.localOnly}
+            hint={text.localOnlyHint}
+            name="local_only"
+            defaultChecked={token?.local_only ?? false}
+          />
           <details className="border-line rounded-md border px-3 py-2">
             <summary>{text.limits}</summary>
             <div className="mt-3 space-y-4">

@@ -207,6 +207,7 @@ function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }
     some(token.tokens_per_minute, text.perMinute),
     some(token.concurrent_requests, text.concurrent),
     token.allowed_hours !== null && text.hours,
+    token.local_only && text.localOnly,
   ]
   return all.filter(Boolean).join('; ') || text.unlimited
 }

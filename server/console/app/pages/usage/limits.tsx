@@ -3,8 +3,8 @@ import { api, at, refresh, type Schema, useAnswer, useSession } from '../../api/
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
-import { TextField } from '../../components/fields.tsx'
-import { formNumber } from '../../components/form-text.ts'
+import { optionsOf, SelectField, TextField } from '../../components/fields.tsx'
+import { formNumber, formText } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
 import { Meter } from '../../components/meter.tsx'
 import { Facts, Queried, Section } from '../../components/page.tsx'
@@ -119,7 +119,10 @@ export function OrganizationLimits({ organization, name }: { organization: strin
           <div className="bg-surface border-line rounded-lg border p-4">
             <p className="text-muted mb-2">{own.plan(answer.plan)}</p>
             <Facts
-              rows={names.map(one => [own.names[one], shown(one, answer.effective[one])])}
+              rows={[
+                ...names.map(one => [own.names[one], shown(one, answer.effective[one])] as const),
+                [own.local, own.localOptions[answer.effective.local_only ? 'yes' : 'no']] as const,
+              ]}
               className="grid gap-x-8 gap-y-1 tabular-nums md:grid-cols-2"
               rowClass="flex justify-between gap-3"
             />
@@ -142,7 +145,11 @@ interface ChangeLimitsProps {
 
 function ChangeLimits({ organization, name, answer, close }: ChangeLimitsProps) {
   const save = async (form: FormData) => {
-    const body: Schema<'OrganizationLimitsChange'> = Object.fromEntries(names.map(one => [one, formNumber(form, one)]))
+    const local = formText(form, 'local_only')
+    const body: Schema<'OrganizationLimitsChange'> = {
+      ...Object.fromEntries(names.map(one => [one, formNumber(form, one)])),
+      local_only: local === 'plan' ? null : local === 'yes',
+    }
     await api.PATCH('/api/organizations/{organization}/limits', { params: { path: { organization } }, body })
     void refresh('usage')
     announce('good', own.saved)
@@ -150,22 +157,30 @@ function ChangeLimits({ organization, name, answer, close }: ChangeLimitsProps) 
   }
   return (
     <FormDialog title={own.dialog(name)} action={own.save} save={save} close={close}>
-      {faultOf =>
-        names.map(one => (
-          <TextField
-            key={one}
-            label={own.names[one]}
-            name={one}
-            type="number"
-            min={0}
-            step={one === 'monthly_spend_limit' ? 'any' : 1}
-            defaultValue={answer.limits[one] ?? ''}
-            placeholder={shown(one, answer.effective[one])}
-            hint={hints[one as keyof typeof hints] ?? own.hint}
-            error={faultOf(one)}
+      {faultOf => (
+        <>
+          {names.map(one => (
+            <TextField
+              key={one}
+              label={own.names[one]}
+              name={one}
+              type="number"
+              min={0}
+              step={one === 'monthly_spend_limit' ? 'any' : 1}
+              defaultValue={answer.limits[one] ?? ''}
+              placeholder={shown(one, answer.effective[one])}
+              hint={hints[one as keyof typeof hints] ?? own.hint}
+              error={faultOf(one)}
+            />
+          ))}
+          <SelectField
+            label={own.local}
+            name="local_only"
+            defaultValue={answer.limits.local_only === null ? 'plan' : answer.limits.local_only ? 'yes' : 'no'}
+            options={optionsOf(own.localOptions)}
           />
-        ))
-      }
+        </>
+      )}
     </FormDialog>
   )
 }
