@@ -282,7 +282,7 @@ export function openAdmission(options: {
      * something. Rejects with Failure `quota_exceeded`, and with `token_revoked` if its token no longer exists.
      */
     async holdNode(
-      { id, organizationId, tokenId }: JobRecord,
+      { id, organizationId, tokenId, fallbackReason }: JobRecord,
       model: Model,
       estimate: () => Estimate,
       limitsOf?: () => Promise<NodeLimits>,
@@ -292,7 +292,8 @@ export function openAdmission(options: {
       const spender = await spend.spenderOf(organizationId, tokenId)
       if (!spender) throw new Failure('token_revoked', 'The token that executed this workflow no longer exists.')
       // Last, because what is spent must not change until it is held.
-      spend.hold(id, spender, amount, await limitsOf?.())
+      const spending = fallbackReason === null ? spender : { ...spender, fallback: { modelId: model.id, limit: null } }
+      spend.hold(id, spending, amount, await limitsOf?.())
     },
 
     /**

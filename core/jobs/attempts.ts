@@ -95,7 +95,13 @@ export function openAttemptEnds(options: {
   ended: (job: RowKey) => void
 }) {
   const { store, run, log, settled, ended } = options
-  async function settle(job: JobRecord, ran: RunResult | undefined, outcome: JobOutcome, slot?: KeptSlot) {
+  /** False: the claim no longer holds, and nothing was changed. */
+  async function settle(
+    job: JobRecord,
+    ran: RunResult | undefined,
+    outcome: JobOutcome,
+    slot?: KeptSlot,
+  ): Promise<boolean> {
     let unusedSlot = slot
     // Kept for one try only: a full store may stay full for long.
     const write = () => {
@@ -105,7 +111,10 @@ export function openAttemptEnds(options: {
         .settle(job, outcome, first?.modelId)
         .then(accepted => {
           if (!accepted) return false
-          if (outcome.status === 'completed') settled(job.id, { ...job, cost: outcome.cost, finishedAt: outcome.at })
+          if (outcome.status === 'completed') {
+            const fallbackModelId = job.fallbackReason === null ? undefined : job.modelId
+            settled(job.id, { ...job, cost: outcome.cost, finishedAt: outcome.at, fallbackModelId })
+          }
           if (ran) run.written?.(job, ran)
           return true
         })
@@ -124,14 +133,16 @@ export function openAttemptEnds(options: {
     if (!accepted) {
       log.info('A late result was dropped', { job: job.id, status: outcome.status })
       if (ran) await undo(job, ran)
-      return
+      return false
     }
     if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
+    return true
   }
 
   /** Writes a late result: the store changes nothing and counts it. */
-  const late = (job: JobRecord, ran: RunResult, facts: EndFacts): Promise<void> =>
-    settle(job, ran, success(ran, facts)).catch(() => undo(job, ran))
+  const late = async (job: JobRecord, ran: RunResult, facts: EndFacts): Promise<void> => {
+    await settle(job, ran, success(ran, facts)).catch(() => undo(job, ran))
+  }
 
   const undo = (job: JobRecord, ran: RunResult): Promise<void> =>
     run
@@ -152,23 +163,23 @@ export function openAttemptEnds(options: {
   }
 
   return {
-    completed: (job: JobRecord, ran: RunResult, facts: EndFacts, slot?: KeptSlot): Promise<void> =>
+    completed: (job: JobRecord, ran: RunResult, facts: EndFacts, slot?: KeptSlot): Promise<boolean> =>
       settle(job, ran, success(ran, facts), slot),
-    failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
+    failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<boolean> =>
       settle(job, undefined, { ...failed(job, failure), ...attemptOf(facts), retryAt }),
     /** Ends the attempt; the next one is that of another model. */
-    moved: (
-      job: JobRecord,
-      failure: Failure,
-      { modelId, reason, held, moved }: JobFallback,
-      facts: EndFacts,
-    ): Promise<void> =>
-      settle(job, undefined, {
+    async moved(job: JobRecord, failure: Failure, fallback: JobFallback, facts: EndFacts): Promise<void> {
+      const { modelId, reason, held, moved, dropped } = fallback
+      const accepted = await settle(job, undefined, {
         ...failed(job, failure),
         ...attemptOf(facts),
         retryAt: facts.at,
         fallback: { modelId, reason, held },
-      }).then(moved),
+      })
+      // It was cancelled while the fallback was looked for.
+      if (accepted) moved()
+      else dropped()
+    },
     /** Releases the claim until this time; the attempt is not charged. False: the claim no longer holds. */
     release: (job: JobRecord, at: number): Promise<boolean> => persistently(() => store.release(job, at)),
     late,

@@ -24,6 +24,8 @@ export interface JobFallback {
   begin: () => boolean
   /** Call it once that is stored. */
   moved: () => void
+  /** Call it if it was not stored, because the job has ended meanwhile: it holds nothing any more. */
+  dropped: () => void
 }
 
 /** A job waits for its model for longer than a fallback of that allows. */
@@ -96,7 +98,7 @@ export function openJobFallbacks(dependencies: {
         }
         const moved = () =>
           log.warn('A fallback does a job', { job: id, from: modelId, model, reason, failure: failure.message })
-        return { modelId: model, reason, held: hold, begin, moved }
+        return { modelId: model, reason, held: hold, begin, moved, dropped: () => spend.release(id) }
       } catch (thrown) {
         if (Failure.from(thrown).code === 'internal_error') throw thrown
       }

@@ -214,7 +214,8 @@ export function openRuns(options: RunsOptions) {
   }
 
   async function write({ abort }: Run, job: JobRecord, { end, crash }: Outcome, facts: EndFacts): Promise<void> {
-    if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keepSlot(job) : undefined)
+    if (!(end instanceof Failure))
+      return void (await ends.completed(job, end, facts, job.parent ? keepSlot(job) : undefined))
     // The cancellation is already committed: this attempt has nothing to write.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job

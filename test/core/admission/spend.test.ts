@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
+import { openAdmission } from '../../../core/admission/admission.ts'
+import { openBodyMemory } from '../../../core/admission/body-memory.ts'
 import type { SpendChange } from '../../../core/admission/handed-spend.ts'
 import { openSpend, type Spender } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
-import type { TokenLimits } from '../../../core/store/store.ts'
+import { Model } from '../../../core/models/model.ts'
+import { openRegistry } from '../../../core/models/registry.ts'
+import type { JobRecord, TokenLimits } from '../../../core/store/store.ts'
+import { traitsOf } from '../../../gpu/presets/presets.ts'
 import {
   claimWaiting,
   completed,
@@ -375,6 +380,36 @@ describe('the monthly limit of a fallback', () => {
     expect(await store.jobs.settle(claim!, { status: 'failed', error, ...ended, fallback })).toBe(true)
     const spend = await open()
     expect(spend.mayFallBack(spilling(), 30)).toBe(true)
+    expect(spend.mayFallBack(spilling(), 31)).toBe(false)
+  })
+
+  test('counts what nodes of workflows spend there, while they run and afterwards, as after a restart', async () => {
+    await using one = await opened()
+    const { spend } = one
+    const hosted = Model.parse({
+      id: 'hosted',
+      engine: 'remote',
+      url: 'http://far',
+      price: { input_per_million_tokens: 1 },
+    })
+    const registry = openRegistry({ models: [hosted], defaults: () => [], traits: traitsOf })
+    const admission = openAdmission({
+      registry,
+      room: { records() {}, queue() {}, machine() {} },
+      tokenLimiter: { admit() {} },
+      spend: { ...spend, spenderOf: async () => who() },
+      localOnlyOf: () => undefined,
+      bodies: openBodyMemory(1 << 20),
+    })
+    const usage = { inputTokens: 60, outputTokens: 0 }
+    const node = { id: 'job_node', organizationId, tokenId: 'tok_test', modelId: 'hosted', fallbackReason: 'failed' }
+    await admission.holdNode(node as JobRecord, hosted, () => ({ usage }))
+    expect(spend.mayFallBack(spilling(), 41)).toBe(false)
+    spend.settle('job_node', bill(50))
+    expect(spend.mayFallBack(spilling(), 51)).toBe(false)
+    expect(spend.mayFallBack(spilling(), 50)).toBe(true)
+    // Nothing was held for it.
+    spend.settle('job_free', { ...bill(20), fallbackModelId: 'hosted', isStored: true })
     expect(spend.mayFallBack(spilling(), 31)).toBe(false)
   })
 })

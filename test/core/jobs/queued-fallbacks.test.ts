@@ -17,7 +17,7 @@ const ofToken =
   (tokenId: string): FallbackOfJob =>
   async job =>
     job.tokenId === tokenId
-      ? { modelId: 'other', reason: 'wait', held: 0, begin: () => true, moved: () => {} }
+      ? { modelId: 'other', reason: 'wait', held: 0, begin: () => true, moved: () => {}, dropped: () => {} }
       : undefined
 const modelWith = (fallback: object) => Model.parse({ id: modelId, fallbacks: [{ model: 'other', ...fallback }] })
 

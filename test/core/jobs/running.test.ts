@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openPlans } from '../../../core/accounts/plans.ts'
+import { openSpend } from '../../../core/admission/spend.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type Jobs, type JobsOptions, openJobs } from '../../../core/jobs/jobs.ts'
 import { openDatabase } from '../../../core/store/sqlite/database.ts'
@@ -372,4 +374,39 @@ test('waiting retries continue after a restart', async () => {
   const next = open(again.run)
   expect((await again.begun(1))[0]!.job).toMatchObject({ id: job.id, attempt: 2 })
   await next.drain(0)
+})
+
+test('a job that is cancelled while a fallback is looked for holds nothing afterwards', async () => {
+  const spend = await openSpend({
+    store,
+    plans: openPlans({ configured: {}, log: log.log }),
+    currency: 'EUR',
+    log: log.log,
+  })
+  const who = { organizationId, originId: 'tok_test', tokenName: 't', organizationLimit: null, tokenLimit: null }
+  const asked = Promise.withResolvers<void>()
+  const found = Promise.withResolvers<void>()
+  const hand = byHand()
+  const jobs = open(hand.run, {
+    spend,
+    async fallbackOf({ id }) {
+      asked.resolve()
+      await found.promise
+      const begin = () => {
+        spend.release(id)
+        spend.hold(id, { ...who, parents: [], fallback: { modelId: 'hosted', limit: 100 } }, 70)
+        return true
+      }
+      return { modelId: 'hosted', reason: 'failed', held: 70, begin, moved: () => {}, dropped: () => spend.release(id) }
+    },
+  })
+  const { job } = await jobs.submit(newJob({ maxAttempts: 1 }))
+  const [run] = await hand.begun(1)
+  run!.fail(new Failure('worker_error', 'It has failed.'))
+  await asked.promise
+  expect(await jobs.cancel(organizationId, job.id)).toMatchObject({ status: 'cancelled' })
+  found.resolve()
+  await jobs.drain(1_000)
+  expect(spend.holdsFor(job.id)).toBe(false)
+  expect(await find(job.id)).toMatchObject({ status: 'cancelled' })
 })
