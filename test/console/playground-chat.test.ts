@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import type { Page } from 'playwright-core'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openConsole, type TestConsole } from './_console.ts'
@@ -178,4 +179,71 @@ test('a value that cannot be sent is marked until it is changed, whatever happen
   expect(await page.getByLabel('Response format').getAttribute('aria-invalid')).toBe('true')
   await page.getByLabel('Response format').fill('')
   await expect.poll(() => marks.count()).toBe(0)
+})
+
+test('a conversation outlives another model, another page, a reload, another tab and its clearing', async () => {
+  await using opened = await console.open('/playground?model=thinker')
+  const { page, context } = opened
+  const send = async (on: Page, words: string) => {
+    await on.getByRole('textbox', { name: 'Message' }).fill(words)
+    await on.getByRole('button', { name: 'Send' }).click()
+  }
+  const article = (on: Page, name: string, words: string) =>
+    on.getByRole('article', { name, exact: true }).getByText(words)
+  await send(page, 'Hello')
+  await article(page, 'thinker', 'You said "Hello"').waitFor()
+  await page.getByLabel('Model', { exact: true }).selectOption('other')
+  await send(page, 'And now')
+  await article(page, 'other', 'You said "And now"').waitFor()
+  await article(page, 'thinker', 'You said "Hello"').waitFor()
+  // The code is the request that was answered.
+  const code = await page.getByRole('tabpanel', { name: 'curl' }).innerText()
+  const { messages } = JSON.parse(/--data '([\s\S]*)'/.exec(code)![1]!) as Asked
+  expect(messages.map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'Hello'],
+    ['assistant', 'You said "Hello"'],
+    ['user', 'And now'],
+  ])
+
+  const never = page.getByText('It never ends')
+  await send(page, 'Count for ever')
+  await never.waitFor()
+  await page.getByRole('link', { name: 'Models', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+  await page.getByRole('link', { name: 'Playground' }).click()
+  await never.waitFor()
+  await page.getByText('Stopped.').waitFor()
+  await page.getByRole('button', { name: 'Answer again' }).click()
+  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  await never.waitFor()
+  await page.reload()
+  await never.waitFor()
+  await page.getByText('Stopped.').waitFor()
+
+  const second = await context.newPage()
+  await second.goto('/console/playground?model=thinker')
+  await second.getByText('It never ends').waitFor()
+  await send(second, 'From the second tab')
+  await article(second, 'thinker', 'You said "From the second tab"').waitFor()
+  await send(page, 'From the first tab')
+  await article(page, 'thinker', 'You said "From the first tab"').waitFor()
+  for (const [tab, own, others] of [
+    [second, 'second', 'first'],
+    [page, 'first', 'second'],
+  ] as const) {
+    await tab.reload()
+    await article(tab, 'thinker', `You said "From the ${own} tab"`).waitFor()
+    expect(await tab.getByText(`From the ${others} tab`).count()).toBe(0)
+  }
+  await second.close()
+  await page.getByText('Earlier conversations').click()
+  await opened.expectAccessible()
+
+  await page.getByRole('button', { name: 'Clear conversation' }).click()
+  await page.getByText('Write a message to begin.').waitFor()
+  await page.getByRole('button', { name: 'Undo clearing' }).click()
+  await article(page, 'thinker', 'You said "From the first tab"').waitFor()
+  // What another tab has said is not lost with that tab.
+  await page.getByRole('listitem').getByRole('button', { name: 'Hello' }).click()
+  await article(page, 'thinker', 'You said "From the second tab"').waitFor()
 })

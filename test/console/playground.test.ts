@@ -209,3 +209,48 @@ test('what a prompt says is text, and a conversation ends with the session', asy
   await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
   expect(await kept()).toBe(0)
 })
+
+test('prompt and result of a task outlive another task, another page and a reload', async () => {
+  await using opened = await console.open('/playground?task=slug/text-to-image')
+  const { page } = opened
+  const prompt = page.getByLabel('Prompt', { exact: true })
+  const isThere = async (words: string) => {
+    await page.getByRole('region', { name: 'Result' }).getByRole('img').waitFor()
+    expect(await prompt.inputValue()).toBe(words)
+  }
+  await prompt.fill('A red barn')
+  await page.getByRole('button', { name: 'Run' }).click()
+  await isThere('A red barn')
+  await page.getByLabel('Task', { exact: true }).selectOption('std/completion')
+  await prompt.fill('Once upon a time')
+  await page.getByRole('button', { name: 'Run' }).click()
+  const story = page.getByRole('article')
+  await story.getByText(/tokens out/).waitFor()
+  const written = await story.innerText()
+  await page.getByLabel('Task', { exact: true }).selectOption('slug/text-to-image')
+  await isThere('A red barn')
+  await page.getByRole('link', { name: 'Models', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+  await page.goBack()
+  await isThere('A red barn')
+  await prompt.fill('A blue barn')
+  await page.reload()
+  await isThere('A blue barn')
+  await page.goto('/console/playground?task=std/completion')
+  await expect.poll(() => prompt.inputValue()).toBe('Once upon a time')
+  expect(await story.innerText()).toBe(written)
+  // Inputs that the address names are taken once: what a person makes of them stays.
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'slug/text-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'A green barn', width: 64, height: 64 },
+  })
+  await page.goto(`/console/playground?job=${id}`)
+  await expect.poll(() => prompt.inputValue()).toBe('A green barn')
+  await prompt.fill('A green barn at night')
+  await page.reload()
+  await expect.poll(() => prompt.inputValue()).toBe('A green barn at night')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
+  expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('')
+})

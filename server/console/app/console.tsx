@@ -1,4 +1,5 @@
 import { Component, type ReactNode, useEffect, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { Redirect, Route, Router, Switch } from 'wouter'
 import {
   ApiFailure,
@@ -93,9 +94,11 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
       // Without an answer the session goes on, and the page must not look as if it had ended.
       if (!(thrown instanceof ApiFailure && thrown.status === 401)) return announce('bad', (thrown as Error).message)
     }
+    // Pages that are left keep what they have, so they are left before it is removed.
+    flushSync(signedOut)
     // What the browser keeps for a person, such as conversations, must not reach the next one.
-    for (const name of Object.keys(localStorage)) if (name.startsWith('infer.person.')) localStorage.removeItem(name)
-    signedOut()
+    for (const storage of [localStorage, sessionStorage])
+      for (const name of Object.keys(storage)) if (name.startsWith('infer.person.')) storage.removeItem(name)
   }
   return (
     <SessionContext value={{ session, can, ownerCan, signOut }}>

@@ -13,6 +13,7 @@ import { Chat } from './chat/chat.tsx'
 import { Completion } from './chat/completion.tsx'
 import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
 import { rememberPreview } from './form/files.tsx'
+import type { Origin } from './kept.ts'
 import { TaskPanel } from './run/task-panel.tsx'
 
 /** What the address asks to begin with: a task, a model, the inputs of a job, or a file. */
@@ -61,7 +62,7 @@ function Prefilled({ tasks, models }: { tasks: readonly TaskChoice[]; models: re
           {notice}
         </Notice>
       )}
-      <Choices key={`${job} ${file}`} tasks={tasks} models={models} beginning={beginning} />
+      <Choices key={`${job} ${file}`} tasks={tasks} models={models} beginning={beginning} origin={job ?? file ?? ''} />
     </>
   )
 }
@@ -86,9 +87,10 @@ interface ChoicesProps {
   tasks: readonly TaskChoice[]
   models: readonly ModelChoice[]
   beginning: Beginning
+  origin: Origin
 }
 
-function Choices({ tasks, models, beginning }: ChoicesProps) {
+function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
   const [search, change] = useAddress()
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task
@@ -136,7 +138,13 @@ function Choices({ tasks, models, beginning }: ChoicesProps) {
           {text.taskAbsent(wanted)}
         </Notice>
       )}
-      <Panel key={task.id} task={task} models={other ? [model, other] : [model]} initial={initial} />
+      <Panel
+        key={task.id}
+        task={task}
+        models={other ? [model, other] : [model]}
+        initial={initial}
+        origin={initial ? origin : ''}
+      />
     </>
   )
 }

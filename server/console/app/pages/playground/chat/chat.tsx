@@ -1,4 +1,4 @@
-import { RotateCcw, Trash2 } from 'lucide-react'
+import { RotateCcw, Trash2, Undo2 } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useSession } from '../../../api/client.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
@@ -7,11 +7,14 @@ import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice } from '../choices.ts'
 import { type PanelProps, TaskForm, useForm } from '../form/task-form.tsx'
+import { useKeeping } from '../kept.ts'
 import { Samples } from '../samples-view.tsx'
 import { Composer } from './composer.tsx'
-import { apiMessages, conversationOf } from './conversation.ts'
+import { apiMessages, conversationOf, questionOf } from './conversation.ts'
+import { EarlierConversations } from './earlier-conversations.tsx'
+import { type OpenedConversation, openConversation, openEarlier } from './kept-conversations.ts'
 import { MessageView, ToolResults } from './message-view.tsx'
-import { type Conversation, keep, readKept, useConversation } from './use-conversation.ts'
+import { type Conversation, useConversation } from './use-conversation.ts'
 
 const text = playgroundText.chat
 
@@ -20,31 +23,67 @@ const firstMessages = [{ role: 'user', text: text.example }] as const
 
 /** A conversation with a model, or the same questions to two of them side by side. */
 export function Chat(props: PanelProps) {
-  const { task, models, initial } = props
+  const { initial, origin } = props
   const { session } = useSession()
-  const owner = session.token.id
-  const [began] = useState(() => (initial ? conversationOf(initial.messages) : readKept(owner)))
-  const [system, setSystem] = useState(began.system)
+  const token = session.token.id
+  const [opened, open] = useState(() =>
+    openConversation(token, origin, initial && { ...conversationOf(initial.messages), compared: [] }),
+  )
+  return (
+    <OpenedChat
+      key={opened.id}
+      {...props}
+      token={token}
+      opened={opened}
+      openEarlier={key => open(openEarlier(token, key))}
+    />
+  )
+}
+
+interface OpenedChatProps extends PanelProps {
+  token: string
+  opened: OpenedConversation
+  openEarlier: (key: string) => void
+}
+
+function OpenedChat({ token, opened, openEarlier, ...props }: OpenedChatProps) {
+  const { task, models } = props
+  const { begun } = opened
+  const [system, setSystem] = useState(begun.system)
   const { form, request: parameters, check } = useForm(props, 'messages', 'n')
   const [first, second] = models
-  const shared = { path: task.path!, system, parameters, initial: began.messages }
-  const one = useConversation({ ...shared, model: first!.id })
-  const two = useConversation({ ...shared, model: second?.id ?? first!.id, initial: [] })
+  const other = second ?? first!
+  const shared = { path: task.path!, system, parameters }
+  const one = useConversation({ ...shared, model: first!.id, currency: first!.currency, initial: begun.messages })
+  const two = useConversation({ ...shared, model: other.id, currency: other.currency, initial: begun.compared })
   const conversations = second ? [one, two] : [one]
   const busy = conversations.some(({ growing }) => growing)
-  const all = (action: 'clear' | 'stop') => {
-    for (const conversation of conversations) conversation[action]()
+  const { messages, soFar } = one
+  const [cleared, setCleared] = useState<OpenedConversation['begun']>()
+  const kept = useMemo(() => ({ system, messages: soFar, compared: two.soFar }), [system, soFar, two.soFar])
+  useKeeping(kept, opened.keep)
+  const clear = () => {
+    setCleared(kept)
+    for (const conversation of [one, two]) conversation.clear()
   }
-  const { messages } = one
-  useEffect(() => keep(owner, { system, messages }), [owner, system, messages])
+  const undoClear = () => {
+    one.restore(cleared!.messages)
+    two.restore(cleared!.compared)
+    setCleared(undefined)
+  }
 
   const sees = models.every(({ features }) => features[task.id]?.includes('images'))
-  const inputs = useMemo(
-    () => ({ messages: apiMessages(system, messages.length > 0 ? messages : firstMessages), ...parameters }),
-    [system, messages, parameters],
-  )
+  const inputs = useMemo(() => {
+    const question = questionOf(messages)
+    return { messages: apiMessages(system, question.length > 0 ? question : firstMessages), ...parameters }
+  }, [system, messages, parameters])
   const send = (...more: Parameters<Conversation['ask']>) => {
-    if (check()) for (const conversation of conversations) conversation.ask(...more)
+    if (!check()) return
+    setCleared(undefined)
+    for (const conversation of conversations) conversation.ask(...more)
+  }
+  const stop = () => {
+    for (const conversation of conversations) conversation.stop()
   }
 
   return (
@@ -53,7 +92,11 @@ export function Chat(props: PanelProps) {
         <Section
           title={text.conversation}
           actions={
-            messages.length > 0 && <Button small icon={Trash2} onClick={() => all('clear')} label={text.clear} />
+            messages.length > 0 ? (
+              <Button small icon={Trash2} onClick={clear} label={text.clear} />
+            ) : (
+              cleared && <Button small icon={Undo2} onClick={undoClear} label={text.undoClear} />
+            )
           }
         >
           <div className="bg-surface border-line space-y-3 rounded-lg border p-3">
@@ -62,10 +105,11 @@ export function Chat(props: PanelProps) {
                 <Messages key={at} conversation={conversation} model={models[at]!} alone={!second} />
               ))}
             </div>
-            <Composer sees={sees} busy={busy} send={send} stop={() => all('stop')} />
+            <Composer sees={sees} busy={busy} send={send} stop={stop} />
             <p className="text-muted text-xs">
               {text.enter} {text.kept}
             </p>
+            <EarlierConversations token={token} current={() => opened.key} open={openEarlier} />
           </div>
         </Section>
       </div>

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { Empty, Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../form/task-form.tsx'
+import { useKept } from '../kept.ts'
 import { Samples } from '../samples-view.tsx'
 import { StopButton } from './composer.tsx'
 import { emptyAnswer, type Message } from './conversation.ts'
@@ -10,9 +11,9 @@ import { streamAnswer } from './use-conversation.ts'
 
 /** Continues a text with one model or with two, as they write it. */
 export function Completion(props: PanelProps) {
-  const { task, models } = props
+  const { task, models, origin } = props
   const { form, request, check } = useForm(props, 'n', 'best_of')
-  const [answers, setAnswers] = useState<readonly Message[]>([])
+  const [answers, setAnswers] = useKept<readonly Message[]>(task.id, 'answers', origin, () => [])
   const [busy, setBusy] = useState(false)
   const stop = useRef<AbortController>(undefined)
   useEffect(() => () => stop.current?.abort(), [])
@@ -21,14 +22,16 @@ export function Completion(props: PanelProps) {
     if (!check()) return
     const { signal } = (stop.current = new AbortController())
     setBusy(true)
-    setAnswers(models.map(() => emptyAnswer))
-    const set = (at: number) => (answer: Message) => setAnswers(now => now.with(at, answer))
+    setAnswers(models.map(({ id: model, currency }) => ({ ...emptyAnswer, model, currency })))
     await Promise.all(
-      models.map(({ id }, at) =>
-        streamAnswer(task.path!, { model: id, ...request }, set(at), signal)
+      models.map(({ id: model, currency }, at) => {
+        const set = (answer: Message) => setAnswers(now => now.with(at, { ...answer, model, currency }))
+        // If the page is left meanwhile, what was written so far is a stopped answer.
+        const report = (answer: Message) => set({ ...answer, stopped: true })
+        return streamAnswer(task.path!, { model, ...request }, report, signal)
           .catch((failure: Error): Message => ({ ...emptyAnswer, failure: failure.message }))
-          .then(set(at)),
-      ),
+          .then(set)
+      }),
     )
     setBusy(false)
   }
@@ -43,16 +46,19 @@ export function Completion(props: PanelProps) {
         <Section title={playgroundText.result}>
           {answers.length === 0 && <Empty title={playgroundText.none} />}
           <div className={`grid gap-3 ${answers.length > 1 ? 'md:grid-cols-2' : ''}`}>
-            {answers.slice(0, models.length).map((answer, at) => (
-              <div key={at} className="bg-surface border-line min-w-0 rounded-lg border">
-                <MessageView
-                  message={answer}
-                  model={models[at]!.id}
-                  currency={models[at]!.currency}
-                  growing={busy && answer.figures?.outputTokens === undefined && !answer.failure}
-                />
-              </div>
-            ))}
+            {answers.map((answer, at) => {
+              const growing = busy && answer.figures?.outputTokens === undefined && !answer.failure
+              return (
+                <div key={at} className="bg-surface border-line min-w-0 rounded-lg border">
+                  <MessageView
+                    message={growing ? { ...answer, stopped: undefined } : answer}
+                    model={models[0]!.id}
+                    currency={models[0]!.currency}
+                    growing={growing}
+                  />
+                </div>
+              )
+            })}
           </div>
         </Section>
         <Samples task={task} model={models[0]!.id} inputs={request} />

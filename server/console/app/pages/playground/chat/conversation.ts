@@ -19,6 +19,9 @@ export interface Figures {
 export interface Message {
   role: 'user' | 'assistant' | 'tool'
   text: string
+  /** Who answered, and the currency of its prices. */
+  model?: string
+  currency?: string
   /** Ids of image files. */
   images?: readonly string[]
   reasoning?: string
@@ -36,6 +39,10 @@ export function apiMessages(system: string, messages: readonly Message[]): objec
   const sent = messages.filter(({ role, text, toolCalls }) => role !== 'assistant' || text !== '' || toolCalls?.length)
   return [...(system.trim() === '' ? [] : [{ role: 'system', content: system }]), ...sent.map(apiMessage)]
 }
+
+/** The messages that the last answer is about, or the next one will be. */
+export const questionOf = (messages: readonly Message[]): readonly Message[] =>
+  messages.slice(0, messages.findLastIndex(({ role }) => role !== 'assistant') + 1)
 
 function apiMessage({ role, text, images = [], toolCalls = [], toolCallId }: Message): object {
   if (role === 'tool') return { role, tool_call_id: toolCallId, content: text }

@@ -19,7 +19,7 @@ export const MessageView = memo(function MessageView({
   children,
 }: {
   message: Message
-  /** Who answered. */
+  /** Who answered, and in which currency, where the message itself does not say it. */
   model: string
   currency: string
   growing?: boolean
@@ -27,15 +27,13 @@ export const MessageView = memo(function MessageView({
   children?: ReactNode
 }) {
   const { role, images = [], toolCalls = [], figures, failure, stopped } = message
+  const author = role === 'assistant' ? (message.model ?? model) : role === 'tool' ? text.tool : text.you
   const { text: words, reasoning } = apart(message)
   const isAnswer = role === 'assistant'
   const silent = isAnswer && words === '' && reasoning === '' && toolCalls.length === 0 && !failure && !stopped
   return (
-    <article
-      aria-label={isAnswer ? model : role === 'tool' ? text.tool : text.you}
-      className={`min-w-0 space-y-2 rounded-lg px-3 py-2 ${isAnswer ? '' : 'bg-raised'}`}
-    >
-      <p className="text-muted text-xs font-medium">{isAnswer ? model : role === 'tool' ? text.tool : text.you}</p>
+    <article aria-label={author} className={`min-w-0 space-y-2 rounded-lg px-3 py-2 ${isAnswer ? '' : 'bg-raised'}`}>
+      <p className="text-muted text-xs font-medium">{author}</p>
       {images.map(image => (
         <Attached key={image} image={image} />
       ))}
@@ -56,7 +54,7 @@ export const MessageView = memo(function MessageView({
         <div className="flex flex-wrap items-center gap-1">
           {words !== '' && <CopyButton value={words} label={text.copy} />}
           {children}
-          {figures && <span className="text-muted text-xs">{figuresText(figures, currency)}</span>}
+          {figures && <span className="text-muted text-xs">{figuresText(figures, message.currency ?? currency)}</span>}
         </div>
       )}
     </article>

@@ -1,12 +1,14 @@
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, at, dataOf } from '../../../api/client.ts'
 import { resumableEvents } from '../../../api/resumable.ts'
-import { apiMessages, emptyAnswer, type Message, withChunk } from './conversation.ts'
+import { apiMessages, emptyAnswer, type Message, questionOf, withChunk } from './conversation.ts'
 
 interface ConversationOptions {
   /** Of the task. */
   path: string
   model: string
+  /** Of the model's prices. */
+  currency: string
   system: string
   /** Further fields of the request. */
   parameters: Readonly<Record<string, unknown>>
@@ -14,7 +16,7 @@ interface ConversationOptions {
 }
 
 /** A conversation with one model: its messages, and the answer that grows. */
-export function useConversation({ path, model, system, parameters, initial }: ConversationOptions) {
+export function useConversation({ path, model, currency, system, parameters, initial }: ConversationOptions) {
   const [messages, setMessages] = useState<readonly Message[]>(initial)
   const [growing, setGrowing] = useState<Message>()
   const stop = useRef<AbortController>(undefined)
@@ -24,29 +26,33 @@ export function useConversation({ path, model, system, parameters, initial }: Co
     stop.current?.abort()
     const own = (stop.current = new AbortController())
     setMessages(asked)
-    setGrowing(emptyAnswer)
+    // Whoever answers later, this answer keeps the name of its model.
+    const signed = (answer: Message): Message => ({ ...answer, model, currency })
+    setGrowing(signed(emptyAnswer))
     const body = { model, ...parameters, messages: apiMessages(system, asked) }
     let latest = emptyAnswer
     const report = (answer: Message) => {
       latest = answer
-      if (own === stop.current) setGrowing(answer)
+      if (own === stop.current) setGrowing(signed(answer))
     }
     const ended = await streamAnswer(path, body, report, own.signal).catch(
       (failure: Error): Message => ({ ...latest, failure: failure.message }),
     )
     if (own !== stop.current) return
     setGrowing(undefined)
-    setMessages([...asked, ended])
+    setMessages([...asked, signed(ended)])
   }
 
   return {
     messages,
     growing,
+    /** The messages with what the growing answer has so far, as they are if the page is left now. */
+    soFar: useMemo(() => withPartial(messages, growing), [messages, growing]),
     ask: (...more: Message[]) => void answer([...messages, ...more]),
     /** Answers the last question again. */
     again: () => {
-      const last = messages.findLastIndex(({ role }) => role !== 'assistant')
-      if (last >= 0) void answer(messages.slice(0, last + 1))
+      const question = questionOf(messages)
+      if (question.length > 0) void answer(question)
     },
     stop: () => stop.current?.abort(),
     clear: () => {
@@ -55,7 +61,15 @@ export function useConversation({ path, model, system, parameters, initial }: Co
       setGrowing(undefined)
       setMessages([])
     },
+    /** Brings back what was cleared. */
+    restore: setMessages,
   }
+}
+
+/** A part of an answer is worth keeping: it was stopped, unless it has all its tokens and only its cost is missing. */
+function withPartial(messages: readonly Message[], growing: Message | undefined): readonly Message[] {
+  if (!growing || (growing.text === '' && !growing.reasoning && !growing.toolCalls)) return messages
+  return [...messages, growing.figures?.outputTokens === undefined ? { ...growing, stopped: true } : growing]
 }
 export type Conversation = ReturnType<typeof useConversation>
 
@@ -106,42 +120,5 @@ async function costOf(id: string): Promise<number | undefined> {
     return cost ?? undefined
   } catch {
     return undefined
-  }
-}
-
-export interface Kept {
-  system: string
-  messages: readonly Message[]
-}
-/** The shell removes keys with this beginning at sign-out. */
-const key = (token: string) => `infer.person.playground.${token}`
-/** Characters. Browsers keep 5 MB for a site. */
-const maxLength = 1_000_000
-const nothing: Kept = { system: '', messages: [] }
-
-/** Reads the conversation that this browser keeps for a token. */
-export function readKept(token: string): Kept {
-  try {
-    const kept = JSON.parse(localStorage.getItem(key(token)) ?? 'null') as Kept | null
-    return kept && Array.isArray(kept.messages) ? kept : nothing
-  } catch {
-    return nothing
-  }
-}
-
-/** Keeps the conversation; of a very long one its end. */
-export function keep(token: string, { system, messages }: Kept): void {
-  for (
-    let from = 0;
-    from < Math.max(1, messages.length);
-    from += Math.max(2, Math.ceil((messages.length - from) / 2))
-  ) {
-    const text = JSON.stringify({ system, messages: messages.slice(from) })
-    if (text.length > maxLength) continue
-    try {
-      return localStorage.setItem(key(token), text)
-    } catch {
-      // The browser has no room: a shorter part may fit.
-    }
   }
 }

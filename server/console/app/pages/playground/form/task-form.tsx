@@ -14,6 +14,7 @@ import {
 import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
+import { type Origin, useKept } from '../kept.ts'
 import { type Entered, enteredOf, type FormField, fieldsOf, formRequest, textsOf } from './fields.ts'
 import { previewOf } from './files.tsx'
 import { MediaField } from './media-field.tsx'
@@ -25,12 +26,16 @@ export interface PanelProps {
   models: readonly ModelChoice[]
   /** Inputs of an earlier job, or a file to use. */
   initial: Record<string, unknown> | undefined
+  origin: Origin
 }
 
-/** What a person has entered for a task, the request that it makes, and what is wrong with it. `without` never changes. */
-export function useForm({ task, initial = {} }: PanelProps, ...without: readonly string[]) {
+/**
+ * What a person has entered for a task, which the tab keeps, the request that it makes, and what is wrong with it. `without`
+ * never changes.
+ */
+export function useForm({ task, initial = {}, origin }: PanelProps, ...without: readonly string[]) {
   const fields = useMemo(() => fieldsOf(task).filter(({ name }) => !without.includes(name)), [task])
-  const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, initial))
+  const [entered, setEntered] = useKept<Entered>(task.id, 'entered', origin, () => enteredOf(fields, initial))
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
   const change = useCallback((name: string, value: unknown) => {
     setEntered(now => ({ ...now, [name]: value }))

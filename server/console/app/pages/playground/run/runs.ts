@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { ApiFailure, api, at, dataOf, hasEnded, type Schema, send, sendJson } from '../../../api/client.ts'
 import type { ModelChoice } from '../choices.ts'
+import { type Origin, useKept } from '../kept.ts'
 
 export type Job = Schema<'Job'>
 
@@ -60,40 +61,57 @@ export async function uploadFile(file: File): Promise<string> {
   return ((await answer.json()) as { id: string }).id
 }
 
-/** One model's part of a run: its jobs, or why it was refused. */
+/** One model's part of a run: its jobs as far as they are read, or why it was refused. */
 export interface Run {
   model: ModelChoice
+  ids: readonly string[]
   jobs: readonly Job[]
   failure?: Error
 }
 
-/** Runs requests, and has their jobs as they progress. Another run replaces them. */
-export function useRuns() {
-  const [runs, setRuns] = useState<readonly Run[]>([])
+/** Runs requests, and has their jobs as they progress. Another run replaces them. The tab keeps which jobs they are. */
+export function useRuns(task: string, origin: Origin) {
+  const [kept, keep] = useKept<readonly Pick<Run, 'model' | 'ids'>[]>(task, 'runs', origin, () => [])
+  const [runs, setRuns] = useState<readonly Run[]>(() => kept.map(run => ({ ...run, jobs: [] })))
   const stop = useRef<AbortController>(undefined)
-  useEffect(() => () => stop.current?.abort(), [])
+
+  const begin = () => {
+    stop.current?.abort()
+    const { signal } = (stop.current = new AbortController())
+    const update = (at: number, changed: (run: Run) => Run) => {
+      if (!signal.aborted) setRuns(now => now.map((run, place) => (place === at ? changed(run) : run)))
+    }
+    const follow = (at: number, ids: readonly string[]) => {
+      for (const id of ids)
+        followJob(id, job => update(at, run => ({ ...run, jobs: withJob(run.jobs, job, ids) })), signal).catch(
+          (failure: Error) => update(at, run => ({ ...run, failure })),
+        )
+    }
+    return { update, follow, signal }
+  }
+  useEffect(() => {
+    const { follow } = begin()
+    for (const [at, { ids }] of kept.entries()) follow(at, ids)
+    return () => stop.current?.abort()
+    // Only what the tab had kept when the page was opened: what begins here is followed from the start.
+  }, [])
 
   const start = async (
-    task: string,
     models: readonly ModelChoice[],
     inputs: Record<string, unknown>,
     formats: readonly string[],
   ): Promise<ApiFailure[]> => {
-    stop.current?.abort()
-    const { signal } = (stop.current = new AbortController())
-    setRuns(models.map(model => ({ model, jobs: [] })))
-    const update = (at: number, changed: (run: Run) => Run) => {
-      if (!signal.aborted) setRuns(now => now.map((run, place) => (place === at ? changed(run) : run)))
-    }
+    const { update, follow, signal } = begin()
+    setRuns(models.map(model => ({ model, ids: [], jobs: [] })))
+    keep([])
     const failures: ApiFailure[] = []
     await Promise.all(
       models.map(async (model, at) => {
         try {
           const ids = await createJobs({ task, model: model.id, inputs, formats, slug: model.slugs[task] })
-          for (const id of ids)
-            followJob(id, job => update(at, run => ({ ...run, jobs: withJob(run.jobs, job, ids) })), signal).catch(
-              (failure: Error) => update(at, run => ({ ...run, failure })),
-            )
+          update(at, run => ({ ...run, ids }))
+          if (!signal.aborted) keep(now => [...now, { model, ids }])
+          follow(at, ids)
         } catch (thrown) {
           if (thrown instanceof ApiFailure) failures.push(thrown)
           update(at, run => ({ ...run, failure: thrown as Error }))
@@ -105,7 +123,10 @@ export function useRuns() {
   return {
     runs,
     start,
-    busy: runs.some(({ jobs, failure }) => !failure && (jobs.length === 0 || jobs.some(job => !hasEnded(job)))),
+    busy: runs.some(
+      ({ ids, jobs, failure }) =>
+        !failure && (jobs.length < Math.max(1, ids.length) || jobs.some(job => !hasEnded(job))),
+    ),
   }
 }
 

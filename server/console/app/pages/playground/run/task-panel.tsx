@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { useMemo, useRef, useState } from 'react'
+import { useMemo, useRef } from 'react'
 import { api, hasEnded, useAnswer } from '../../../api/client.ts'
 import type { JsonSchema } from '../../../api/schema.ts'
 import { JobStatus } from '../../../components/badge.tsx'
@@ -13,6 +13,7 @@ import { UnfinishedImage } from '../../../components/result/unfinished-image.tsx
 import { playgroundText as text } from '../../../text/playground.ts'
 import type { TaskChoice } from '../choices.ts'
 import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../form/task-form.tsx'
+import { useKept } from '../kept.ts'
 import { Samples } from '../samples-view.tsx'
 import { cancelJob, type Job, type Run, useRuns } from './runs.ts'
 
@@ -45,11 +46,11 @@ const aspectRatios = ['16:9', '9:16', '1:1'] as const
 
 /** The form of a task that is run as a job, its result, and the same as code. */
 export function TaskPanel(props: PanelProps) {
-  const { task, models } = props
+  const { task, models, origin } = props
   const { form, request, check, setErrors } = useForm(props)
   const { fields } = form
-  const [formats, setFormats] = useState<readonly string[]>([])
-  const { runs, start, busy } = useRuns()
+  const [formats, setFormats] = useKept<readonly string[]>(task.id, 'formats', origin, () => [])
+  const { runs, start, busy } = useRuns(task.id, origin)
   const voices = useVoices(
     models[0]!.id,
     fields.some(({ name }) => name === 'voice'),
@@ -65,7 +66,7 @@ export function TaskPanel(props: PanelProps) {
 
   async function run(): Promise<void> {
     if (!check()) return
-    const failures = await start(task.id, models, withPreviews(task, inputs), formats)
+    const failures = await start(models, withPreviews(task, inputs), formats)
     // The server names the field: it is shown there, and not only above the result.
     for (const { param, message } of failures) {
       const name = fieldNamed(param)
