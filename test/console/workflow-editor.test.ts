@@ -175,6 +175,17 @@ test('graph and YAML stay in step, comments stay, problems appear where they bel
   await page.reload()
   await page.getByRole('tab', { name: 'YAML' }).click()
   await expect.poll(lines).toContain('# What children like')
+
+  // A fault in the text does not make the workflow disappear, and what is typed at the last moment is there again.
+  await text.click()
+  await page.keyboard.press('Control+Home')
+  await page.keyboard.insertText('name: [\n')
+  await page.reload()
+  await page.getByText('The YAML has a fault on line').waitFor()
+  await node.waitFor()
+  await page.getByRole('button', { name: /^Problems/ }).click()
+  await page.getByRole('tab', { name: 'YAML' }).click()
+  await expect.poll(lines).toContain('name: [')
 })
 
 test('on a phone and by keyboard, a person adds a node in the list and chooses where its prompt comes from', async () => {

@@ -69,6 +69,8 @@ export const editorText = {
   useDraft: 'Continue with them',
   dropDraft: 'Drop them',
   faulty: (line: number) => `The YAML has a fault on line ${line}. Correct it there first.`,
+  openedWithFaults: (line: number) =>
+    `The YAML has a fault on line ${line}. Until it is corrected the graph shows the workflow as it was before.`,
   idTaken: (id: string) => `There is a node '${id}' already. Choose another id.`,
   parameterTaken: (name: string) => `There is a parameter '${name}' already. Choose another name.`,
   afterItself: 'A node cannot run after itself.',

@@ -5,11 +5,13 @@ export const newWorkflow = 'new'
  * What this browser keeps of a workflow: the server stores no comments, and unsaved changes survive a reload. Signing
  * out removes it (`infer.person.`).
  */
-interface Draft {
+export interface Draft {
   /** The version that the text began with; 0 for a workflow that was never saved. */
   version: number
   saved: string
   text: string
+  /** The newest text without faults, which the graph shows while `text` has some. */
+  sound?: string
 }
 
 /** Another token that signs in here when a session is over has drafts of its own. */

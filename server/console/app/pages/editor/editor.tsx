@@ -83,10 +83,11 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const [draft, setDraft] = useState(() => readDraft(token, id))
   const own = draft?.version === version ? draft : undefined
   const stale = draft && draft.version !== version && draft.text !== draft.saved ? draft : undefined
-  const opened = useDocument(own?.text ?? source)
+  const opened = useDocument(own?.text ?? source, own?.sound ?? source)
   const { text, parsed, workflow, setText, undo, redo, reset } = opened
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
-  const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, text, parsed.value)
+  const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, opened)
+  const [openedWithFaults] = useState(parsed.faults.length > 0)
   const [side, setSide] = useState<Side>('properties')
   const [selected, setSelected] = useState<string>()
   const [adding, setAdding] = useState(false)
@@ -191,13 +192,19 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
               }}
             />
           )}
+          {openedWithFaults && parsed.faults[0] && (
+            <Question
+              about={editorText.openedWithFaults(parsed.faults[0].line)}
+              answers={{ [editorText.problems(problems.length)]: () => setSide('problems') }}
+            />
+          )}
           {storage.failure && <Failed failure={storage.failure} />}
           {storage.conflict && (
             <Question
               about={editorText.conflict}
               answers={{
                 [editorText.loadTheirs]: () => {
-                  dropDraft(token, id)
+                  storage.forget()
                   reset(source)
                   storage.dismiss()
                   reload()

@@ -8,8 +8,11 @@ import { type Edit, EditFault } from './document/edits.ts'
 import { changed, openHistory, redone, undone } from './document/history.ts'
 import { documentText, type Parsed, parseWorkflow, readDocument } from './document/workflow-document.ts'
 
-/** Owns the text of the edited workflow, its history, and what it says. */
-export function useDocument(initial: string) {
+/**
+ * Owns the text of the edited workflow, its history, and what it says. `before`: a text without faults, for the graph if
+ * `initial` has some.
+ */
+export function useDocument(initial: string, before: string) {
   const [history, setHistory] = useState(() => openHistory(initial))
   // Read by several edits of one moment, each of which follows the one before.
   const latest = useRef(history)
@@ -20,9 +23,16 @@ export function useDocument(initial: string) {
     return known.current.parsed
   }, [])
   const parsed = useMemo(() => parsedOf(text), [parsedOf, text])
-  const shown = useRef(parsed.workflow)
+  const [begun] = useState(() =>
+    parsed.faults.length === 0 ? { text, parsed } : { text: before, parsed: parseWorkflow(before) },
+  )
+  const shown = useRef(begun.parsed.workflow)
+  const sound = useRef(begun.text)
   // While a text has faults the graph shows what it said before. Unchanged parts stay the same objects.
-  if (parsed.faults.length === 0) shown.current = replaceEqualDeep(shown.current, parsed.workflow)
+  if (parsed.faults.length === 0) {
+    shown.current = replaceEqualDeep(shown.current, parsed.workflow)
+    sound.current = text
+  }
 
   const become = useCallback((next: typeof history) => {
     latest.current = next
@@ -60,6 +70,8 @@ export function useDocument(initial: string) {
     text,
     parsed,
     workflow: shown.current,
+    /** The newest text without faults. */
+    sound: sound.current,
     setText,
     apply,
     canUndo: history.past.length > 0,

@@ -1,17 +1,18 @@
 import { useMutation } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { ApiFailure, api, dataOf, refresh, type Schema, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
+import { useKeeping } from '../../components/use-keeping.ts'
 import { editorText } from '../../text/editor.ts'
 import { dropDraft, keepDraft, newWorkflow } from './drafts.ts'
+import type { useDocument } from './use-document.ts'
 
 /** Saves the text as a version, and keeps it in the browser until then. `source` is what the server has. */
 export function useStorage(
   id: string,
   begun: { version: number; source: string; saved: string },
-  text: string,
-  value: Record<string, unknown> | undefined,
+  { text, sound, parsed: { value } }: Pick<ReturnType<typeof useDocument>, 'text' | 'sound' | 'parsed'>,
 ) {
   const [version, setVersion] = useState(begun.version)
   const [saved, setSaved] = useState(begun.saved)
@@ -19,11 +20,15 @@ export function useStorage(
   const [, go] = useLocation()
   const unsaved = text !== saved
 
-  // `begun.source` is left out of the dependencies: it belongs to the version that was opened.
-  useEffect(() => {
-    const timer = setTimeout(() => keepDraft(token, id, { version, saved, text }, begun.source), 400)
-    return () => clearTimeout(timer)
-  }, [token, id, version, saved, text])
+  const draft = useMemo(() => ({ version, saved, text, sound }), [version, saved, text, sound])
+  const isForgotten = useRef(false)
+  const forget = () => {
+    isForgotten.current = true
+    dropDraft(token, id)
+  }
+  useKeeping(draft, draft => {
+    if (!isForgotten.current) keepDraft(token, id, draft, begun.source)
+  })
 
   const { mutate, isPending, error, reset } = useMutation({
     mutationFn: async ({ force }: { force: boolean; text: string }) => {
@@ -40,7 +45,7 @@ export function useStorage(
       keepDraft(token, workflow.id, { version: workflow.version, saved: sent, text }, '')
       for (const part of ['list', 'versions', 'choice', 'nested']) void refresh('workflows', part)
       if (id !== newWorkflow) return
-      dropDraft(token, id)
+      forget()
       go(`/workflows/${workflow.id}`, { replace: true })
     },
   })
@@ -54,5 +59,7 @@ export function useStorage(
     conflict,
     failure: conflict ? null : error,
     dismiss: reset,
+    /** Drops what this browser keeps of the workflow, because another text is opened in its place. */
+    forget,
   }
 }

@@ -29,16 +29,16 @@ const nothing: KeptConversation = { system: '', messages: [], compared: [] }
 /** Browsers offer random UUIDs only to pages of https and of this machine. */
 const randomId = (): string => Math.random().toString(36).slice(2)
 
-function parsed<T>(text: string | null): T | undefined {
+function parsed(text: string | null): unknown {
   try {
-    return (JSON.parse(text ?? 'null') as T | null) ?? undefined
+    return JSON.parse(text ?? 'null')
   } catch {
-    return undefined
+    return null
   }
 }
 
 function read(key: string): Entry | undefined {
-  const entry = parsed<Entry>(localStorage.getItem(key))
+  const entry = parsed(localStorage.getItem(key)) as Entry | null
   return entry && Array.isArray(entry.messages) ? { ...entry, compared: entry.compared ?? [] } : undefined
 }
 
@@ -60,7 +60,7 @@ export interface OpenedConversation {
   /** Where it is kept. */
   readonly key: string
   begun: KeptConversation
-  keep(conversation: KeptConversation): void
+  keep: (conversation: KeptConversation) => void
 }
 
 /**
@@ -68,10 +68,10 @@ export interface OpenedConversation {
  * this tab has begun with it before.
  */
 export function openConversation(token: string, origin: Origin, asked?: KeptConversation): OpenedConversation {
-  const tab = parsed<{ key: string; origin: Origin }>(sessionStorage.getItem(tabKey(token)))
-  const own = tab && read(tab.key)
-  if (asked && !(own && tab.origin === origin)) return opened(token, newKey(token), origin, asked)
-  if (own) return opened(token, tab.key, tab.origin, own)
+  const tab = parsed(sessionStorage.getItem(tabKey(token))) as { key: string; origin: Origin } | null
+  const own = tab ? read(tab.key) : undefined
+  if (asked && !(own && tab?.origin === origin)) return opened(token, newKey(token), origin, asked)
+  if (tab && own) return opened(token, tab.key, tab.origin, own)
   const newest = tab ? undefined : entriesOf(token)[0]
   return opened(token, newest?.key ?? newKey(token), origin, newest?.entry)
 }
