@@ -45,9 +45,20 @@ export function openEngineAddresses(runDirectory: string) {
     adopt(port: number | null): void {
       if (port !== null) taken.add(port)
     },
-    release(endpoint: Endpoint, port: number | null): void {
+    release({ socketPath }: Endpoint, port: number | null): void {
       if (port !== null) taken.delete(port)
-      if (endpoint.socketPath) removeDirectory(dirname(endpoint.socketPath), endpoint.socketPath)
+      if (!socketPath) return
+      const directory = dirname(socketPath)
+      const parent = dirname(directory)
+      removeDirectory(directory, socketPath, () => {
+        // That of an earlier server, whose last engine this was.
+        if (parent !== runDirectory && parent !== temporary) removeIfEmpty(parent)
+      })
+    },
+    /** Another server gets the engines: their sockets stay where they are. */
+    leave(): void {
+      if (temporary) removeIfEmpty(temporary)
+      temporary = undefined
     },
     close(): void {
       if (temporary) rmSync(temporary, { recursive: true, force: true })
@@ -56,12 +67,21 @@ export function openEngineAddresses(runDirectory: string) {
 }
 
 /** If the engine put other files there, the directory is removed asynchronously. */
-function removeDirectory(directory: string, socket: string): void {
+function removeDirectory(directory: string, socket: string, removed: () => void): void {
   try {
     rmSync(socket, { force: true })
     rmdirSync(directory)
+    removed()
   } catch {
-    void removeTree(directory).catch(() => {})
+    void removeTree(directory).then(removed, () => {})
+  }
+}
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory)
+  } catch {
+    // Others have sockets there.
   }
 }
 

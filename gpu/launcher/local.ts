@@ -268,6 +268,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
       for (const child of children.values()) child.letGo()
       await keeper.release()
       children.clear()
+      addresses.leave()
     },
     /** What was ended when it was opened. */
     swept,

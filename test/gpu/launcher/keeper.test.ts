@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSecretKey } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { createConnection } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { openKeeperClient } from '../../../gpu/launcher/keeper-client.ts'
 import { messageFrame, openFrameReader } from '../../../gpu/launcher/keeper-frames.ts'
 import { keeperProtocol, proofOf } from '../../../gpu/launcher/keeper-proof.ts'
 import { identityOf } from '../../../gpu/launcher/processes.ts'
+import { fetchHealth } from '../../../gpu/requests/health.ts'
 import { killsOf } from '../../_full.ts'
 import {
   dataKey,
@@ -132,6 +134,24 @@ test('a server lets go of its engines, and another takes them over while the fir
   expect(await survivors(launchId)).toEqual(before)
   await client.end()
   await until(async () => (await survivors(launchId)).length === 0)
+})
+
+test('sockets outside a data directory with a long name stay until the last engine has ended', async () => {
+  const dataDir = join(temporary(), 'x'.repeat(120))
+  const first = await launcher(dataDir)
+  const launchId = `long-${process.pid}`
+  const { endpoint } = await first.start(launchOptions(launchId, []))
+  const answers = () => fetchHealth(endpoint()!, '/health', [], 5_000)
+  await until(async () => (await answers()).health === 'ready')
+  const folder = dirname(dirname(endpoint()!.socketPath!))
+  await first.leave()
+  await first.close()
+  expect((await answers()).health).toBe('ready')
+  const next = await launcher(dataDir)
+  const { exited } = next.adopt(launchId)!
+  await next.stop(launchId, 0)
+  await exited
+  expect(existsSync(folder)).toBe(false)
 })
 
 test('a server that has let go starts nothing more, and takes no engine from the next one', async () => {
