@@ -4,7 +4,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Jobs } from '../../core/jobs/jobs.ts'
 import type { Log } from '../../core/log.ts'
 import type { SlotGrants } from '../../core/models/slot-grants.ts'
-import type { CommandName } from '../../core/store/sqlite/commands.ts'
+import type { CommandName, Commands } from '../../core/store/sqlite/commands.ts'
 import { sendable } from '../../core/store/sqlite/sent-failure.ts'
 import type { NewJob, Store } from '../../core/store/store.ts'
 import type { Inheritance, Server } from '../../server/server.ts'
@@ -100,7 +100,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       owners: {
         store: Pick<Store, 'perform'>
         spend: Pick<Spend, 'takeOver'>
-        jobs: Pick<Jobs, 'storedElsewhere'>
+        jobs: Pick<Jobs, 'storedElsewhere' | 'cancelledElsewhere'>
         batches: Pick<Batches, 'resume'>
         fleet: { grants: Pick<SlotGrants, 'giveBack'> }
       },
@@ -120,7 +120,14 @@ export function openPredecessor({ sockets, bootId }: Begin) {
           if (count < before) fleet.grants.giveBack(engineId, before - count, null)
         }
       }
-      /** Runs a command of the old server, and begins what it has stored here. */
+      /** Begins what a command of the old server has stored here, and stops what it has cancelled. */
+      function follow(name: string, given: readonly unknown[], added: readonly NewJob[]): Promise<unknown> {
+        if (name === ('addBatch' satisfies CommandName)) return batches.resume()
+        if (name !== ('cancelJob' satisfies CommandName)) return jobs.storedElsewhere(added)
+        const [organizationId, id, at] = given as Parameters<Commands['cancelJob']>
+        return jobs.cancelledElsewhere(organizationId, id, at)
+      }
+      /** Runs a command of the old server, and does here what follows from it. */
       async function perform(name: string, given: readonly unknown[]): Promise<unknown> {
         const added = jobsIn(name, given)
         const idsOf = (all: readonly NewJob[]) => all.map(({ id }) => id)
@@ -129,12 +136,9 @@ export function openPredecessor({ sockets, bootId }: Begin) {
           const value = await store.perform(name, given)
           const repeated = new Set(repeatedOf(added, value))
           refused(idsOf([...repeated]))
-          const begun =
-            name === ('addBatch' satisfies CommandName)
-              ? batches.resume()
-              : jobs.storedElsewhere(added.filter(job => !repeated.has(job)))
-          begun.catch((thrown: unknown) =>
-            log.warn('Work that the server before has stored begins with the next start', {}, thrown),
+          const stored = added.filter(job => !repeated.has(job))
+          follow(name, given, stored).catch((thrown: unknown) =>
+            log.warn('What the server before has stored or cancelled takes effect with the next start', {}, thrown),
           )
           return value
         } catch (thrown) {

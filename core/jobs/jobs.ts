@@ -104,7 +104,7 @@ export function openJobs(options: JobsOptions) {
   const { clock = { now: Date.now }, slots = 256, spend = noSpend } = options
   // A few slots are left for the jobs of other models.
   const { slotsPerModel = Math.ceil(slots * 0.98) } = options
-  const { steady = clock, suspended = () => new Set<string>() } = options
+  const { steady = clock, suspended = () => new Set<string>(), fallbackOf = () => Promise.resolve(undefined) } = options
   const queue = openQueue({ weightOf, suspended })
   const waiting = openWaitingCalls({ queue })
   const rankOf = openArrivals(clock)
@@ -127,7 +127,6 @@ export function openJobs(options: JobsOptions) {
       }
     },
   })
-  const { fallbackOf = () => Promise.resolve(undefined) } = options
   const runs = openRuns({
     store: store.jobs,
     run,
@@ -203,6 +202,14 @@ export function openJobs(options: JobsOptions) {
     live.moved(job)
   }
 
+  /** Takes a job that was cancelled at this time out of the queue, or stops its run. */
+  function stopCancelled(job: JobRecord, at: number): void {
+    runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled.`))
+    queue.remove(waitingOf(job), job.finishedAt === at && job.startedAt === null && job.notBefore <= at)
+    dispatch.check(job.modelId)
+    ended(job)
+  }
+
   /** Resolves when the pending jobs of the store have been counted. */
   const counted = refill.begin().then(() => {
     due.check()
@@ -210,8 +217,7 @@ export function openJobs(options: JobsOptions) {
   })
 
   /** Whether the server stops, and whether another one starts what is submitted from now on. */
-  let draining = false
-  let quiet = false
+  let [draining, quiet] = [false, false]
   const submissions = openSubmissions({
     store: store.jobs,
     clock,
@@ -253,11 +259,7 @@ export function openJobs(options: JobsOptions) {
       await counted
       const now = clock.now()
       const job = await store.jobs.cancel(organizationId, id, now)
-      if (!job) return undefined
-      runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
-      queue.remove(waitingOf(job), job.finishedAt === now && job.startedAt === null && job.notBefore <= now)
-      dispatch.check(job.modelId)
-      ended(job)
+      if (job) stopCancelled(job, now)
       return job
     },
 
@@ -297,6 +299,13 @@ export function openJobs(options: JobsOptions) {
         const job = await store.jobs.find(organizationId, id)
         if (job?.status === 'pending') submissions.begin({ job, replayed: false })
       }
+    },
+
+    /** Stops a job that a server before this one has cancelled here at this time. */
+    async cancelledElsewhere(organizationId: string, id: string, at: number): Promise<void> {
+      await counted
+      const job = await store.jobs.find(organizationId, id)
+      if (job?.status === 'cancelled') stopCancelled(job, at)
     },
 
     /** Queues jobs that the store has created itself. */

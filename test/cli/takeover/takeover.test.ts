@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { unitOf } from '../../../cli/service/unit.ts'
+import { fakeModel } from '../../_app.ts'
 import { full } from '../../_full.ts'
 import { startLoad } from '../../_takeover-load.ts'
 import { entry, inferProcess, temporaryFolder } from '../_infer.ts'
@@ -138,26 +139,42 @@ test('service upgrade replaces the server of the unit, which names itself to sys
   expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(`@test --ready --pid=${pid}\n`)
 }, 60_000)
 
-test('a job that the old server has stored in the new one holds its cost until it ends there', async () => {
+test('a job that the old server has stored in the new one holds its cost until it ends there, and stops when a client of the old one leaves', async () => {
   const dataDir = prepare()
   const upstream = await startEngine()
+  const painter = JSON.stringify(fakeModel('painter', [], { tasks: ['slug/text-to-image'], concurrency: 1 }))
   const price = '{input_per_million_tokens: 1000000}'
   writeFileSync(
     join(dataDir, 'infer.yaml'),
-    `listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\nmodels: [{id: far, engine: remote, url: '${upstream}/v1', price: ${price}}]\n`,
+    `listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\nmodels: [{id: far, engine: remote, url: '${upstream}/v1', price: ${price}}, ${painter}]\n`,
   )
   const first = await serve(dataDir)
   const headers = { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' }
-  const late = request(`${first.url}/api/jobs`, { method: 'POST', headers, agent: false })
+  const post = (path: string) => request(`${first.url}${path}`, { method: 'POST', headers, agent: false })
+  const read = async (path: string) => (await fetch(`${first.url}${path}`, { headers })).json()
+  const late = post('/api/jobs')
   const messages = [{ role: 'user', content: 'mode:slow,ms=5000' }]
   const text = JSON.stringify({ task: 'std/chat-completion', model: 'far', input: { messages } })
   late.write(text.slice(0, 20))
+  const image = post('/std/v1/images/generations').on('error', () => {})
+  image.end(JSON.stringify({ model: 'painter', prompt: 'mode:hang', size: '64x64' }))
+  const painted = async () =>
+    ((await read('/api/jobs?model_id=painter')) as { jobs: { status: string }[] }).jobs[0]?.status
+  const busy = async () =>
+    ((await read('/api/system/status')) as { engines: { model_id: string; busy: number }[] }).engines
+      .filter(({ model_id }) => model_id === 'painter')
+      .map(engine => engine.busy)
+  await expect.poll(painted, { timeout: 20_000 }).toBe('processing')
   expect((await takeOver(dataDir)).exitCode).toBe(0)
+  await expect.poll(painted, { timeout: 20_000 }).toBe('processing')
+  expect(await busy()).toEqual([1])
+  image.destroy()
+  await expect.poll(painted).toBe('cancelled')
+  await expect.poll(busy, { timeout: 5_000 }).toEqual([0])
   late.end(text.slice(20))
   const [answer] = (await once(late, 'response')) as [IncomingMessage]
   const { id } = (await json(answer)) as { id: string }
   expect(await exitOf(first.child)).toBe(0)
-  const read = async (path: string) => (await fetch(`${first.url}${path}`, { headers })).json()
   expect(await read(`/api/jobs/${id}`)).toMatchObject({ status: 'processing' })
   expect(await read('/api/me')).toMatchObject({
     spend: { organization: { held: expect.toSatisfy((held: number) => held > 0) } },
