@@ -11,7 +11,7 @@ import type { Fallback } from '../models/name-fields.ts'
 import { noModel } from '../models/no-model.ts'
 import { costOf, hasPrice } from '../models/price.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Region, type RegionLabel, requiredLabel } from '../schemas/region.ts'
+import type { Region, RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobLimits, JobRecord, VerifiableToken } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
@@ -19,6 +19,7 @@ import type { Estimate } from '../tasks/metering.ts'
 import { needsModel, taskRecord } from '../tasks/registry.ts'
 import type { StepTaskRecord, TaskRecord, WaitTaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
+import { outside, requireRegion } from './regions.ts'
 import { type NodeLimits, type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
 /** The caller who requests work. */
@@ -340,51 +341,3 @@ function refuseLeaving(modelId: string, owner: LocalOnlyOwner | undefined, param
     { param: param ?? undefined },
   )
 }
-
-/** What limits the region of a piece of work. */
-export interface RegionDemands {
-  /** The regions that the request and its workflow ask for. */
-  asked: readonly (Region | null | undefined)[]
-  /** The organization that is restricted to a region. */
-  organization: { name: string; region: string | null }
-}
-
-/**
- * Returns the label that the engines of the model must have; null if any will do. Throws Failure `region_restricted` for a
- * model outside the region of the organization, and `no_capacity` for one outside a region that is asked for; no retry
- * helps against either. `offered`: the models that the caller may use.
- */
-export function requireRegion(
-  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
-  { asked, organization }: RegionDemands,
-  offered: () => Iterable<Pick<ModelSetEntry, 'region'>>,
-): RegionLabel | null {
-  const restricted = requiredLabel(organization.region as Region | null)
-  if (restricted !== null && region !== restricted)
-    throw new Failure(
-      'region_restricted',
-      `The organization '${organization.name}' is restricted to the region ${restricted}, and the model '${id}' runs ${where(region)}.`,
-    )
-  for (const one of asked) {
-    const label = requiredLabel(one)
-    if (label !== null && region !== label) throw outside({ id, region }, label, offered())
-  }
-  return asked.some(one => requiredLabel(one) !== null) ? region! : restricted
-}
-
-/** The failure of a model that is not in a region that is asked for. */
-function outside(
-  { id, region }: Pick<ModelSetEntry, 'id' | 'region'>,
-  label: RegionLabel,
-  offered: Iterable<Pick<ModelSetEntry, 'region'>>,
-): Failure {
-  const labels = [...new Set([...offered].flatMap(one => one.region ?? []))].toSorted()
-  const there =
-    labels.length === 0
-      ? 'No model here has a region.'
-      : `Regions of the models here: ${labels.join(', ')}. GET /api/model-status has the region of each.`
-  const message = `The model '${id}' has no engine in the region ${label}: it runs ${where(region)}. ${there}`
-  return new Failure('no_capacity', message, { final: true })
-}
-
-const where = (region: RegionLabel | undefined): string => (region === undefined ? 'in no region' : `in ${region}`)

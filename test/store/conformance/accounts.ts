@@ -10,6 +10,7 @@ const unlimited = {
   storedBytes: null,
   uploadsPerDay: null,
   monthlySpendLimit: null,
+  localOnly: null,
 }
 const noLimits = {
   requestsPerMinute: null,
@@ -112,7 +113,7 @@ export function accountRules({ store }: Subject): void {
         metadata: null,
       })
       expect(changed).toMatchObject({
-        limits: { ...noLimits, tokensPerMinute: 10, monthlySpendLimit: 0, concurrentRequests: 2 },
+        limits: { ...noLimits, tokensPerMinute: 10, monthlySpendLimit: 0, concurrentRequests: 2, localOnly: true },
         metadata: null,
       })
     })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { requireRegion } from '../../../core/admission/admission.ts'
+import { requireRegion } from '../../../core/admission/regions.ts'
 import type { Region, RegionLabel } from '../../../core/schemas/region.ts'
 
 const required = (
