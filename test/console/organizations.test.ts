@@ -134,3 +134,35 @@ test('a token is restricted to hours, and to none again', async () => {
   await change('', '')
   expect(await hours()).toBeNull()
 })
+
+test('a token with an admin scope expires in 90 days, and a secret is shown until it is copied', async () => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const token = await console.token(['user:read', 'user:write', 'admin:read', 'admin:write'])
+  await using opened = await console.open(`/organizations/${organization.id}`, { token })
+  const { page } = opened
+  await page.getByRole('button', { name: 'Create token' }).click()
+  const form = page.getByRole('dialog', { name: 'Create token for default' })
+  const expires = form.getByLabel('Expires')
+  expect(await expires.inputValue()).toBe('never')
+  await form.getByLabel('admin:write').check()
+  expect(await expires.inputValue()).toBe('quarter')
+  await form.getByLabel('Name', { exact: true }).fill('operator')
+  await form.getByRole('button', { name: 'Create token' }).click()
+  const secret = page.getByRole('dialog', { name: 'Secret of operator' })
+  await secret.waitFor()
+  for (let times = 0; times < 3; times++) await page.keyboard.press('Escape')
+  expect(await secret.getByLabel('Secret', { exact: true }).inputValue()).toMatch(/^sk-infer-/)
+  await secret.getByRole('button', { name: 'I have copied it' }).click()
+  await page.getByRole('row').filter({ hasText: 'operator' }).getByText(/in (89|90)/).waitFor()
+
+  // With the old secret of its own token the session ends, and the new one is still to be copied.
+  opened.expectErrors(/401/)
+  const own = 'user:read user:write admin:read admin:write'
+  await page.getByRole('button', { name: `Rotate ${own}` }).click()
+  await page.getByRole('button', { name: 'Create new secret' }).click()
+  await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor({ state: 'attached' })
+  const next = await page.getByRole('dialog').getByLabel('Secret', { exact: true }).inputValue()
+  expect((await console.server.fetch('/api/me', { token: next })).status).toBe(200)
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  await page.getByLabel('API token').waitFor()
+})

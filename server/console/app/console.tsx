@@ -16,6 +16,7 @@ import { firstSession } from './api/first-session.ts'
 import { startLive, stopLive } from './api/live.ts'
 import { Announcements, announce } from './components/announcements.tsx'
 import { Failed } from './components/page.tsx'
+import { ShownSecret } from './components/shown-secret.tsx'
 import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
@@ -80,6 +81,7 @@ export function Console() {
         <Pages session={state.session} signedOut={() => setState({ kind: 'signed-out' })} />
       )}
       <Announcements />
+      <ShownSecret />
     </Router>
   )
 }

@@ -13,6 +13,8 @@ interface DialogProps {
   title: string
   close: () => void
   wide?: boolean
+  /** It is closed by its own button alone: what it shows is not shown again. */
+  isOnlyChance?: boolean
   children: ReactNode
 }
 
@@ -20,7 +22,7 @@ interface DialogProps {
  * A modal dialog. The focus begins in its first field, if it has one; the browser keeps it in the dialog, closes the
  * dialog with Escape, and gives the focus back.
  */
-export function Dialog({ title, close, wide = false, children }: DialogProps) {
+export function Dialog({ title, close, wide = false, isOnlyChance = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   // A dialog that is no longer in the page gives no focus back, so it is closed before it is removed.
@@ -38,15 +40,17 @@ export function Dialog({ title, close, wide = false, children }: DialogProps) {
         // React passes on what a dialog or a file field in this one has cancelled.
         if (event.target !== event.currentTarget) return
         event.preventDefault()
-        close()
+        if (!isOnlyChance) close()
       }}
+      // Browsers close a dialog at the second Escape, whatever becomes of the event above.
+      onKeyDown={event => isOnlyChance && event.key === 'Escape' && event.preventDefault()}
       className={`bg-surface text-text border-line m-auto max-h-[90dvh] w-[calc(100%-2rem)] overflow-y-auto rounded-lg border p-0 ${wide ? 'max-w-3xl' : 'max-w-lg'}`}
     >
       <div className="border-line bg-surface sticky top-0 flex items-center justify-between gap-2 border-b px-4 py-2">
         <h2 id={id} className="font-semibold">
           {title}
         </h2>
-        <IconButton icon={X} label={shellText.close} onClick={close} />
+        {!isOnlyChance && <IconButton icon={X} label={shellText.close} onClick={close} />}
       </div>
       <div className="space-y-4 p-4">{children}</div>
     </dialog>

@@ -69,6 +69,7 @@ export const tokensText = {
       'admin:write': 'Create and revoke tokens, set limits.',
     },
     modelsHint: 'Ids or patterns such as qwen*, with commas. Empty: all that your own token may use.',
+    expiresHint: 'Unless you choose: in 90 days with an admin scope, else never.',
     expiry: { never: 'Never', month: 'In 30 days', quarter: 'In 90 days', year: 'In a year' },
     unchanged: (when: string) => `Unchanged: ${when}`,
     spend: 'Spending per month',

@@ -6,6 +6,10 @@ export type Token = Schema<'TokenWithSpend'>
 const day = 86_400
 const expirySeconds = { month: 30 * day, quarter: 90 * day, year: 365 * day } as const
 
+/** How long a new token with these scopes is valid unless a person chooses: as long as one that `infer token create` makes. */
+export const defaultExpiry = (scopes: readonly string[]): 'quarter' | 'never' =>
+  scopes.some(scope => scope.startsWith('admin:')) ? 'quarter' : 'never'
+
 /** What the form says, as the API takes it. `unchanged` and `never` are the other choices of the expiry. */
 function fieldsOf(form: FormData, nowSeconds: number) {
   const models = formText(form, 'models')

@@ -4,7 +4,7 @@ import { FormDialog } from '../../components/dialog.tsx'
 import { Checkbox, nameField, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { dateText } from '../../components/format.ts'
 import { tokensText } from '../../text/organizations.ts'
-import { days, type Hours, isHalf, shownHours, type Token } from './token-body.ts'
+import { days, defaultExpiry, type Hours, isHalf, shownHours, type Token } from './token-body.ts'
 
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
@@ -29,6 +29,8 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
     if (form.has('scopes') && !isHalf(form)) await save(form)
   }
   const given = token?.scopes ?? ['user:read', 'user:write']
+  const [ticked, setTicked] = useState<readonly string[]>(given)
+  const [expires, setExpires] = useState<string>()
   const when = token?.expires_at == null ? text.expiry.never : dateText(token.expires_at)
   const limits = [
     ['api', text.api, token?.rate_limit.api],
@@ -58,6 +60,7 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
                   name="scopes"
                   value={scope}
                   defaultChecked={given.includes(scope)}
+                  change={checked => setTicked(now => (checked ? [...now, scope] : now.filter(one => one !== scope)))}
                 />
               ))}
             {(unscoped || faultOf('scopes')) && (
@@ -69,6 +72,9 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
           <SelectField
             label={text.expires}
             name="expires"
+            hint={token ? undefined : text.expiresHint}
+            value={expires ?? (token ? 'unchanged' : defaultExpiry(ticked))}
+            change={setExpires}
             error={faultOf('expires_at')}
             options={[...(token ? [{ id: 'unchanged', name: text.unchanged(when) }] : []), ...optionsOf(text.expiry)]}
           />

@@ -5,11 +5,11 @@ import { useLiveRefresh } from '../../api/live.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { CopyButton } from '../../components/code.tsx'
-import { Confirm, Dialog, FormDialog } from '../../components/dialog.tsx'
-import { optionsOf, SelectField, TextArea } from '../../components/fields.tsx'
+import { Confirm, FormDialog } from '../../components/dialog.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { costText, countText } from '../../components/format.ts'
 import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
+import { showSecret } from '../../components/shown-secret.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -25,7 +25,6 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
   const { session, can } = useSession()
   const [params, change] = useAddress()
   const [dialog, setDialog] = useState<{ action: 'create' } | { action: Action; token: Token }>()
-  const [secret, setSecret] = useState<Secret>()
   const path = { organization: organization.id }
   const wanted = params.get('status') ?? 'active'
   const status = statuses.find(one => one === wanted)
@@ -66,10 +65,7 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
         }
       </Queried>
       <MoreButton query={query} className="mt-3" />
-      {dialog && (
-        <TokenDialog {...dialog} organization={organization} close={() => setDialog(undefined)} show={setSecret} />
-      )}
-      {secret && <SecretDialog {...secret} close={() => setSecret(undefined)} />}
+      {dialog && <TokenDialog {...dialog} organization={organization} close={() => setDialog(undefined)} />}
     </Section>
   )
 }
@@ -77,11 +73,9 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
 type TokenDialogProps = ({ action: 'create'; token?: undefined } | { action: Action; token: Token }) & {
   organization: Schema<'Organization'>
   close: () => void
-  /** Shows a new secret. */
-  show: (secret: Secret) => void
 }
 
-function TokenDialog({ action, token, organization, close, show }: TokenDialogProps) {
+function TokenDialog({ action, token, organization, close }: TokenDialogProps) {
   const { session } = useSession()
   const path = { organization: organization.id }
   function changed(): void {
@@ -99,8 +93,8 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
         save={async form => {
           const body = createBody(form, nowSeconds())
           const created = await dataOf(api.POST('/api/organizations/{organization}/tokens', { params: { path }, body }))
+          showSecret({ name: created.token.name, secret: created.secret })
           changed()
-          show({ name: created.token.name, secret: created.secret })
         }}
       />
     )
@@ -138,8 +132,8 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
           const body = { overlap_seconds: Number(form.get('overlap')) }
           const call = api.POST('/api/organizations/{organization}/tokens/{id}/rotate', { params, body })
           const { secret } = await dataOf(call)
+          showSecret({ name, secret })
           changed()
-          show({ name, secret })
         }}
       >
         {() => <SelectField label={text.overlap} name="overlap" options={optionsOf(text.overlaps)} />}
@@ -163,34 +157,6 @@ function TokenDialog({ action, token, organization, close, show }: TokenDialogPr
         </Notice>
       )}
     </Confirm>
-  )
-}
-
-type Secret = Record<'name' | 'secret', string>
-
-/** A secret, which the server does not store. It leaves the page when the dialog is closed. */
-function SecretDialog({ name, secret, close }: Secret & { close: () => void }) {
-  return (
-    <Dialog title={text.secretTitle(name)} close={close}>
-      <Notice kind="warning">{text.secret}</Notice>
-      <div className="flex items-end gap-1">
-        <div className="min-w-0 flex-1">
-          <TextArea
-            label={text.secretLabel}
-            readOnly
-            rows={3}
-            value={secret}
-            spellCheck={false}
-            onFocus={event => event.target.select()}
-            className="font-mono break-all"
-          />
-        </div>
-        <CopyButton value={secret} label={text.copy} />
-      </div>
-      <div className="flex justify-end">
-        <Button primary onClick={close} label={text.done} />
-      </div>
-    </Dialog>
   )
 }
 
