@@ -4,6 +4,7 @@ import type { Task } from '../schemas/task.ts'
 export interface CatalogEntryView {
   name: string
   title: string
+  aliases: readonly string[]
   summary: string
   kind: string
   license: string

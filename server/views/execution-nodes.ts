@@ -115,6 +115,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   child_execution_id: nullableString('Id of the execution that a node with `workflow/run` has started; else null.'),
   job_id: nullableString('Id of the job of the node; null if it has none.'),
   started_at: nullableInteger('Unix seconds; null before.'),
+  started_at_ms: nullableInteger('The same in Unix milliseconds.'),
   finished_at: nullableInteger('Unix seconds; null before.'),
   duration_ms: nullableInteger('Milliseconds from start to end; null before the end.'),
   items: nullable(
@@ -180,6 +181,7 @@ export function shownNode(node: ExecutionNode, viewer: Viewer, jobProgress?: Job
   const { jobId } = node
   return viewOf(ExecutionNodeObject, node, {
     task: node.task as Task,
+    started_at_ms: node.startedAt,
     duration_ms: durationOf(node),
     cost: node.cost === null ? null : node.cost / 1e6,
     progress: node.status === 'completed' ? 1 : (progressOfItems(node) ?? jobProgress?.progress ?? null),

@@ -37,11 +37,18 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
   await opened.screenshot('execution')
   await page.getByRole('tab', { name: 'Time line' }).click()
   await page.getByRole('img', { name: /^write: began after/ }).waitFor()
+  // The second node began a part of a second after the first.
+  await page.getByRole('img', { name: /^paint: began after [1-9]/ }).waitFor()
+  expect(await page.title()).toBe(`${execution.id} · Executions · infer`)
   await opened.expectAccessible()
   await page.getByRole('tab', { name: 'Nodes' }).click()
   await page.getByRole('button', { name: 'write', exact: true }).click()
-  await page.getByRole('region', { name: 'Node write' }).getByText('Hello', { exact: true }).waitFor()
+  const written = page.getByRole('region', { name: 'Node write' })
+  await written.getByText('Hello', { exact: true }).waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  await written.getByRole('link', { name: 'Open the job with its log' }).click()
+  await page.getByRole('region', { name: 'Inputs' }).getByText('Hello').waitFor()
+  expect(await page.title()).toBe('infer/tiny-chat · Jobs · infer')
 })
 
 test('a failed execution says where and why, and runs again from that node', async () => {
@@ -55,6 +62,9 @@ test('a failed execution says where and why, and runs again from that node', asy
   await detail.getByRole('button', { name: 'Run again from this node' }).click()
   await page.getByText('A new execution has begun.').waitFor()
   await expect.poll(() => page.url()).not.toContain(execution.id)
+  await page.goto('/console/executions')
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: execution.id, exact: true }) })
+  await row.getByRole('cell', { name: '1 of 2, 1 failed' }).waitFor()
 })
 
 test.each(sizes)('on %s a person picks two executions and sees what differs between them', async (_, size) => {

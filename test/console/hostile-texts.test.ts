@@ -23,6 +23,27 @@ async function expectHarmless({ page }: ConsolePage): Promise<void> {
   expect(await page.evaluate('window.attacked ?? document.querySelectorAll("img[src=x]").length')).toBe(0)
 }
 
+test('an engine that crashes is a failure, and the log of the server says which', async () => {
+  await using opened = await console.open('/')
+  const { page } = opened
+  await page.getByText('No job or request has failed').waitFor()
+  const load = await console.server.fetch('/api/models/broken/load?wait=30', { method: 'POST', body: {} })
+  expect(load.ok, await load.text()).toBe(false)
+  const failures = page.getByRole('region', { name: 'Last failures' })
+  await failures.getByText(/its engine failed (once|\d+ times) since the server started/).waitFor()
+  expect(await page.getByText('No job or request has failed').count()).toBe(0)
+  await opened.expectAccessible()
+  await failures.getByRole('link', { name: 'Log of broken' }).click()
+  await page.getByRole('log').getByText('engine log').first().waitFor()
+  expect(await page.title()).toBe('broken · Models · infer')
+  await page.goto('/console/system/log')
+  await page
+    .getByRole('log')
+    .getByText(/model=broken/)
+    .first()
+    .waitFor()
+})
+
 test('metadata of a job is text', async () => {
   const { id } = await console.call<{ id: string }>('/api/jobs', {
     task: 'slug/text-to-image',

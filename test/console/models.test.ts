@@ -106,6 +106,9 @@ test(
     await catalog.getByText('On the processor').first().waitFor()
     await opened.expectAccessible()
     await opened.screenshot('model-catalog')
+    // `infer model add starter` names it so.
+    await page.getByLabel('Search the catalogue').fill('starter')
+    await catalog.getByText('smollm2-135m, also starter').waitFor()
     await page.getByLabel('Search the catalogue').fill('no model is called so')
     await page.getByText('No model of the catalogue matches').waitFor()
 

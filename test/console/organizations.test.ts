@@ -38,15 +38,15 @@ test.each(sizes)('on %s an administrator creates a token, cuts its budget, rotat
   expect(await page.content()).not.toContain(value)
 
   const row = page.getByRole('row').filter({ hasText: name })
-  await row.getByText('25.00 per month').waitFor()
+  await row.getByText('25.00 USD per month').waitFor()
   // It has spent nothing yet.
-  await row.getByRole('cell', { name: '0', exact: true }).waitFor()
+  await row.getByRole('cell', { name: '0 USD', exact: true }).waitFor()
   await opened.screenshot('tokens')
   await page.getByRole('button', { name: `Change ${name}` }).click()
   const change = page.getByRole('dialog', { name: `Change ${name}` })
   await change.getByLabel('Spending per month').fill('5')
   await change.getByRole('button', { name: 'Save changes' }).click()
-  await row.getByText('5.00 per month', { exact: true }).waitFor()
+  await row.getByText('5.00 USD per month', { exact: true }).waitFor()
   expect(((await (await console.server.fetch('/api/me', { token: value })).json()) as Me).token).toMatchObject({
     monthly_spend_limit: 5,
   })
@@ -153,7 +153,11 @@ test('a token with an admin scope expires in 90 days, and a secret is shown unti
   for (let times = 0; times < 3; times++) await page.keyboard.press('Escape')
   expect(await secret.getByLabel('Secret', { exact: true }).inputValue()).toMatch(/^sk-infer-/)
   await secret.getByRole('button', { name: 'I have copied it' }).click()
-  await page.getByRole('row').filter({ hasText: 'operator' }).getByText(/in (89|90)/).waitFor()
+  await page
+    .getByRole('row')
+    .filter({ hasText: 'operator' })
+    .getByText(/in (89|90)/)
+    .waitFor()
 
   // With the old secret of its own token the session ends, and the new one is still to be copied.
   opened.expectErrors(/401/)

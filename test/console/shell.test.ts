@@ -173,7 +173,12 @@ test('a lost connection is said after a while, and what was missed appears when 
   await page.locator('[aria-live=polite]').getByText('The server does not answer').waitFor()
   await page.clock.fastForward(6_000)
   await page.getByRole('button', { name: 'Connect now' }).waitFor()
+  // A page that was never opened says the same, and opens by itself.
+  opened.expectErrors(/dynamically imported module/)
+  await page.getByRole('link', { name: 'Library' }).click()
+  await page.getByText('This page opens by itself').waitFor()
   await context.setOffline(false)
+  await page.getByRole('heading', { level: 1, name: 'Library' }).waitFor()
   await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
   await page.getByText('The server does not answer').waitFor({ state: 'detached' })
 })

@@ -51,13 +51,15 @@ test('the owner of the machine sets a limit of another organization', async () =
   await using opened = await console.open(`/usage?organization=${id}`)
   const { page } = opened
   await page.getByText('Nothing was used in this period').waitFor()
+  // What is left of the own limits would look like that of the organization.
+  expect(await page.getByText('Spending this month').count()).toBe(0)
   await page.getByRole('button', { name: 'Change limits' }).click()
   const dialog = page.getByRole('dialog', { name: 'Change limits of research' })
   await dialog.getByLabel('Submissions per minute').fill('7')
   await dialog.getByLabel('Spending per month').fill('12.5')
   await opened.expectAccessible()
   await dialog.getByRole('button', { name: 'Save limits' }).click()
-  await page.getByText('12.50', { exact: true }).waitFor()
+  await page.getByText('12.50 USD', { exact: true }).waitFor()
   const { limits } = await console.call<{ limits: object }>(`/api/organizations/${id}/limits`)
   expect(limits).toMatchObject({ job_submissions_per_minute: 7, monthly_spend_limit: 12.5, pending_jobs: null })
 })

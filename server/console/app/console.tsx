@@ -1,4 +1,4 @@
-import { Component, type ReactNode, useEffect, useState } from 'react'
+import { Component, type ReactNode, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { Redirect, Route, Router, Switch } from 'wouter'
 import {
@@ -13,9 +13,10 @@ import {
   useSession,
 } from './api/client.ts'
 import { firstSession } from './api/first-session.ts'
-import { startLive, stopLive } from './api/live.ts'
+import { startLive, stopLive, useLiveState } from './api/live.ts'
 import { Announcements, announce } from './components/announcements.tsx'
-import { Failed } from './components/page.tsx'
+import { Failed, Loading } from './components/page.tsx'
+import { useTitleName } from './components/page-title.ts'
 import { ShownSecret } from './components/shown-secret.tsx'
 import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
@@ -126,10 +127,11 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
 /** Loads a page when it is opened, and shows its failures in its place. */
 function OpenedPage({ page: { path, name, scope, Content } }: { page: Page }) {
   const { can } = useSession()
+  const shown = useTitleName()
   if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
   return (
     <PageBoundary key={path}>
-      <title>{`${name} · ${shellText.product}`}</title>
+      <title>{[...new Set([shown, name, shellText.product])].filter(Boolean).join(' · ')}</title>
       <Content />
     </PageBoundary>
   )
@@ -142,10 +144,31 @@ class PageBoundary extends Component<{ children: ReactNode }, { failure?: Error 
   override render() {
     const { failure } = this.state
     if (!failure) return this.props.children
-    // A chunk of an older build is gone after an upgrade of the server.
-    const shown = /dynamically imported module|module script/i.test(failure.message)
-      ? new Error(shellText.loadFailed)
-      : failure
-    return <Failed failure={shown} retry={() => location.reload()} retryText={shellText.reload} />
+    if (/dynamically imported module|module script/i.test(failure.message)) return <NotLoaded />
+    return <Failed failure={failure} retry={() => location.reload()} retryText={shellText.reload} />
   }
+}
+
+/**
+ * Says why the script of a page is not there. Without an answer of the server the page opens by itself once there is one;
+ * after an upgrade the script of the older build is gone.
+ */
+function NotLoaded() {
+  const live = useLiveState()
+  const [isReachable, setReachable] = useState<boolean>()
+  useEffect(() => {
+    // Any answer will do, also a refusal.
+    readSession().then(
+      () => setReachable(true),
+      (failure: Error) => setReachable(!(failure instanceof ApiFailure && failure.status === 0)),
+    )
+  }, [live])
+  const wasDown = useRef(false)
+  useEffect(() => {
+    if (isReachable === false) wasDown.current = true
+    else if (isReachable && wasDown.current) location.reload()
+  }, [isReachable])
+  if (isReachable === undefined) return <Loading />
+  const failure = new Error(isReachable ? shellText.loadFailed : shellText.notLoaded)
+  return <Failed failure={failure} retry={() => location.reload()} retryText={shellText.reload} />
 }

@@ -44,6 +44,7 @@ const Lines = object('The change of `infer.yaml`.', {
 
 const CatalogModel = z.object({
   name: string('Short name, for `model` of `POST /api/models`.'),
+  aliases: array('Further names for `model`, such as `starter`.', z.string()),
   title: string('Name for people.'),
   summary: string('What it is good for.'),
   kind: string('Kind of model, such as `chat` or `image`.'),
@@ -172,6 +173,7 @@ export function modelAdministrationRoutes({
           models: (await models.catalog()).map(({ chosen, ...model }) => ({
             benchmark: benchmarkOf(configured.get(model.name)),
             name: model.name,
+            aliases: [...model.aliases],
             title: model.title,
             summary: model.summary,
             kind: model.kind,

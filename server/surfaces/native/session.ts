@@ -45,6 +45,7 @@ const Session = namedObject('Session', 'A session of the web console.', {
   }),
   scopes: array('What the session may do: the scopes of the token.', z.enum(scopes)),
   owns_machine: boolean('Whether the organization owns the machine: only then it may load models and read logs.'),
+  currency: string('Currency of the configured prices, and of all costs (ISO 4217).'),
   expires_at: integer(
     'When the session ends unless it is used before, in Unix seconds. Each request moves it 12 hours on.',
   ),
@@ -95,6 +96,7 @@ export function sessionRoutes({ accounts, config, sessions, wrongTokens }: Sessi
     organization: { id: caller.organizationId, name: caller.token.organizationName },
     scopes: [...caller.scopes],
     owns_machine: ownsMachine(exchange),
+    currency: config.currency,
     expires_at: seconds(expiresAt),
   })
 

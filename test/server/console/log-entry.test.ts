@@ -5,14 +5,15 @@ const line = { time: '2026-11-24T03:00:00.000Z', model_id: 'm', engine_id: 'wkr_
 const ofServer = { ...line, source: 'server' as const, level: 'warn' as const }
 const ofEngine = { ...line, source: 'engine' as const, level: null, fields: {} }
 
-test('a line of the server is its message with its fields', () => {
+test('a line of the server is its message with model, engine and fields', () => {
   expect(
     entryOf({ ...ofServer, message: 'Engine ready', fields: { load_ms: 9, tags: ['a'], why: 'b' } }),
   ).toMatchObject({
     time: line.time,
     level: 'warn',
-    text: 'Engine ready  load_ms=9  tags=["a"]  why=b',
+    text: 'Engine ready  model=m  engine=wkr_1  load_ms=9  tags=["a"]  why=b',
   })
+  expect(entryOf({ ...ofServer, model_id: null, engine_id: null, message: 'Ready', fields: {} }).text).toBe('Ready')
 })
 
 test.each([

@@ -41,6 +41,8 @@ function openLive() {
 
   function become(next: LiveState): void {
     if (state === next) return
+    // What could not be read meanwhile, and what has changed, is read now.
+    if (state === 'offline' && next === 'live') void refresh()
     state = next
     for (const watcher of watchers) watcher()
   }

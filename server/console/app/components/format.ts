@@ -44,8 +44,8 @@ export function durationText(ms: number): string {
 export const serverText = ({ version, time, started_at }: Schema<'SystemStatus'>): string =>
   shellText.running(version, durationText(Math.max(0, time - started_at) * 1_000))
 
-/** A cost in the currency unit of the configured prices: `0.0012`. */
-export const costText = (cost: number, currency = ''): string =>
+/** A cost with the currency of the configured prices: `0.0012 USD`; an empty currency is left out. */
+export const costText = (cost: number, currency: string): string =>
   `${cost === 0 ? '0' : moneyText(cost)}${currency && ` ${currency}`}`
 
 /** `Nov 24, 2026, 10:15:00 AM` */

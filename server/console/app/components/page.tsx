@@ -5,25 +5,33 @@ import { Link } from 'wouter'
 import { isGone } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
+import { useShownName } from './page-title.ts'
 
-/** The title of a page with the state of what it shows, what it is about, and its actions. */
-export const PageHeading = ({
+/**
+ * The title of a page with the state of what it shows, what it is about, and its actions. `name` is in the title of the
+ * window, where `title` is more than text.
+ */
+export function PageHeading({
   title,
+  name = typeof title === 'string' ? title : undefined,
   badge,
   about,
   actions,
-}: Partial<Record<'title' | 'badge' | 'about' | 'actions', ReactNode>>) => (
-  <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
-    <div className="min-w-0">
-      <h1 className={`text-xl font-semibold break-words ${badge ? 'flex flex-wrap items-center gap-2' : ''}`}>
-        {title}
-        {badge}
-      </h1>
-      {about && <p className="text-muted mt-0.5">{about}</p>}
+}: Partial<Record<'title' | 'badge' | 'about' | 'actions', ReactNode>> & { name?: string | undefined }) {
+  useShownName(name)
+  return (
+    <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
+      <div className="min-w-0">
+        <h1 className={`text-xl font-semibold break-words ${badge ? 'flex flex-wrap items-center gap-2' : ''}`}>
+          {title}
+          {badge}
+        </h1>
+        {about && <p className="text-muted mt-0.5">{about}</p>}
+      </div>
+      {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
     </div>
-    {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
-  </div>
-)
+  )
+}
 
 /** A part of a page with a heading. */
 export const Section = ({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) => (

@@ -16,7 +16,10 @@ export const executionsText = {
   },
   unsaved: 'Not stored',
   runBy: (node: string) => `Run by the node ${node} of another execution`,
-  nodesOf: (done: number, all: number) => `${done} of ${all}`,
+  nodesOf: ({ completed, failed, skipped, total }: Record<'completed' | 'failed' | 'skipped' | 'total', number>) =>
+    [`${completed} of ${total}`, failed > 0 && `${failed} failed`, skipped > 0 && `${skipped} skipped`]
+      .filter(Boolean)
+      .join(', '),
   progress: ({
     total,
     completed,

@@ -1,5 +1,8 @@
 import { named } from './named.ts'
 
+/** A further name of a model. */
+const also = (alias: string) => `also ${alias}`
+
 /** Texts about models, which more than one page shows. */
 export const modelText = {
   ...named('load', 'unload', 'log'),
@@ -62,10 +65,11 @@ export const modelsText = {
     'aliases',
     'fallbacks',
   ),
+  also,
   names: (of: { profile: string | null; adapter: string | null }, aliases: readonly string[]) =>
     of.profile !== null
       ? [`profile of ${of.profile}`]
-      : [...(of.adapter === null ? [] : [`adapter of ${of.adapter}`]), ...aliases.map(alias => `also ${alias}`)],
+      : [...(of.adapter === null ? [] : [`adapter of ${of.adapter}`]), ...aliases.map(also)],
   fallback: ({ model_id: model, when, wait_ms: wait }: { model_id: string; when: string[]; wait_ms: number | null }) =>
     `${model} (${[...when, ...(wait === null ? [] : [`after ${Math.ceil(wait / 1_000)} s`])].join(', ')})`,
   benchmarkRun: (requests: number, rate: string | null, firstToken: string) =>

@@ -62,6 +62,9 @@ export const overviewText = {
   noModelsNext: 'Models that are added appear here with their state and their queue.',
   addModel: 'Go to Models',
   failures: 'Last failures',
+  engineFailures: (count: number) =>
+    `its engine failed ${count === 1 ? 'once' : `${count} times`} since the server started`,
+  engineLog: (model: string) => `Log of ${model}`,
   noFailures: 'No job or request has failed',
   noFailuresNext: 'Failed work of the last days is listed here with the reason.',
   allFailures: 'Show all',

@@ -24,6 +24,7 @@ export const shellText = {
   notPermitted: (scope: string) =>
     `Your token lacks the scope ${scope}, which this page needs. Sign in with a token that has it.`,
   loadFailed: 'This part of the console could not be loaded. The server may have been updated: reload the page.',
+  notLoaded: 'The server does not answer. This page opens by itself when it does.',
   reload: 'Reload page',
   retry: 'Try again',
   offline:

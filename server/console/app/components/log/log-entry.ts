@@ -28,9 +28,12 @@ function structured(line: Line): Line {
 }
 const levels = ['debug', 'info', 'warn', 'error'] as const
 
-/** Returns a line of a log as text: the message, then the further fields. */
-export function entryOf({ time, source, ...line }: Schema<'LogLine'>): LogEntry {
-  const { level, message, fields } = source === 'engine' ? structured(line) : line
+/** Returns a line of a log as text: the message, then of the server's log the model and the engine, then the further fields. */
+export function entryOf({ time, source, model_id: model, engine_id: engine, ...line }: Schema<'LogLine'>): LogEntry {
+  const { level, message, fields } =
+    source === 'engine'
+      ? structured(line)
+      : { ...line, fields: { ...(model && { model }), ...(engine && { engine }), ...line.fields } }
   const more = Object.entries(fields).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

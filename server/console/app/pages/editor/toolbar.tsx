@@ -36,6 +36,7 @@ export function Toolbar({
       <TextLink href="/workflows" className="text-xs underline" label={editorText.back} />
       <PageHeading
         title={<span className="min-w-0 break-words">{workflow.name || editorText.newName}</span>}
+        name={workflow.name || editorText.newName}
         badge={
           unsaved || !stored ? (
             <Badge kind="warning">{editorText.unsaved}</Badge>

@@ -5,7 +5,8 @@ import { api, at, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
-import { costText, countText, durationText, knownDuration } from '../../components/format.ts'
+import { Cost } from '../../components/cost.tsx'
+import { countText, durationText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
@@ -53,6 +54,7 @@ function Shown({ execution }: { execution: Execution }) {
     <>
       <PageHeading
         title={<span className="font-mono text-base break-all">{execution.id}</span>}
+        name={execution.id}
         badge={<JobStatus status={execution.status} />}
         actions={
           <>
@@ -92,7 +94,12 @@ function Shown({ execution }: { execution: Execution }) {
             )}
             {` · ${text.progress(progress)}`}
             {execution.duration_ms !== null && ` · ${durationText(execution.duration_ms)}`}
-            {execution.cost > 0 && ` · ${costText(execution.cost)}`}
+            {execution.cost > 0 && (
+              <>
+                {' · '}
+                <Cost of={execution.cost} />
+              </>
+            )}
           </>
         }
       />

@@ -5,8 +5,9 @@ import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { Cost } from '../../components/cost.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
-import { costText, knownDuration } from '../../components/format.ts'
+import { knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { Empty, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { PagedTable } from '../../components/paged-table.tsx'
@@ -43,11 +44,11 @@ const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
   ),
   nodes: {
     number: true,
-    show: ({ progress: { completed, failed, skipped, total } }) => text.nodesOf(completed + failed + skipped, total),
+    show: ({ progress }) => text.nodesOf(progress),
   },
   started: ({ created_at }) => <Time at={created_at} />,
   duration: { number: true, show: ({ duration_ms }) => knownDuration(duration_ms) },
-  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? costText(cost) : '–') },
+  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost > 0 ? <Cost of={cost} /> : '–') },
 })
 
 /** Chooses the first of two executions to compare, and then, when there is a `first`, the second. */

@@ -13,18 +13,19 @@ interface Bar {
 
 /** Returns the bars of the time line in the order in which the nodes began, and its length in seconds. `now`: Unix seconds. */
 export function timeLineOf(
-  nodes: readonly Pick<ExecutionNode, 'node_id' | 'status' | 'started_at' | 'finished_at' | 'duration_ms'>[],
+  nodes: readonly Pick<ExecutionNode, 'node_id' | 'status' | 'started_at_ms' | 'duration_ms'>[],
   now: number,
 ): { bars: Bar[]; seconds: number } {
-  const began = nodes.flatMap(({ started_at }) => started_at ?? [])
+  const began = nodes.flatMap(({ started_at_ms: ms }) => (ms === null ? [] : ms / 1_000))
   const start = Math.min(...began)
-  const bars = nodes.map(({ node_id, status, started_at, finished_at, duration_ms }): Bar => {
-    if (started_at === null) return { id: node_id, status, from: undefined, to: undefined }
-    const from = started_at - start
-    const lasted = duration_ms === null ? (finished_at ?? now) - started_at : duration_ms / 1_000
+  const bars = nodes.map(({ node_id, status, started_at_ms, duration_ms }): Bar => {
+    if (started_at_ms === null) return { id: node_id, status, from: undefined, to: undefined }
+    const startedAt = started_at_ms / 1_000
+    const from = startedAt - start
+    const lasted = duration_ms === null ? now - startedAt : duration_ms / 1_000
     return { id: node_id, status, from, to: from + Math.max(0, lasted) }
   })
-  const last = Math.max(1, ...bars.flatMap(({ to }) => to ?? []))
+  const last = Math.max(0.01, ...bars.flatMap(({ to }) => to ?? []))
   const order = ({ from }: Bar) => from ?? Number.POSITIVE_INFINITY
   return { bars: bars.toSorted((a, b) => order(a) - order(b) || 0), seconds: last }
 }

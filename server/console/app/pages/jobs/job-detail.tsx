@@ -7,8 +7,9 @@ import { announce, useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink } from '../../components/button.tsx'
 import { CopyButton } from '../../components/code.tsx'
+import { Cost } from '../../components/cost.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { costText, countText, durationText, sentenceText } from '../../components/format.ts'
+import { countText, durationText, sentenceText } from '../../components/format.ts'
 import { ModelLink } from '../../components/model.tsx'
 import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
@@ -187,7 +188,7 @@ function JobFacts({ job }: { job: Schema<'Job'> }) {
     [names.waited, waitedOf(job.metrics)],
     [names.ran, span(job.metrics.run_ms)],
     [names.expires, time(job.expires_at)],
-    [names.cost, job.cost !== null && costText(job.cost)],
+    [names.cost, job.cost !== null && <Cost key="cost" of={job.cost} />],
     [names.token, job.token_id && <TokenName key="token" id={job.token_id} />],
     [names.webhook, job.webhook_url],
     [names.metadata, metadataOf(job)],

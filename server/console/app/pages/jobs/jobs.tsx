@@ -6,8 +6,9 @@ import { useLiveRefresh } from '../../api/live.ts'
 import type { paths } from '../../api/types.generated.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { Cost } from '../../components/cost.tsx'
 import { type Option, optionsOf, SearchField, SelectField, TextField } from '../../components/fields.tsx'
-import { costText, durationText } from '../../components/format.ts'
+import { durationText } from '../../components/format.ts'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PagedTable } from '../../components/paged-table.tsx'
 import { type Column, columnsOf } from '../../components/table.tsx'
@@ -56,7 +57,7 @@ const columns: readonly Column<JobSummary>[] = columnsOf(jobsText.columns, {
     number: true,
     show: job => (job.metrics.run_ms === null ? waitOf(job) : durationText(job.metrics.run_ms)),
   },
-  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost ? costText(cost) : '–') },
+  cost: { number: true, wideOnly: true, show: ({ cost }) => (cost ? <Cost of={cost} /> : '–') },
 })
 
 /** What is known of a job that has not ended: its place, or when it will end. */

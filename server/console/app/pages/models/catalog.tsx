@@ -27,11 +27,11 @@ const unfit = ['no', 'external']
 /** The columns of the catalogue; actions only for whoever may add models. */
 const columnsFor = (add: ((model: string) => void) | undefined): readonly Column<Entry>[] =>
   columnsOf(modelsText.catalogColumns, {
-    model: ({ title, name, summary, parameters }) => (
+    model: ({ title, name, aliases, summary, parameters }) => (
       <>
         <span className="font-medium">{title}</span>
         <span className="text-muted block text-xs">
-          {name}
+          {[name, ...aliases.map(modelsText.also)].join(', ')}
           {parameters === null ? '' : ` · ${modelsText.parameters(shortCountText(parameters))}`}
         </span>
         <span className="text-muted block max-w-md text-xs">{summary}</span>
@@ -80,8 +80,8 @@ export function CatalogList({ add }: { add: (model: string) => void }) {
       <Queried query={query} lines={8}>
         {({ models }) => {
           const found = models.filter(
-            ({ title, name, summary, tasks, fit }) =>
-              `${title} ${name} ${summary} ${tasksText(tasks)}`.toLowerCase().includes(words) &&
+            ({ title, name, aliases, summary, tasks, fit }) =>
+              `${title} ${name} ${aliases.join(' ')} ${summary} ${tasksText(tasks)}`.toLowerCase().includes(words) &&
               (!onlyFitting || !unfit.includes(fit.grade)),
           )
           return found.length === 0 ? (

@@ -1,6 +1,6 @@
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { api, at, dataOf, refresh, type Schema, usePages, useSession } from '../../api/client.ts'
+import { api, at, dataOf, refresh, type Schema, type Session, usePages, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
@@ -34,8 +34,8 @@ export function Tokens({ organization }: { organization: Schema<'Organization'> 
   useLiveRefresh(['token.'], ['organizations', 'tokens'])
   const mayChange = can('admin:write') && organization.status !== 'deleted'
   const columns = useMemo(
-    () => tokenColumns(session.token.id, mayChange ? (action, token) => setDialog({ action, token }) : undefined),
-    [session.token.id, mayChange],
+    () => tokenColumns(session, mayChange ? (action, token) => setDialog({ action, token }) : undefined),
+    [session, mayChange],
   )
   const rows = useMemo(() => query.data?.pages.flatMap(({ tokens }) => tokens) ?? [], [query.data])
   return (
@@ -163,11 +163,11 @@ function TokenDialog({ action, token, organization, close }: TokenDialogProps) {
 const statusKinds = { active: 'good', disabled: 'warning', revoked: 'plain', expired: 'plain' } as const
 
 /** What restricts a token, in words. */
-function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }: Token): string {
+function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }: Token, currency: string): string {
   const some = (value: number | null, words: (count: string) => string) => value !== null && words(countText(value))
   const all = [
     models !== null && text.models(models.join(', ')),
-    spend !== null && text.spend(costText(spend)),
+    spend !== null && text.spend(costText(spend, currency)),
     some(rate_limit.api, text.requests),
     some(rate_limit.jobs, text.jobs),
     some(token.tokens_per_minute, text.perMinute),
@@ -189,7 +189,7 @@ const actions: Readonly<Record<Action, (token: Token) => boolean>> = {
 
 /** The columns of tokens; actions only for whoever may change them. */
 const tokenColumns = (
-  ownId: string,
+  { token: { id: ownId }, currency }: Session,
   act: ((action: Action, token: Token) => void) | undefined,
 ): readonly Column<Token>[] =>
   columnsOf(text.columns, {
@@ -202,8 +202,8 @@ const tokenColumns = (
     ),
     status: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
     scopes: ({ scopes }) => scopes.join(', '),
-    limits: limitsText,
-    spent: { number: true, show: ({ spend: { spent } }) => costText(spent) },
+    limits: token => limitsText(token, currency),
+    spent: { number: true, show: ({ spend: { spent } }) => costText(spent, currency) },
     expires: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
     used: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
     actions:

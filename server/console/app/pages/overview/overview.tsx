@@ -1,5 +1,6 @@
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
+import { modelHref } from '../../components/addresses.ts'
 import { TextLink } from '../../components/button.tsx'
 import { decimalText, durationText, knownDuration, serverText } from '../../components/format.ts'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
@@ -37,7 +38,7 @@ function OwnModels() {
           {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
         </Queried>
       </Section>
-      <RecentFailures />
+      <RecentFailures models={query.data?.models ?? []} />
     </>
   )
 }
@@ -81,7 +82,7 @@ function MachineCard() {
         )}
       </Queried>
       <Charts />
-      <RecentFailures />
+      <RecentFailures models={now?.models ?? []} />
     </>
   )
 }
@@ -172,21 +173,43 @@ const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(overview
   why: ({ error }) => error?.message ?? '–',
 })
 
-/** The newest failed work of the organization. */
-function RecentFailures() {
+/** A model whose engines fail: what the server says of it; sessions that do not own the machine learn no number. */
+type Failing = Pick<Load, 'model_id' | 'status' | 'reason'> & { engine_failures?: number }
+
+/** Models whose engines failed at the start or crashed, with the reason and the way to their log. */
+function EngineFailures({ models }: { models: readonly Failing[] }) {
+  const { ownerCan } = useSession()
+  return models.map(({ model_id: id, status, reason, engine_failures: count = 0 }) => (
+    <div key={id} role="status" className="bg-surface border-line mb-2 rounded-lg border p-3">
+      <p className="flex flex-wrap items-baseline justify-between gap-x-3">
+        <span>
+          <TextLink href={modelHref(id)} className="underline" label={id} />
+          {count > 0 && `: ${overviewText.engineFailures(count)}`}
+        </span>
+        {ownerCan('admin:read') && <TextLink href={modelHref(id, '?part=log')} label={overviewText.engineLog(id)} />}
+      </p>
+      <ModelStateView status={status} reason={reason} />
+    </div>
+  ))
+}
+
+/** The newest failed work of the organization, and the models that cannot serve because their engines fail. */
+function RecentFailures({ models }: { models: readonly Failing[] }) {
   const query = useAnswer(key, () => api.GET('/api/jobs', { params: { query: { status: 'failed', limit: shown } } }), {
     refetchInterval: 30_000,
   })
   useLiveRefresh(['job.failed', 'snapshot'], key)
+  const failing = models.filter(({ status, engine_failures: count = 0 }) => status === 'unavailable' || count > 0)
   return (
     <Section
       title={overviewText.failures}
       actions={<TextLink href="/jobs?status=failed" label={overviewText.allFailures} />}
     >
+      <EngineFailures models={failing} />
       <Queried query={query}>
         {({ jobs }) =>
           jobs.length === 0 ? (
-            <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
+            failing.length === 0 && <Empty title={overviewText.noFailures}>{overviewText.noFailuresNext}</Empty>
           ) : (
             <Table label={overviewText.failures} columns={failureTable} rows={jobs} rowKey="id" />
           )

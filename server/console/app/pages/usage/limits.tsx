@@ -91,18 +91,18 @@ const names = Object.keys(own.names) as Name[]
 
 const hints = { stored_bytes: own.bytesHint, monthly_spend_limit: own.spendHint }
 
-const shown = (name: Name, value: number | null): string =>
+const shown = (name: Name, value: number | null, currency: string): string =>
   value === null
     ? own.none
     : name === 'stored_bytes'
       ? sizeText(value)
       : name === 'monthly_spend_limit'
-        ? costText(value)
+        ? costText(value, currency)
         : countText(value)
 
 /** The limits that apply to an organization. The owner of the machine may change them. */
 export function OrganizationLimits({ organization, name }: { organization: string; name: string }) {
-  const { ownerCan } = useSession()
+  const { ownerCan, session } = useSession()
   const [changing, setChanging] = useState(false)
   const query = useAnswer(['usage', 'limits', organization], () =>
     api.GET('/api/organizations/{organization}/limits', at({ organization })),
@@ -120,7 +120,7 @@ export function OrganizationLimits({ organization, name }: { organization: strin
             <p className="text-muted mb-2">{own.plan(answer.plan)}</p>
             <Facts
               rows={[
-                ...names.map(one => [own.names[one], shown(one, answer.effective[one])] as const),
+                ...names.map(one => [own.names[one], shown(one, answer.effective[one], session.currency)] as const),
                 [own.local, own.localOptions[answer.effective.local_only ? 'yes' : 'no']] as const,
               ]}
               className="grid gap-x-8 gap-y-1 tabular-nums md:grid-cols-2"
@@ -144,6 +144,7 @@ interface ChangeLimitsProps {
 }
 
 function ChangeLimits({ organization, name, answer, close }: ChangeLimitsProps) {
+  const { session } = useSession()
   const save = async (form: FormData) => {
     const local = formText(form, 'local_only')
     const body: Schema<'OrganizationLimitsChange'> = {
@@ -168,7 +169,7 @@ function ChangeLimits({ organization, name, answer, close }: ChangeLimitsProps) 
               min={0}
               step={one === 'monthly_spend_limit' ? 'any' : 1}
               defaultValue={answer.limits[one] ?? ''}
-              placeholder={shown(one, answer.effective[one])}
+              placeholder={shown(one, answer.effective[one], session.currency)}
               hint={hints[one as keyof typeof hints] ?? own.hint}
               error={faultOf(one)}
             />

@@ -91,7 +91,8 @@ export default function UsagePage() {
           {usageText.needsAdmin}
         </Notice>
       )}
-      <LimitsLeft />
+      {/* What is left is known of the own organization and token only. */}
+      {(organization === session.organization.id || by === 'organization') && <LimitsLeft />}
       {mayRead && by !== 'organization' && <OrganizationLimits organization={organization} name={name} />}
     </>
   )

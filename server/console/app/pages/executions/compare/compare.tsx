@@ -1,6 +1,6 @@
 import { ArrowLeftRight, ChevronRight } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { api, at, type Schema, useAnswer } from '../../../api/client.ts'
+import { api, at, type Schema, useAnswer, useSession } from '../../../api/client.ts'
 import { useLiveRefresh } from '../../../api/live.ts'
 import { Badge, JobStatus } from '../../../components/badge.tsx'
 import { ButtonLink, TextLink } from '../../../components/button.tsx'
@@ -99,6 +99,7 @@ const rowColumns: readonly Column<Row>[] = [
 
 /** What the executions are and took. */
 function Executions({ one, other }: { one: Summary; other: Summary }) {
+  const { currency } = useSession().session
   const row = (
     name: keyof typeof text.columns,
     show: (execution: Summary) => ReactNode,
@@ -110,7 +111,7 @@ function Executions({ one, other }: { one: Summary; other: Summary }) {
     differs: by(one) !== by(other),
   })
   const duration = ({ duration_ms }: Summary) => knownDuration(duration_ms)
-  const cost = (execution: Summary) => knownCost(execution.cost)
+  const cost = (execution: Summary) => knownCost(execution.cost, currency)
   const tags = (execution: Summary) => execution.tags.join(', ')
   const rows = [
     row('id', ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />),
@@ -196,7 +197,11 @@ function Node({ ids, node, isOpen }: { ids: readonly [string, string]; node: Com
             second={second && knownDuration(second.duration_ms)}
           />
           {((first?.cost ?? 0) > 0 || (second?.cost ?? 0) > 0) && (
-            <Pair differs={differs('cost')} first={first && costOf(first)} second={second && costOf(second)} />
+            <Pair
+              differs={differs('cost')}
+              first={first && <CostOf {...first} />}
+              second={second && <CostOf {...second} />}
+            />
           )}
         </span>
       </summary>
@@ -209,7 +214,7 @@ function Node({ ids, node, isOpen }: { ids: readonly [string, string]; node: Com
   )
 }
 
-const costOf = ({ cost }: { cost: number | null }) => text.costs(knownCost(cost))
+const CostOf = ({ cost }: { cost: number | null }) => text.costs(knownCost(cost, useSession().session.currency))
 
 /** A value of each execution; one where they do not differ or one of them has none. */
 const Pair = ({ first, second, differs }: { first: ReactNode; second: ReactNode; differs: boolean }) =>

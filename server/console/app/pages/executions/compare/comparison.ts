@@ -20,7 +20,8 @@ export function versionsHref(one: OfVersion, other: OfVersion): string | undefin
 }
 
 /** How a cost is shown; a dash while it is not known. */
-export const knownCost = (cost: number | null): string => (cost === null ? '–' : costText(cost))
+export const knownCost = (cost: number | null, currency: string): string =>
+  cost === null ? '–' : costText(cost, currency)
 
 /** What differs between two runs of a node, with times and costs as far as they are shown. Nothing if one run is missing. */
 export function differentParts({ first, second, different }: ComparedNode): ComparedPart[] {
@@ -28,7 +29,7 @@ export function differentParts({ first, second, different }: ComparedNode): Comp
   return [
     ...different,
     ...(knownDuration(first.duration_ms) === knownDuration(second.duration_ms) ? [] : (['time'] as const)),
-    ...(knownCost(first.cost) === knownCost(second.cost) ? [] : (['cost'] as const)),
+    ...(knownCost(first.cost, '') === knownCost(second.cost, '') ? [] : (['cost'] as const)),
   ]
 }
 

@@ -1,16 +1,10 @@
 import { expect, test } from 'vitest'
 import { marksOf, timeLineOf } from '../../../../../../server/console/app/pages/executions/time-line-of.ts'
 
-const node = (
-  node_id: string,
-  started_at: number | null,
-  duration_ms: number | null,
-  finished_at: number | null = null,
-) => ({
+const node = (node_id: string, startedAt: number | null, duration_ms: number | null) => ({
   node_id,
   status: 'completed' as const,
-  started_at,
-  finished_at,
+  started_at_ms: startedAt === null ? null : startedAt * 1_000,
   duration_ms,
 })
 
@@ -24,6 +18,15 @@ test('bars begin where their nodes began, in that order, and the length is that 
   expect(seconds).toBe(5.5)
 })
 
+test('nodes within one second stand where they ran', () => {
+  const { bars, seconds } = timeLineOf([node('a', 100.25, 125), node('b', 100.5, 250)], 200)
+  expect(bars.map(({ id, from, to }) => [id, from, to])).toEqual([
+    ['a', 0, 0.125],
+    ['b', 0.25, 0.5],
+  ])
+  expect(seconds).toBe(0.5)
+})
+
 test('a node that runs reaches to now', () => {
   const { bars, seconds } = timeLineOf([node('a', 100, null)], 130)
   expect([bars[0]!.to, seconds]).toEqual([30, 30])
@@ -32,7 +35,7 @@ test('a node that runs reaches to now', () => {
 test('before any node has begun there is nothing to draw, and no NaN', () => {
   expect(timeLineOf([node('a', null, null)], 130)).toEqual({
     bars: [{ id: 'a', status: 'completed', from: undefined, to: undefined }],
-    seconds: 1,
+    seconds: 0.01,
   })
 })
 
