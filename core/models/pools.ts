@@ -45,7 +45,7 @@ const limitFields = (more: object) => ({
 })
 
 /** The kinds of pools that have a launcher. */
-const kindOf = (name: 'slurm' | 'ssh', more: object) =>
+const kindOf = <Kind extends 'slurm' | 'ssh'>(name: Kind, more: object) =>
   z.literal(name).meta({
     description: 'What the pool is: `slurm`, a cluster of which each engine is a job, or `ssh`, one machine.',
     example: name,
@@ -279,4 +279,20 @@ export function modelPoolsFault(
       return fault(`'devices' names GPUs of this machine, so it cannot run in '${pool}'. Write a number of GPUs.`)
   }
   return undefined
+}
+
+/** The state of a pool. */
+export interface PoolSnapshot {
+  name: string
+  kind: PoolSettings['kind']
+  /** GPUs that it has, and that engines of this server use. */
+  cards: number
+  usedCards: number
+  engines: number
+  maxCards: number | null
+  maxEngines: number | null
+  /** Of one GPU, in the currency of the prices. */
+  costPerHour: number | null
+  /** Why it is not known what it has, as a sentence; null if it is. */
+  unknown: string | null
 }
