@@ -282,15 +282,16 @@ export function executionCommands(connection: Connection, context: WriteContext)
       'executions.reuse'(organizationId, jobId, from) {
         const own = removableJob(organizationId, jobId, from.claim)
         if (!own || completed.get(organizationId, from.jobId) === undefined) return false
-        removeJob(own, from.at)
         const { execution, node, item, runs } = own
         const { at } = from
+        flow.load(execution)
+        removeJob(own, at)
         if (item === null) {
           takeOver.run(from.jobId, execution, node)
           flow.advance(execution, { type: 'result_reused', node, ran: runs, at })
         } else {
           itemTakesOver.run(from.jobId, execution, node, item)
-          flow.advance(execution, { type: 'item_ended', node, item, status: 'completed', at })
+          flow.advance(execution, { type: 'item_ended', node, item, status: 'completed', ran: runs, at })
         }
         return true
       },

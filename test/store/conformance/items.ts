@@ -223,6 +223,30 @@ export function itemRules({ store, fresh }: Subject): void {
     expect(await place.findings()).toEqual([])
   })
 
+  test('an item that reuses a result right after the store was opened again has ended', async () => {
+    await using opened = await fresh()
+    const { store: before, place } = opened
+    const { execution, id, a } = drawn()
+    const { execution: other, modelId } = drawn()
+    for (const one of [execution, other]) await before.executions.create(one)
+    await before.executions.expand(organizationId, a, { at: 5, count: 3 })
+    await before.executions.expand(organizationId, other.nodes[0]!.jobId, { at: 5, count: 1 })
+    const [first] = (await itemsOf(id, before)).map(({ jobId }) => jobId!)
+    const { jobId: from } = (await itemsOf(other.id, before))[0]!
+    const claims = await claimWaiting(before, { modelId })
+    await before.jobs.settle(claims.find(job => job.id === from)!, made('same'))
+    await before.close()
+    const after = await place.open()
+    try {
+      expect(await after.executions.reuse(organizationId, first!, { jobId: from!, at: 6 })).toBe(true)
+      expect((await itemsOf(id, after)).map(({ status }) => status)).toEqual(['completed', 'ready', 'ready'])
+      expect(await nodeOf(id, after)).toMatchObject({ items: { completed: 1, running: 0 } })
+    } finally {
+      await after.close()
+    }
+    expect(await place.findings()).toEqual([])
+  })
+
   test('items that begin and end to wait right after the store was opened again are counted', async () => {
     await using opened = await fresh()
     const { store: before, place } = opened
