@@ -248,7 +248,8 @@ exit 1
       code: 'worker_error',
       message: expect.stringContaining('has no key') as string,
     })
-    await started(launcher, [], { ...onPort, headers: ['authorization', 'Bearer of-this-launch'] })
+    const headers = ['authorization', 'Bearer of-this-launch']
+    await started(launcher, [], { ...onPort, headers, env: { API_KEY: 'of-this-launch' } })
   })
 
   test.runIf(full)('an engine whose time is over is gone', { timeout: 180_000 }, async () => {
