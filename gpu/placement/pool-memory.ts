@@ -55,8 +55,15 @@ export async function openPoolMemory(options: {
       usedByOthers: others,
       pool: pool.name,
       node,
+      ...sharingOf(device),
       ...(unknown !== null && { unknown }),
     }
+  }
+
+  /** A card whose memory is that of its machine, and the processor of that machine, share it. */
+  function sharingOf({ id, node }: PooledDevice): Pick<DeviceCapacity, 'sharesWith'> {
+    const shared = devices.filter(one => one.node === node && (one.isUnified || one.kind === 'cpu')).map(one => one.id)
+    return shared.length > 1 && shared.includes(id) ? { sharesWith: shared.filter(other => other !== id) } : {}
   }
 
   /** A pool that has never answered still has a row, which says why. */
