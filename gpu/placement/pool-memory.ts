@@ -124,7 +124,7 @@ export async function openPoolMemory(options: {
       left: () => [],
       capacities: (): DeviceCapacity[] => {
         const ids = new Set(largestNode().map(({ id }) => id))
-        return capacities.flatMap(({ pool: _, node: _node, unknown: _unknown, ...one }) =>
+        return capacities.flatMap(({ pool: _pool, node: _node, unknown: _unknown, ...one }) =>
           ids.has(one.id) ? [one] : [],
         )
       },
