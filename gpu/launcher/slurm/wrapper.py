@@ -121,6 +121,7 @@ class Wrapper:
         self.status = None
         self.deadline = None
         self.killed = False
+        self.is_cancelled = False
         self.is_over = False
         # A slurmctld that has lost its last seconds may start a job again of which it does not know that it runs.
         self.generation = int(time.time())
@@ -132,7 +133,7 @@ class Wrapper:
 
     async def run(self):
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self.loop.add_signal_handler(name, self.end, CANCEL_GRACE)
+            self.loop.add_signal_handler(name, self.cancel)
         self.loop.add_signal_handler(signal.SIGUSR1, self.end, LIMIT_GRACE)
         self.loop.add_signal_handler(signal.SIGCHLD, self.reap)
         # PR_SET_CHILD_SUBREAPER: processes that lose their parent become children of this one.
@@ -282,6 +283,10 @@ class Wrapper:
         except OSError:
             return
 
+    def cancel(self):
+        self.is_cancelled = True
+        self.end(CANCEL_GRACE)
+
     def end(self, grace):
         """Asks the engine to end, and has it killed after so many seconds; a later call may only shorten that."""
         first = self.deadline is None
@@ -365,6 +370,9 @@ class Wrapper:
                     return
             except asyncio.TimeoutError:
                 os.kill(child.pid, signal.SIGKILL)
+            if self.is_cancelled and words[0] == 'exit':
+                # Slurm has ended the job: it knows why, and takes no more comments.
+                return
             await asyncio.sleep(pause)
             pause = min(10, pause * 2)
 
