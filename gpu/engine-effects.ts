@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { execa } from 'execa'
-import { isUnpacked, selfCommand } from '../core/assets.ts'
 import { Failure } from '../core/failure.ts'
 import { enabledAdapters } from '../core/models/adapter.ts'
 import type { EngineAddress } from '../core/models/engine-address.ts'
@@ -16,6 +14,7 @@ import { type ConnectionFacts, connectionOptionsOf, converterFor } from './conne
 import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
+import type { FleetPools } from './fleet-pools.ts'
 import type { Launched, Launches } from './launcher/launches.ts'
 import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
@@ -33,6 +32,7 @@ import type { ModelState, Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 import { devicePaused } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
+import { unpackEngineFiles } from './unpack-engine-files.ts'
 
 interface Running extends EngineRun {
   engine: Engine
@@ -42,10 +42,12 @@ interface Running extends EngineRun {
 
 export interface EngineEffectOptions extends ConnectionFacts {
   dataDir: string
-  launches: Launches
+  /** Follows the engines of a pool, undefined for this machine. Throws Failure `worker_error` where that is not possible. */
+  launchesIn: (pool: string | undefined) => Launches
   /** The same of engines that run elsewhere and are only called. */
   upstreams: Launches
   memory: Memory
+  pools: Pick<FleetPools, 'memoryOf' | 'needsOf'>
   environment: Readonly<Record<string, string | undefined>>
   /** Keeps which files an engine has refused for good. */
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
@@ -77,7 +79,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
 export function openEngineEffects(options: EngineEffectOptions) {
-  const { launches, upstreams, memory, refused, log, events } = options
+  const { launchesIn, upstreams, memory, pools, refused, log, events } = options
   const running = new Map<string, Running>()
   const parking = openEngineParking(options)
   const history = openLoadHistory()
@@ -107,7 +109,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
   function newEngine(resident: Resident, start: EngineStart, left?: Launched): Engine {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
-    const starts = engineOptions.addresses === undefined ? launches : upstreams
+    const starts = engineOptions.addresses === undefined ? launchesIn(resident.placement.pool) : upstreams
     const exited = (reason: string, lastError: string) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
@@ -121,9 +123,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { serves, engineId, devices } = resident
     if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
     const threads = options.threadsOf(serves.model, devices, engineId)
-    const conversations = savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
+    // Other machines do not have the folders of this one.
+    const isHere = resident.placement.pool === undefined
+    const conversations =
+      isHere && savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
     const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
-    const chosen = presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
+    const chosen = isHere && presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
     return {
       placement: options.placementOf(serves.model, resident, devices),
       threads,
@@ -133,11 +138,16 @@ export function openEngineEffects(options: EngineEffectOptions) {
     }
   }
 
-  const newStart = (resident: Resident, run: EngineRun): EngineStart => ({
-    launchKey: randomBytes(32).toString('base64url'),
-    facts: launchFactsOf(resident, run, options),
-    visible: memory.visibleTo(resident),
-  })
+  function newStart(resident: Resident, run: EngineRun): EngineStart {
+    const own = pools.memoryOf(resident, memory)
+    const needs = pools.needsOf(resident)
+    return {
+      launchKey: randomBytes(32).toString('base64url'),
+      facts: launchFactsOf(resident, run, { ...options, memory: own, needs }),
+      visible: own.visibleTo(resident),
+      ...(needs && { needs }),
+    }
+  }
 
   /** Notes a ready engine for the next server. */
   function noteReady(resident: Resident): void {
@@ -149,12 +159,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
       presetOf(model).adapters?.routes && enabledAdapters(model).length > 0
         ? { refusal: 'Nobody knows which adapters it has loaded.' }
         : noteOf(resident, begun, startHash(model, engine.options, options), run)
-    launches.note(engine.launchId(), note)
+    launchesIn(resident.placement.pool).note(engine.launchId(), note)
   }
 
-  function noteRefusal({ engineId }: Resident, refusal: string): void {
+  function noteRefusal({ engineId, placement }: Resident, refusal: string): void {
     const engine = running.get(engineId)?.engine
-    if (engine) launches.note(engine.launchId(), { refusal } satisfies RefusalNote)
+    if (engine) launchesIn(placement.pool).note(engine.launchId(), { refusal } satisfies RefusalNote)
   }
 
   /** Starts the engine of a resident, or asks the one that an earlier server has left. */
@@ -259,7 +269,9 @@ export function openEngineEffects(options: EngineEffectOptions) {
   function placement(resident: Resident): EnginePlacement {
     const { model } = resident.serves
     const placed = running.get(resident.engineId)?.placement ?? options.placementOf(model, resident, resident.devices)
-    return placed.on === 'elsewhere' ? { ...placed, detail: elsewhere(addresses(resident.engineId)) } : placed
+    if (placed.on === 'elsewhere') return { ...placed, detail: elsewhere(addresses(resident.engineId)) }
+    const node = running.get(resident.engineId)?.engine.node() ?? null
+    return node === null ? placed : { ...placed, detail: `${placed.detail}, machine ${node}` }
   }
 
   /** The addresses of an engine that runs elsewhere and is ready; empty for others. */
@@ -314,6 +326,15 @@ export function openEngineEffects(options: EngineEffectOptions) {
       return parkingText(await parking.choose(state.model, { devices, bytes }), state)
     },
     exited,
+    /** Why the first of these engines does not run yet that waits for a machine of its pool, as a sentence; null if none does. */
+    pendingOf(residents: readonly Resident[]): string | null {
+      for (const { engineId, placement, state } of residents) {
+        if (placement.pool === undefined || state !== 'starting') continue
+        const reason = running.get(engineId)?.engine.waits() ?? null
+        if (reason !== null) return reason
+      }
+      return null
+    },
     /** A request of the engine has ended. */
     used: (resident: Resident) => saves.used(resident.engineId, () => resident.leases === 0),
     /** The newest loads of a model, newest first. */
@@ -357,23 +378,3 @@ const givenAway = (resident: Resident): Failure =>
     'no_capacity',
     `The engine of '${resident.serves.model.id}' was stopped at once, because its device is paused.`,
   )
-
-let unpacking: Promise<void> | undefined
-
-/**
- * Unpacks the files of the packed executable before a built-in engine starts, because its sandbox can read but not
- * write them. Does nothing when they are on disk. Runs in a separate process: it takes a second, and the server must
- * answer meanwhile. With `verify` it also checks the contents and replaces changed files. Rejects with Failure
- * `worker_error`.
- */
-async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
-  if (isUnpacked() && !verify) return
-  await (unpacking ??= unpack().finally(() => (unpacking = undefined)))
-}
-
-async function unpack(): Promise<void> {
-  const { file, args, env } = selfCommand(['engine', 'unpack'])
-  const { failed, stderr, shortMessage } = await execa(file, args, { env, stdin: 'ignore', reject: false })
-  if (failed)
-    throw new Failure('worker_error', `The built-in engines could not be unpacked: ${stderr.trim() || shortMessage}`)
-}

@@ -8,6 +8,7 @@ import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import type { EngineOptions } from './engine.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
 import { engineEnvironment, enginePath } from './launcher/environment.ts'
+import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
 import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { Backend, LaunchFacts } from './presets/preset.ts'
@@ -25,6 +26,8 @@ export interface EngineStart {
   facts: LaunchFacts
   /** How it sees its devices, and only them. */
   visible: ReturnType<Memory['visibleTo']>
+  /** What its launch asks its pool for; absent on this machine. */
+  needs?: LaunchNeeds | undefined
 }
 
 /** How the engine of a resident is to be started, by its booking. */
@@ -35,7 +38,15 @@ export function launchFactsOf(
     writes,
     parking,
   }: { threads: ProcessorThreads | null; writes: string | undefined; parking: ParkingChoice },
-  { memory, backendOf }: { memory: Memory; backendOf: (model: Model) => Backend | null },
+  {
+    memory,
+    needs,
+    backendOf,
+  }: {
+    memory: Pick<Memory, 'cores' | 'cardsOf' | 'sharesOfDevices'>
+    needs?: LaunchNeeds | undefined
+    backendOf: (model: Model) => Backend | null
+  },
 ): LaunchFacts {
   const { placement, slots } = resident
   const { split } = placement
@@ -46,12 +57,13 @@ export function launchFactsOf(
   const { ofAll, ofFree } = memory.sharesOfDevices({ ...resident, bytes, shares })
   return {
     slots,
-    threads: threads?.count ?? Math.max(1, memory.cores - 1),
+    threads: threads?.count ?? needs?.cpus ?? Math.max(1, memory.cores - 1),
     gpus: memory.cardsOf(resident).length,
     memoryShare: ofAll,
     freeShare: ofFree,
     bytes,
-    backend: backendOf(resident.serves.model),
+    // Nobody knows the backends of other machines.
+    backend: needs ? null : backendOf(resident.serves.model),
     plan: placement.plan,
     layers: resident.layers,
     conversations: writes,
@@ -63,7 +75,7 @@ export function launchFactsOf(
 export function engineOptionsOf(
   model: Model,
   engineId: string,
-  { launchKey, facts, visible }: EngineStart,
+  { launchKey, facts, visible, needs }: EngineStart,
   environment: HostEnvironment,
 ): EngineOptions {
   const preset = presetOf(model)
@@ -82,6 +94,7 @@ export function engineOptionsOf(
     headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
     loadStallMs: preset.loadStallMs(model),
     graceMs: model.stop_grace,
+    ...(needs && { needs }),
   }
 }
 

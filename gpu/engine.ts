@@ -113,6 +113,10 @@ export function openEngine(
     /** For display only. Never decide on a start or a stop by it. */
     state: () => state,
     pid: (): number | null => launched?.pid() ?? null,
+    /** The machine on which it runs; null if it is this one, or not known. */
+    node: (): string | null => launched?.node() ?? null,
+    /** Why it does not run yet, as a sentence; null once it does. */
+    waits: (): string | null => launched?.waits() ?? null,
     /** Its address; undefined while it is stopped. */
     endpoint: (): Endpoint | undefined => launched?.endpoint(),
     /** The id of its newest launch. */

@@ -1,25 +1,59 @@
-import { openLaunches } from './launcher/launches.ts'
+import type { Pools } from '../core/models/pools.ts'
+import { type Launches, openLaunches } from './launcher/launches.ts'
 import { type LocalLauncherOptions, openLocalLauncher } from './launcher/local.ts'
 import { openOutputs } from './launcher/outputs.ts'
 import { openUpstreamLauncher } from './launcher/upstream.ts'
+import { type OpenedPool, type OpenPoolLauncher, openPools, poolNotOpen } from './pool-launches.ts'
 
-/** Follows the engines of this machine, and those that run elsewhere and are only called. */
-export async function openFleetLaunches(options: LocalLauncherOptions) {
+/** Follows the engines of this machine, those of its pools, and those that run elsewhere and are only called. */
+export async function openFleetLaunches(
+  options: LocalLauncherOptions & { pools: Pools; openPoolLauncher: OpenPoolLauncher },
+) {
   const { log } = options
   const outputs = openOutputs()
   const launcher = await openLocalLauncher(options)
-  const [launches, upstreams] = await Promise.all([
+  const [local, upstreams, pools] = await Promise.all([
     openLaunches({ launcher, outputs, log }),
-    openLaunches({ launcher: openUpstreamLauncher(), outputs, log }),
+    openLaunches({ launcher: openUpstreamLauncher(), outputs, pool: 'elsewhere', log }),
+    openPools({ ...options, openLauncher: options.openPoolLauncher, outputs }),
   ])
+  const started = () => [local, ...pools.flatMap(({ launches }) => launches() ?? [])]
   return {
     outputs,
-    launches,
+    pools,
+    /** Those that infer starts, here and in pools. */
+    launches: {
+      left: () => started().flatMap(one => one.left()),
+      adopt: (launchId: string) => first(started(), one => one.adopt(launchId)),
+      async stop(launchId: string, graceMs: number): Promise<void> {
+        await Promise.all(started().map(one => one.stop(launchId, graceMs)))
+      },
+      async leave(): Promise<void> {
+        await Promise.all(started().map(one => one.leave()))
+      },
+    },
+    /** Follows the engines of a pool; without one, those of this machine. Throws Failure `worker_error`. */
+    launchesIn: (pool: string | undefined): Launches => {
+      if (pool === undefined) return local
+      const own = pools.find(({ name }) => name === pool)?.launches()
+      if (!own) throw poolNotOpen(pool)
+      return own
+    },
     upstreams,
     /** Whether processes of an earlier run were ended. */
     hasSwept: launcher.swept.ended > 0,
     async close(): Promise<void> {
-      await Promise.all([launches.close(), upstreams.close()])
+      await Promise.all([...started(), upstreams].map(one => one.close()))
     },
   }
+}
+
+export type { OpenedPool }
+
+function first<One, Found>(all: readonly One[], find: (one: One) => Found | undefined): Found | undefined {
+  for (const one of all) {
+    const found = find(one)
+    if (found !== undefined) return found
+  }
+  return undefined
 }

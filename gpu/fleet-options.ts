@@ -4,9 +4,11 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Model } from '../core/models/model.ts'
 import type { NewPause } from '../core/models/pause.ts'
+import type { Pools } from '../core/models/pools.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
 import type { KeeperClient } from './launcher/keeper-client.ts'
+import type { OpenPoolLauncher } from './pool-launches.ts'
 import type { ProbedMachine } from './probe-machine.ts'
 import { defaultRules, type ResidencyRules } from './residency/advance.ts'
 
@@ -34,6 +36,9 @@ export interface FleetOptions {
   /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
   ownDevices?: readonly DeviceSetting[] | undefined
   machine?: ProbedMachine
+  /** The pools of infer.yaml at the start, and what opens the launcher of one; absent: there are none. */
+  pools?: Pools | undefined
+  openPoolLauncher?: OpenPoolLauncher
   /** The parent of the engines, which outlives the server; absent: they are children of this process, and end with it. */
   keeper?: KeeperClient | undefined
   /** Keeps conversations when their engine ends; absent: none are saved. */

@@ -4,6 +4,7 @@ import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
 import { type openEngineEffects, savesConversations } from './engine-effects.ts'
+import type { FleetPools } from './fleet-pools.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
@@ -38,12 +39,14 @@ export function copyState(
   residents: readonly Resident[],
   {
     memory,
+    pools,
     engines,
     pauses,
     clock,
     runsNext,
   }: {
     memory: Pick<Memory, 'snapshot' | 'left'>
+    pools: Pick<FleetPools, 'devices' | 'snapshot'>
     engines: Pick<ReturnType<typeof openEngineEffects>, 'pid' | 'command' | 'placement' | 'addresses' | 'parking'>
     pauses: Pick<DevicePauses, 'of'>
     clock: Pick<Clock, 'epoch' | 'now'>
@@ -52,7 +55,8 @@ export function copyState(
 ): Omit<FleetSnapshot, 'models' | 'saved'> {
   const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
   return {
-    devices: memory.snapshot().map(device => {
+    pools: pools.snapshot(),
+    devices: [...memory.snapshot(), ...pools.devices()].map(device => {
       const pause = pauses.of(device.id)
       return { ...device, paused: pause ? { endsAt: pause.endsAt, reason: `${device.id} ${pause.text}.` } : null }
     }),
@@ -66,6 +70,7 @@ export function copyState(
       pid: engines.pid(resident.engineId),
       command: engines.command(resident.engineId),
       placement: engines.placement(resident),
+      ...(resident.placement.pool !== undefined && { pool: resident.placement.pool }),
       addresses: engines.addresses(resident.engineId),
       bookedBytes: resident.bookedBytes,
       usedBytes: resident.usedBytes,

@@ -1,7 +1,7 @@
 import { hostEnvironment } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import { sameEngine } from '../core/models/change.ts'
+import { pendingText } from '../core/jobs/job-progress.ts'
 import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
@@ -15,15 +15,15 @@ import { engineOutcomes } from './engine-outcomes.ts'
 import { openFleetLaunches } from './fleet-launches.ts'
 import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
+import { openFleetPools } from './fleet-pools.ts'
 import { copySaved, copyState, countSlots, noActivity, nothingWaits } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLoadTimes } from './load-times.ts'
-import { excessOf, openMeasuredMemory, withExcess } from './measured-memory.ts'
+import { openMeasuredMemory } from './measured-memory.ts'
 import { openModelSchedules } from './model-schedules.ts'
 import { openNeededPrograms } from './needed-programs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
-import { warnOfFaults } from './placement/fault-warnings.ts'
 import { openForeignGrowth } from './placement/foreign-growth.ts'
 import { openMemory } from './placement/memory.ts'
 import { openModelPlacement, slotsFor } from './placement/model-placement.ts'
@@ -32,13 +32,15 @@ import { pauseAdvice } from './placement/pause-advice.ts'
 import { placementsBy, threadsBy } from './placement/placement-facts.ts'
 import { openRefusedFiles } from './placement/refused-files.ts'
 import { plannedFeatures } from './plan-features.ts'
+import { openPoolLauncher } from './pool-launchers.ts'
 import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import { keepsLayout, type ModelState, modelsClosed, newModelState, notOffered } from './residency/model-state.ts'
+import { type ModelState, modelsClosed, newModelState } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
+import { openModelSizing } from './size-model.ts'
 import { openUpcoming } from './size-upcoming.ts'
 import { openSlotGrants } from './slot-grants.ts'
 import { slotMover } from './slot-mover.ts'
@@ -64,22 +66,25 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const source = { ...machine, cards: async () => ownCards(await machine.cards(), rules) }
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const pathWith = (more?: readonly string[]) => enginePath(options.dataDir, environment.PATH ?? '', more)
-  const [{ outputs, launches, upstreams, ...launched }, programs] = await Promise.all([
-    openFleetLaunches({ ...options, ...host, devices: source.cards }),
+  const settings = { pools: options.pools ?? {}, openPoolLauncher: options.openPoolLauncher ?? openPoolLauncher }
+  const [{ outputs, launches, launchesIn, upstreams, ...launched }, programs] = await Promise.all([
+    openFleetLaunches({ ...options, ...host, ...settings, devices: source.cards }),
     openNeededPrograms(models(), pathWith, clock.now),
   ])
   const folderFor = (model: Model) => options.caches?.folderFor(model)
-  const left = await openTakeOver({ ...options, models: models(), launches, environment, clock, folderFor })
+  const left = await openTakeOver({ ...options, models, launches, environment, clock, folderFor })
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
+  let closing: Promise<void> | undefined
   let pauses: FleetPauses | undefined
   const measured = openMeasuredMemory(options)
   const foreignGrowth = openForeignGrowth()
+  const booked = () => [...left.booked(), ...(opened?.residents() ?? [])]
   const memory = await openMemory({
     source,
     log,
     swept: launched.hasSwept || left.hasEnded,
-    residents: () => [...left.booked(), ...(opened?.residents() ?? [])],
+    residents: booked,
     processes: () => deviceProcesses(0),
     measured(resident, shares) {
       const bytes = shares.reduce((sum, share) => sum + share, 0)
@@ -97,15 +102,27 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const loadTimes = openLoadTimes(options)
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
-  const placements = openModelPlacement(memory, backends, sandbox, refused, models)
+  const pools = await openFleetPools({
+    opened: launched.pools,
+    settings: settings.pools,
+    local: openModelPlacement(memory, backends, sandbox, refused, models),
+    sandbox,
+    refused,
+    models,
+    residents: booked,
+    log,
+    changed: () => void poolsChanged(),
+  })
+  const { placements } = pools
   const placementOf = placementsBy(memory, backends)
   const threadsOf = threadsBy(memory, () => opened?.residents() ?? [])
   const parkingBudget = parkingBudgetOf(limits, machine.cpu.totalBytes)
   const engines = openEngineEffects({
     dataDir: options.dataDir,
-    launches,
+    launchesIn,
     upstreams,
     memory,
+    pools,
     environment,
     configured: modelId => models().find(({ id, enabled }) => id === modelId && enabled),
     refused,
@@ -126,7 +143,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const move = slotMover(affinity, () => residency, engines.connections)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
-  const capacities = () => pauses?.marked(memory.capacities()) ?? memory.capacities()
+  const capacities = () => pools.capacities(pauses?.marked(memory.capacities()) ?? memory.capacities())
   const residency = openResidency(
     {
       ...engines.effects,
@@ -181,38 +198,17 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
   })
   const paused = pauses
-  let closing: Promise<void> | undefined
   let notifyIdle: (() => void) | undefined
 
-  /**
-   * Returns the state of a model, updated to its configuration. Its memory is estimated only while it has no engine, or
-   * if it is placed anew, as after a change. Throws Failure `model_not_found` when it is no longer offered.
-   */
-  async function stateOf(modelId: string, anew = false): Promise<ModelState> {
-    const configured = () => {
-      const model = models().find(one => one.id === modelId)
-      if (!model?.enabled) throw notOffered(modelId)
-      return model
-    }
-    for (let model = configured(); ; model = configured()) {
-      const known = find(modelId)
-      const { planned = null } = known ?? {}
-      const booked = !anew && known && keepsLayout(known) && sameEngine(known.model, model)
-      const excess = excessOf(measured.remembered(model))
-      const bytesEach = planned && clock.now() < planned.until ? planned.bytesEach : undefined
-      const sized = await placements.placementOf(model, booked ? known.placement : undefined, { excess, bytesEach })
-      const placement = booked
-        ? { ...sized, estimate: known.placement.estimate }
-        : withExcess(sized, excess, one => memory.largest(one))
-      await loadTimes.locate(model)
-      // The configuration may have changed while the files were read.
-      if (configured() !== model) continue
-      warnOfFaults(log, model, placement, known?.placement)
-      const state = residency.upsert(model, placement, slotsFor(model, placement.plan), anew)
-      loadTimes.recall(model, state.durations)
-      state.firstLoad = loadTimes.first(model, placement.bytes)
-      return state
-    }
+  const sized = { models, clock, measured, placements, memory, loadTimes, log }
+  const stateOf = openModelSizing({ ...sized, residency: () => residency })
+
+  async function poolsChanged(): Promise<void> {
+    if (!opened || closing) return
+    await left.again()
+    await Promise.allSettled(pools.toSize(opened.states()).map(modelId => stateOf(modelId)))
+    opened.refresh()
+    for (const modelId of opened.known()) demandChanged(modelId)
   }
 
   const upcoming = openUpcoming(() => residency, stateOf)
@@ -279,7 +275,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const missing = model.enabled ? programs.missingForAll(model) : null
     if (missing !== null) return { ...known, status: 'unavailable', reason: missing }
     // It is loaded as soon as its memory is estimated.
-    return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
+    if (sizing.has(model.id) && known.status === 'cold') return { ...known, status: 'loading' }
+    const pending = known.status === 'loading' ? engines.pendingOf(state?.residents ?? []) : null
+    return pending === null ? known : { ...known, pending }
   }
 
   async function plan(model: Model): Promise<ModelPlan> {
@@ -290,12 +288,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
     const isNowhere = planned.status === 'refused' || (needed.length === 0 && state.placement.kind !== 'none')
     const placement = live ? engines.placement(live) : isNowhere ? null : placementOf(model, layout, needed)
+    const pending = planned.status === 'loading' ? engines.pendingOf(state.residents) : null
     return {
       ...planned,
+      ...(pending !== null && { detail: pendingText(`'${model.id}'`, pending), etaMs: null }),
       advice: await pauseAdvice(planned.devices, ids => placements.layoutOn(model, ids)),
       placement,
       threads: (live ? engines.threads(live.engineId) : threadsOf(model, needed)) ?? null,
-      parking: await engines.plannedParking(state, needed, planned.figures.bytes),
+      parking: await engines.plannedParking(state, layout.placement.pool ? [] : needed, planned.figures.bytes),
       leftDevices: memory.left(),
       schedule: schedules.of(model),
       benchmark: benchmarks.of(model),
@@ -328,7 +328,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       await engines.allExited()
     }
     for (const stop of [cancelWake, stopFollowing]) stop()
-    for (const owner of [paused, schedules, memory]) owner.close()
+    for (const owner of [paused, schedules, memory, pools]) owner.close()
     await launched.close()
   }
 
@@ -377,7 +377,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     benchmark: benchmarks.of,
     keepBenchmark: (model, runs) => benchmarks.keep(model, runs, residents(), engines),
     snapshot: () => ({
-      ...copyState(residents(), { memory, engines, pauses: paused, clock, runsNext: residency.runsNext }),
+      ...copyState(residents(), { memory, pools, engines, pauses: paused, clock, runsNext: residency.runsNext }),
       models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
       saved: copySaved(models(), options.caches),
     }),

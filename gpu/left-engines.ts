@@ -6,7 +6,8 @@ import type { Launch } from './launcher/launcher.ts'
 import type { Launched, Launches } from './launcher/launches.ts'
 import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
-import { newModelState, newResident } from './residency/model-state.ts'
+import { newModelState } from './residency/model-state.ts'
+import { newResident } from './residency/new-resident.ts'
 
 /** Raised with each change of `EngineNote`, or of what presets read of a start: a note of another version is not read. */
 const noteVersion = 1

@@ -2,7 +2,8 @@ import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { openModelFigures } from './model-figures.ts'
 import { useMargin } from './placement/card-use.ts'
-import { type ModelState, placementAs, type Resident } from './residency/model-state.ts'
+import type { ModelState, Resident } from './residency/model-state.ts'
+import { placementAs } from './residency/new-resident.ts'
 
 /** A booking that differs from the measurement by more than this share is reported. */
 const driftShare = 1 / 8
@@ -82,6 +83,9 @@ export function withExcess(
     bytes,
     bytesFrom: bytes > sized.bytes ? 'measured' : sized.bytesFrom,
     estimate: sized.bytes,
-    longer: longer && { ...longer, layout: { ...longer.layout, bytes: booked(placementAs(sized, longer)) } },
+    longer: longer && {
+      ...longer,
+      layout: { ...longer.layout, bytes: booked(placementAs(sized, { longer, pool: sized.pool })) },
+    },
   }
 }

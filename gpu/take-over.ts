@@ -1,3 +1,4 @@
+import type { Model } from '../core/models/model.ts'
 import type { Clock } from './clock.ts'
 import type { openEngineEffects } from './engine-effects.ts'
 import type { FleetOptions } from './fleet-options.ts'
@@ -14,10 +15,18 @@ import type { Residency } from './residency/residency.ts'
  * memory is free before anything is measured or loaded.
  */
 export async function openTakeOver(
-  options: Choice & Pick<FleetOptions, 'leasedElsewhere' | 'log'> & { launches: Launches; clock: Clock },
+  options: Omit<Choice, 'models'> &
+    Pick<FleetOptions, 'leasedElsewhere' | 'log'> & {
+      models: () => readonly Model[]
+      launches: Pick<Launches, 'left' | 'adopt' | 'stop'>
+      clock: Clock
+    },
 ) {
   const { launches, clock, log, leasedElsewhere } = options
-  const { taken, ended } = chooseLeft(launches, options)
+  const choose = () => chooseLeft(launches, { ...options, models: options.models() })
+  const { taken, ended } = choose()
+  /** Launches that are taken over or ended, so that no later look does it twice. */
+  const seen = new Set([...taken, ...ended.map(one => one.launch)].map(({ launchId }) => launchId))
 
   async function end(launch: Pick<Launch, 'launchId' | 'engineId' | 'modelId'>, reason: string): Promise<void> {
     const fields = { model: launch.modelId, engine: launch.engineId, reason }
@@ -27,10 +36,20 @@ export async function openTakeOver(
 
   await Promise.all(ended.map(({ launch, reason }) => end(launch, reason)))
   let booked: readonly Resident[] = taken.map(bookedResident)
+  let takeNow: ((one: LeftEngine) => Promise<void>) | undefined
   return {
     hasEnded: ended.length > 0,
     /** What is booked for the engines until `begin`. */
     booked: () => booked,
+    /** Looks again for engines that were left: those of a pool that has not answered at the start. */
+    async again(): Promise<void> {
+      const late = choose()
+      const isNew = ({ launchId }: { launchId: string }) => !seen.has(launchId) && seen.add(launchId)
+      if (takeNow) await Promise.all(late.taken.filter(isNew).map(takeNow))
+      await Promise.all(
+        late.ended.filter(({ launch }) => isNew(launch)).map(({ launch, reason }) => end(launch, reason)),
+      )
+    },
     /** Books the engines and asks each whether it works; ends those whose devices have changed. */
     async begin(parts: {
       memory: Pick<Memory, 'visibleTo'>
@@ -44,8 +63,9 @@ export async function openTakeOver(
       const isUsable = (id: string) => (devices.get(id)?.capacity ?? 0) > 0 && !devices.get(id)!.pause
       const take = async (one: LeftEngine): Promise<void> => {
         const { model, note } = one
+        const isHere = note.booked.placement.pool === undefined
         const visible = JSON.stringify(parts.memory.visibleTo(bookedResident(one)))
-        if (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible))
+        if (isHere && (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible)))
           return await end({ ...one, modelId: model.id }, 'Its devices have changed, or are paused.')
         const state = parts.residency.upsert(model, note.booked.placement, note.booked.slots)
         const resident = leftResident(state, one, clock.now(), leasedElsewhere?.get(one.engineId))
@@ -53,6 +73,7 @@ export async function openTakeOver(
         parts.engines.takeOver(resident, one)
         parts.known(model.id)
       }
+      takeNow = take
       const taking = taken.map(take)
       booked = []
       await Promise.all(taking)

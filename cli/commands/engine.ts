@@ -93,6 +93,19 @@ export function define(command: Command, terminal: Terminal): void {
       const { unpack } = await import('../../core/assets.ts')
       unpack()
     })
+  command
+    .command('pool', { hidden: true })
+    .summary('run engines of a server on another machine')
+    .description('Runs engines of a server on another machine, which starts it over ssh and talks to it in frames.')
+    .requiredOption('--folder <path>', 'folder of the engines')
+    .requiredOption('--orphan-grace <ms>', 'milliseconds for which engines run on without a server', readCount(0, 1e10))
+    .action(async ({ folder, orphanGrace }) => {
+      const { runPoolAgent } = await import('../../gpu/pool-agent.ts')
+      const { stdin: input, stdout: output } = process
+      await runPoolAgent({ folder, graceMs: orphanGrace, input, output, log: openLog('warn') })
+      // Nothing that still waits may keep this process: the next agent waits for its end.
+      process.exit(0)
+    })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],
     ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the KV cache in half the memory'],

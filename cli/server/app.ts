@@ -162,6 +162,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     limits,
     ownDevices: config.devices,
+    pools: config.pools,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
   predecessor?.reached('fleet')

@@ -130,7 +130,8 @@ function waiting(
     }
     case 'loading': {
       // A reason while loading is that of the previous start, which failed.
-      const { reason, etaMs } = activity
+      const { reason, pending, etaMs } = activity
+      if (pending !== undefined) return waits('no_capacity', pendingText(name, pending))
       return waits(reason ? 'engine_failing' : 'model_loading', loadingText(name, reason), loaded(etaMs))
     }
     case 'unavailable':
@@ -145,6 +146,10 @@ function waiting(
 /** `reason`: why the previous start failed; null if none did. */
 export const loadingText = (name: string, reason: string | null): string =>
   reason ? `The model ${name} is being started again: ${reason}` : `The model ${name} is being loaded.`
+
+/** `pending`: why its engine does not run yet that a pool has accepted. */
+export const pendingText = (name: string, pending: string): string =>
+  `The engine of ${name} waits for a machine of its pool: ${pending}`
 
 /** `before` begins the sentence. */
 export const busyText = (name: string, slots: number, before = ''): string =>

@@ -1,7 +1,7 @@
 import { Failure, type FailureCode, retryAfter } from '../failure.ts'
 import type { Lease, ModelActivity } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
-import { about } from './job-progress.ts'
+import { about, pendingText } from './job-progress.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 
 /** The slot of a call that waited; the running entry ends with the slot. */
@@ -92,9 +92,10 @@ export function whenToRetry(
 
 /** The failure of a call that waited for a slot until its limit. */
 export function waitedTooLong(modelId: string, activity: ModelActivity): Failure {
-  const { status, reason, etaMs } = activity
+  const { status, reason, pending, etaMs } = activity
   const name = `'${modelId}'`
   const failure = (code: FailureCode, text: string) => new Failure(code, text, whenToRetry(code, activity))
+  if (pending !== undefined) return failure('model_warming_up', pendingText(name, pending))
   if (status === 'loading') return failure('model_warming_up', `Model ${name} is still loading${inTime(etaMs)}.`)
   if (status === 'warm')
     return failure('no_capacity', `All slots of ${name} are busy; none became free in time${inTime(etaMs)}.`)

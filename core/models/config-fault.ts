@@ -113,13 +113,14 @@ interface Shape {
   additionalProperties?: Shape | boolean
   items?: Shape
   anyOf?: Shape[]
+  oneOf?: Shape[]
 }
 
 /** Returns the most similar setting at this path of the schema; undefined where none is similar. */
 function near(name: string, path: readonly PropertyKey[], schema: Shape): string | undefined {
   const resolve = (shape: Shape | undefined): Shape[] => {
     if (shape?.$ref) return resolve(schema.$defs?.[shape.$ref.split('/').at(-1)!])
-    return shape ? [shape, ...(shape.anyOf ?? []).flatMap(resolve)] : []
+    return shape ? [shape, ...[...(shape.anyOf ?? []), ...(shape.oneOf ?? [])].flatMap(resolve)] : []
   }
   let shapes = resolve(schema)
   for (const part of path)

@@ -50,6 +50,7 @@ export const sections = {
   },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
   embeddings: { title: 'Models: embeddings', about: 'For models that turn text into vectors.' },
+  pools: { title: 'Pools', about: 'Machines besides this one on which engines may run.' },
   plans: {
     title: 'Plans of organizations',
     about: 'Limits of organizations by plan. An organization may have figures of its own.',
@@ -71,7 +72,19 @@ export function configKeys(): ConfigKey[] {
     const { $ref: reference, ...own } = schema
     const target = reference === undefined ? schema : root.$defs![reference.split('/').at(-1)!]!
     const [only, ...others] = (target.anyOf ?? []).filter(({ type }) => type !== 'null')
-    return only && others.length === 0 ? { ...follow(only), ...own } : { ...target, ...own }
+    return only && others.length === 0 ? { ...follow(only), ...own } : { ...target, ...variantsOf(target), ...own }
+  }
+
+  /** The keys of all kinds of an object whose key `kind` says which it has. */
+  function variantsOf({ oneOf = [] }: DescribedSchema): Pick<DescribedSchema, 'properties' | 'required'> {
+    const kinds = oneOf.map(follow).filter(({ properties }) => properties?.kind)
+    if (kinds.length === 0) return {}
+    const properties = Object.assign({}, ...kinds.map(one => one.properties)) as Record<string, DescribedSchema>
+    const { const: _, ...kind } = properties.kind!
+    return {
+      properties: { ...properties, kind: { ...kind, enum: kinds.map(one => one.properties!.kind!.const) } },
+      required: kinds.flatMap(({ required = [] }) => required),
+    }
   }
 
   function walk(schema: DescribedSchema, before: string): ConfigKey[] {
@@ -128,7 +141,7 @@ function sectionOf(key: string, field: string | undefined): ConfigSection {
   if (key === 'models') return 'own'
   const [first] = key.split('.')
   return (
-    (['media', 'webhooks', 'plans', 'limits', 'caches'].find(section => section === first) as
+    (['media', 'webhooks', 'pools', 'plans', 'limits', 'caches'].find(section => section === first) as
       | ConfigSection
       | undefined) ?? 'server'
   )

@@ -22,8 +22,9 @@ import { HttpUrl } from './http-url.ts'
 import { type Feature, Model } from './model.ts'
 import { fallbackFault, lackedByProfile, nameFault, namesOf } from './model-names.ts'
 import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
+import { modelPoolsFault, Pools } from './pools.ts'
+import { PromptRewriting, rewritingFault } from './prompt-rewriting.ts'
 import { GpuSettings } from './quiet-hours.ts'
-import { rewritingFault } from './rewriting-fault.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
 
 const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
@@ -89,12 +90,6 @@ const Origin = z
     /^(\*|[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\s/?#@*]+)$/,
     'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
   )
-
-/** The other keys in an example of `prompt_rewriting`. */
-const rewriting = {
-  models: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
-  prompt_rewriting: { model: 'qwen3-8b' },
-}
 
 /**
  * infer.yaml. The metadata of the keys make the configuration reference: `description`, `example`, `unit`, `absent` (the
@@ -189,34 +184,14 @@ export const Config = z
         absent: 'all that `CUDA_VISIBLE_DEVICES` of the server allows',
       }),
     gpu: GpuSettings,
+    pools: Pools,
     region: z.enum(regionLabels).optional().meta({
       description:
         'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',
       example: 'EU',
       absent: 'none: work that asks for a region is refused',
     }),
-    prompt_rewriting: z
-      .strictObject({
-        model: z.string().meta({
-          description: 'Id of the chat model that rewrites prompts. It must be one of the models that are offered.',
-          example: 'qwen3-8b',
-          with: rewriting,
-        }),
-        instructions: z.string().min(1).max(4_000).optional().meta({
-          description: "Text that is added to infer's own instructions for the model.",
-          example: 'Never show people.',
-          with: rewriting,
-          absent: 'none',
-        }),
-      })
-      .optional()
-      .meta({
-        description:
-          'How `POST /api/prompt-rewrite` and `enable_prompt_expansion` of images and videos rewrite prompts.',
-        example: { model: 'qwen3-8b' },
-        with: rewriting,
-        absent: 'prompts are not rewritten',
-      }),
+    prompt_rewriting: PromptRewriting,
     models: z
       .array(Model)
       .nullish()
@@ -342,6 +317,8 @@ export function parseConfig(text: string, path: string, check?: ModelCheck): Con
     const fallback = fallbackFault({ ...entry, tasks: entry.adapter ? adapterTasks({ tasks }) : tasks }, offered)
     if (fallback) throw invalid(at, ['fallbacks', fallback.at], fallback.message)
     if (entry.adapter) continue
+    const pool = modelPoolsFault(entry, config.pools)
+    if (pool) throw invalid(at, ['pools', pool.at], pool.message)
     const model = offered.get(entry.id)!
     const slug = slugFault(model, slugs)
     if (slug) throw invalid(at, 'slug', slug)

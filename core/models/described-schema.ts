@@ -10,6 +10,7 @@ export interface DescribedSchema extends TypeSchema {
   required?: string[]
   items?: DescribedSchema
   anyOf?: DescribedSchema[]
+  oneOf?: DescribedSchema[]
   description?: string
   default?: unknown
   examples?: unknown[]
@@ -39,7 +40,7 @@ const unitTexts: Record<string, string> = {
 
 /** Returns the schema with keywords of the standard only, so that editors show unit, example and default of a key. */
 export function standardSchema(schema: DescribedSchema): object {
-  const { $defs, properties, items, anyOf, description, unit, example, absent, with: _with, ...rest } = schema
+  const { $defs, properties, items, anyOf, oneOf, description, unit, example, absent, with: _with, ...rest } = schema
   const each = (of: Record<string, DescribedSchema>) =>
     Object.fromEntries(Object.entries(of).map(([name, one]) => [name, standardSchema(one)]))
   const { additionalProperties } = rest
@@ -58,6 +59,7 @@ export function standardSchema(schema: DescribedSchema): object {
       typeof additionalProperties === 'object' ? standardSchema(additionalProperties) : additionalProperties,
     items: items && standardSchema(items),
     anyOf: anyOf?.map(standardSchema),
+    oneOf: oneOf?.map(standardSchema),
     $defs: $defs && each($defs),
   }
 }

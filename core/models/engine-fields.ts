@@ -6,6 +6,7 @@ import { longestSpeechInput, speechFormats } from '../schemas/speech-format.ts'
 import { tasksBy } from '../schemas/task.ts'
 import { HttpUrl } from './http-url.ts'
 import { ModelSchedule } from './model-schedule.ts'
+import { ModelPools } from './pools.ts'
 import { Speculative } from './speculative.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
@@ -26,6 +27,7 @@ export const residencyFields = {
       example: 2,
       with: { id: 'llama-70b', engine: 'vllm', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
+  pools: ModelPools,
   replicas: z
     .strictObject({
       min: z.int().min(0).default(0).meta({

@@ -10,6 +10,7 @@ import type { EngineTraits } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { Pauses } from './pause.ts'
+import type { PoolSnapshot } from './pools.ts'
 import type { SlotGrants } from './slot-grants.ts'
 
 /**
@@ -273,6 +274,8 @@ export interface SavedConversations {
 
 export interface FleetSnapshot {
   devices: DeviceSnapshot[]
+  /** Empty without `pools` in the configuration. */
+  pools: PoolSnapshot[]
   leftDevices: readonly LeftDevice[]
   residents: ResidentSnapshot[]
   models: Record<string, ModelActivity>
@@ -322,6 +325,8 @@ export interface DeviceSnapshot extends DeviceReadings {
   fault: string | null
   /** It is given to other programs: until when, epoch milliseconds (null: nobody knows), and why, as a sentence. */
   paused: { endsAt: number | null; reason: string } | null
+  /** The pool to which it belongs; absent: this machine. */
+  pool?: string
 }
 
 export interface ResidentSnapshot {
@@ -335,6 +340,8 @@ export interface ResidentSnapshot {
   command: readonly string[]
   devices: string[]
   placement: EnginePlacement
+  /** The pool in which it runs; absent on this machine. */
+  pool?: string
   /** Of an engine that runs elsewhere and is ready; otherwise empty. */
   addresses: readonly EngineAddress[]
   bytes: number
@@ -361,6 +368,8 @@ export interface ModelActivity {
   reason: string | null
   /** Whether it waits for devices that are given to other programs; `reason` names them. */
   paused: boolean
+  /** Why its engine does not run yet that was accepted by a pool, as a sentence. */
+  pending?: string
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */
   etaMs: number | null
   /**

@@ -30,6 +30,8 @@ export interface KeptProcess {
   about: unknown
   /** What `note` has set last. */
   note: unknown
+  /** Bytes that it has printed before those that are read; absent if a keeper of another version did not count. */
+  printed?: number
   /** Resolves when it has exited and its output has been read; also when the keeper has ended. */
   ended: Promise<ProcessEnd>
   /** Calls the reader with what it prints, from what the keeper has of its end on. */
@@ -247,7 +249,7 @@ async function close(socket: Socket, message: object): Promise<void> {
 }
 
 /** A process of the keeper. Its output waits until it is read; the keeper sends no more than the end of it at first. */
-function openProcess({ launchId, pid, about, note }: Omit<KeptProcess, 'ended' | 'read'>) {
+function openProcess({ launchId, pid, about, note, printed = 0 }: Omit<KeptProcess, 'ended' | 'read'>) {
   const { promise: ended, resolve } = Promise.withResolvers<ProcessEnd>()
   let waiting: Buffer[] = []
   let reader: ((chunk: Buffer) => void) | undefined
@@ -256,6 +258,7 @@ function openProcess({ launchId, pid, about, note }: Omit<KeptProcess, 'ended' |
     pid,
     about,
     note,
+    printed,
     ended,
     read(chosen) {
       reader = chosen

@@ -22,7 +22,8 @@ interface Kept {
   /** What the server that started it wants the next one to know: of the launch, and of the ready engine. */
   about: unknown
   note: unknown
-  output: { chunks: Buffer[]; bytes: number }
+  /** `before`: the number of bytes printed before those that are kept. */
+  output: { chunks: Buffer[]; bytes: number; before: number }
   flow: (flows: boolean) => void
   end: ProcessEnd | undefined
 }
@@ -88,8 +89,11 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
   function keepOutput({ output }: Kept, chunk: Buffer): void {
     output.chunks.push(Buffer.from(chunk))
     output.bytes += chunk.length
-    while (output.chunks.length > 1 && output.bytes - output.chunks[0]!.length >= keptOutput)
-      output.bytes -= output.chunks.shift()!.length
+    while (output.chunks.length > 1 && output.bytes - output.chunks[0]!.length >= keptOutput) {
+      const { length } = output.chunks.shift()!
+      output.bytes -= length
+      output.before += length
+    }
     // Engines print many short lines: each piece costs more than its bytes.
     if (output.chunks.length > 256) output.chunks = [Buffer.concat(output.chunks)]
   }
@@ -101,7 +105,7 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
       pid: 0,
       about,
       note: null,
-      output: { chunks: [], bytes: 0 },
+      output: { chunks: [], bytes: 0, before: 0 },
       flow: () => {},
       end: undefined,
     }
@@ -149,7 +153,13 @@ export function openKeeper({ key, exit }: { key: KeyObject; exit: () => void }) 
     send({
       type: 'owner',
       pid: process.pid,
-      launches: kept.map(({ launchId, pid, about, note }) => ({ launchId, pid, about, note })),
+      launches: kept.map(({ launchId, pid, about, note, output }) => ({
+        launchId,
+        pid,
+        about,
+        note,
+        printed: output.before,
+      })),
     })
     for (const { launchId, output } of kept)
       for (const chunk of output.chunks) socket.write(outputFrame(launchId, chunk))

@@ -16,6 +16,8 @@ export interface Launched {
   launchId: string
   /** Its process id, for display; null if it is not known. */
   pid: () => number | null
+  /** The name of its machine; null if it is this one, or not known yet. */
+  node: () => string | null
   /** Where it answers; undefined before that is known. */
   endpoint: () => Endpoint | undefined
   /** Why it does not run yet, as a sentence; null once it does. */
@@ -57,15 +59,19 @@ interface Entry {
 export async function openLaunches({
   launcher,
   outputs,
+  pool,
   log,
   limits = usualLimits,
 }: {
   launcher: Launcher
   outputs: EngineOutputs
+  /** The pool of the launcher; absent: this machine. The output of its ended launches replaces that of no other pool. */
+  pool?: string
   log: Log
   limits?: typeof usualLimits
 }) {
   const entries = new Map<string, Entry>()
+  const fields = pool === undefined ? {} : { pool }
   /** Launches that nobody wants any more and that may still appear: they are stopped as soon as they are listed. */
   const abandoned = new Set<string>()
   let lists = 0
@@ -83,13 +89,14 @@ export async function openLaunches({
       launched: {
         launchId,
         pid: () => entry.known?.pid ?? null,
+        node: () => entry.known?.node ?? null,
         endpoint: () => entry.known?.endpoint ?? undefined,
         waits: () =>
           entry.known && entry.known.state !== 'pending' ? null : (entry.known?.reason ?? 'It does not run yet.'),
         exited,
         lastOutputAt: () => lastOutputAt,
       },
-      output: outputs.open({ launchId, modelId, secrets }),
+      output: outputs.open({ launchId, modelId, secrets, ...(pool !== undefined && { pool }) }),
       known: undefined,
       listed: Promise.withResolvers(),
       expectedFrom: Number.POSITIVE_INFINITY,
@@ -168,11 +175,11 @@ export async function openLaunches({
       try {
         const all = await limited(limits.list, 'list', signal => launcher.list(signal))
         if (closing.signal.aborted) return
-        if (fault !== null) log.info('It is known again which engines run')
+        if (fault !== null) log.info('It is known again which engines run', fields)
         fault = null
         apply(all, number)
       } catch (thrown) {
-        if (fault === null) log.warn('It is not known which engines run', {}, thrown)
+        if (fault === null) log.warn('It is not known which engines run', fields, thrown)
         fault = (thrown as Error).message
       }
     }

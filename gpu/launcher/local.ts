@@ -169,11 +169,11 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
   function follow(
     launchId: string,
     about: About,
-    spawned: Pick<KeptProcess, 'pid' | 'ended' | 'read'>,
+    spawned: Pick<KeptProcess, 'pid' | 'ended' | 'read' | 'printed'>,
     absent: Child['absent'] = () => undefined,
   ): Child {
-    const { pid } = spawned
-    const logs = openLogBytes()
+    const { pid, printed } = spawned
+    const logs = openLogBytes(printed)
     spawned.read(chunk => logs.push(chunk))
     const exited = spawned.ended.then(async ({ code, signal }) => {
       await endLeftovers(child, log)

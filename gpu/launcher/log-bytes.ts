@@ -3,13 +3,13 @@ import type { LogPiece } from './launcher.ts'
 /** Bytes of the end of an output that are kept. Whoever follows it reads in the same turn of the loop. */
 const keptBytes = 256 << 10
 
-/** The end of what a process prints, for readers that follow it from any byte. */
-export function openLogBytes() {
+/** The end of what a process prints, for readers that follow it from any byte. `printed`: bytes that came before. */
+export function openLogBytes(printed = 0) {
   const pieces: LogPiece[] = []
   // The oldest of `pieces` that counts: to shift each would move thousands.
   let first = 0
   let kept = 0
-  let total = 0
+  let total = printed
   let isOver = false
   let more = Promise.withResolvers<void>()
 

@@ -2,16 +2,20 @@ import { redact } from '../../core/log.ts'
 import type { EngineLine, EngineOutput } from '../../core/models/engine-output.ts'
 import { isOutOfMemory } from '../../core/tasks/protocols/engine-text.ts'
 
-/** Number of ended launches whose output is kept; at most a megabyte each. */
+/** Number of ended launches of each pool whose output is kept; at most a megabyte each. */
 const keptAfterEnd = 8
 
 export function openOutputs() {
-  const launches = new Map<string, { modelId: string; engineId: string; output: Output; ended: boolean }>()
+  const launches = new Map<
+    string,
+    { modelId: string; engineId: string; pool: string; output: Output; ended: boolean }
+  >()
   const followers = new Set<(line: EngineLine) => void>()
   const watchers = new Set<{ engineId: string; listener: (text: string) => void }>()
 
   return {
-    open({ launchId, modelId, secrets }: { launchId: string; modelId: string; secrets: readonly string[] }): Output {
+    open(options: { launchId: string; modelId: string; secrets: readonly string[]; pool?: string }): Output {
+      const { launchId, modelId, secrets, pool = '' } = options
       // A launch id is the engine id and a launch number.
       const engineId = launchId.replace(/-\d+$/, '')
       const output = openOutput({
@@ -23,14 +27,15 @@ export function openOutputs() {
           for (const watcher of watchers) if (watcher.engineId === engineId) watcher.listener(text)
         },
       })
-      launches.set(launchId, { modelId, engineId, output, ended: false })
+      launches.set(launchId, { modelId, engineId, pool, output, ended: false })
       return output
     },
-    /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches have ended. */
+    /** Marks the launch as ended. Its output is kept until `keptAfterEnd` later launches of its pool have ended. */
     ended(launchId: string): void {
       const launch = launches.get(launchId)
-      if (launch) launch.ended = true
-      const ended = [...launches].filter(([, one]) => one.ended)
+      if (!launch) return
+      launch.ended = true
+      const ended = [...launches].filter(([, one]) => one.ended && one.pool === launch.pool)
       for (const [id] of ended.slice(0, -keptAfterEnd)) launches.delete(id)
     },
     lines: (launchId: string): string[] => launches.get(launchId)?.output.lines() ?? [],

@@ -6,6 +6,8 @@ import type { Preset } from '../presets/preset.ts'
 export interface PlacementFacts {
   model: Pick<Model, 'gpu' | 'devices' | 'gpu_layers'>
   preset: Pick<Preset, 'name' | 'runsOn'>
+  /** The pool of its devices; undefined for this machine. */
+  pool?: string | undefined
   /** Ids of its devices; empty if infer does not start the engine. */
   devices: readonly string[]
   /** Of a GGUF model: layers on GPUs, and all. */
@@ -28,7 +30,7 @@ export const gpuSetup = 'infer engine setup gpu'
 /** Says where an engine runs, and why it does not use the GPUs of the machine. Pure. */
 export function enginePlacement(facts: PlacementFacts): EnginePlacement {
   const { devices, layout, gpus, gpuFault } = facts
-  const cards = devices.filter(id => id !== 'cpu')
+  const cards = devices.filter(id => !/(^|\/)cpu$/.test(id))
   const layers = layout ? { gpu: cards.length > 0 ? layout.gpuLayers : 0, total: layout.layers } : null
   const placed = (on: EnginePlacement['on'], detail: string, advice: string | null = null) => ({
     on,
@@ -38,6 +40,7 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
     longerContext: facts.longer ? [] : (facts.longerContext ?? []),
   })
   if (facts.preset.runsOn === 'elsewhere') return placed('elsewhere', elsewhere([]))
+  if (facts.pool !== undefined) return placed(cards.length > 0 ? 'gpu' : 'processor', inPool(facts.pool, cards))
   const onCards = `on ${cards.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')}`
   if (cards.length > 0 && layers === null) return placed('gpu', onCards)
   if (layers !== null && layers.gpu > 0) {
@@ -57,6 +60,14 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
   }
   if (gpuFault === null) return placed('processor', onProcessor)
   return placed('processor', `${onProcessor}: the GPUs cannot be used (${gpuFault.replace(/\.$/, '')})`, 'infer doctor')
+}
+
+/** Where an engine runs in a pool. A pool of several machines chooses the cards itself, so only their number is known. */
+function inPool(pool: string, cards: readonly string[]): string {
+  const own = cards.map(id => id.slice(pool.length + 1))
+  const count = own.length === 1 ? '1 GPU' : `${own.length} GPUs`
+  const where = own.some(id => id.includes('/')) ? count : own.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')
+  return `in the pool '${pool}' on ${own.length === 0 ? 'the processor' : where}`
 }
 
 /** Where an engine with these addresses runs, as a part of a sentence, with those that fail. */

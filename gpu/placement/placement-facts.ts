@@ -14,6 +14,7 @@ export const placementsBy =
     enginePlacement({
       model,
       preset: presetOf(model),
+      pool: placement.pool,
       devices,
       layout: placement.plan?.layout,
       longer,

@@ -24,7 +24,7 @@ import {
   type Reservation,
   type WaitForPause,
 } from './place.ts'
-import { placeUnpaused } from './place-unpaused.ts'
+import { placeInPools } from './place-in-pools.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -184,10 +184,10 @@ function placeAsClaimed(
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
 ): PlacementDecision {
-  const decision = placeUnpaused(request, occupants, capacities)
+  const decision = placeInPools(request, occupants, capacities)
   if (decision.do !== 'wait' || claimed.length === 0) return decision
   const others = occupants.map(other => (claimed.includes(other.engineId) ? other : { ...other, pinned: true }))
-  const kept = placeUnpaused(request, others, capacities)
+  const kept = placeInPools(request, others, capacities)
   return kept.do === 'refuse' ? decision : kept
 }
 

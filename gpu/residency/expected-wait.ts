@@ -109,7 +109,10 @@ function untilDone(engineId: string, until: number | null, expectations: Expecta
 function roomsFor({ placement }: ModelState, capacities: readonly DeviceCapacity[]): number {
   const share = placement.bytes / Math.max(1, placement.devices)
   const rooms = capacities
-    .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
+    .filter(
+      ({ id, kind, pool }) =>
+        pool === placement.pool && kind === placement.kind && (placement.only?.includes(id) ?? true),
+    )
     .reduce((sum, { capacity }) => sum + Math.floor(capacity / Math.max(1, share)), 0)
   return Math.max(1, Math.floor(rooms / Math.max(1, placement.devices)))
 }

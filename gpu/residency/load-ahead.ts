@@ -1,7 +1,7 @@
 import { requestOf, type Step } from './advance.ts'
 import { liveResidents, type ModelState, type Resident, type RunsNext } from './model-state.ts'
 import type { Chosen, DeviceCapacity, Occupant } from './place.ts'
-import { placeUnpaused } from './place-unpaused.ts'
+import { placeInPools } from './place-in-pools.ts'
 
 /** Whether a model that takes this step waits for memory of devices that are in use: free memory is left to it. */
 export const waitsForMemory = (step: Step): boolean =>
@@ -33,7 +33,7 @@ export function loadAhead(
   )
   candidates.sort((a, b) => runsNext(b.model.id) - runsNext(a.model.id))
   for (const state of candidates) {
-    const decision = placeUnpaused({ ...requestOf(state, true), mayEvict: false }, occupants, capacities)
+    const decision = placeInPools({ ...requestOf(state, true), mayEvict: false }, occupants, capacities)
     if (decision.do === 'load' && decision.evict.length === 0) return { state, where: decision }
   }
   return undefined

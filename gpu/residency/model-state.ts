@@ -3,7 +3,7 @@ import type { Demand, ResidentState } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { StartFailures } from './backoff.ts'
 import type { FirstLoad } from './first-load.ts'
-import type { Chosen, LongerContext, PlacementRequest } from './place.ts'
+import type { LongerContext, PlacementRequest } from './place.ts'
 
 /** A pause that the engine asked for. Then one request is sent at first, and the others once the engine accepts it. */
 export interface EnginePause {
@@ -174,65 +174,6 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   engineStarts: 0,
   engineFailures: 0,
 })
-
-/** The placement with the layout for a longer context, if that was chosen. */
-export const placementAs = (
-  placement: ModelState['placement'],
-  longer: LongerContext | undefined,
-): ModelState['placement'] => (longer ? { ...placement, ...longer.layout } : placement)
-
-/** What is booked for an engine of the model where it is placed. */
-export function bookingOf(state: ModelState, { devices, shares, longer }: Chosen): Booking {
-  const { bytes } = placementAs(state.placement, longer)
-  return {
-    devices,
-    bytes: shares?.reduce((sum, one) => sum + one, 0) ?? bytes,
-    shares: shares ?? devices.map(() => bytes / devices.length),
-  }
-}
-
-export function newResident(
-  serves: ModelState,
-  engineId: string,
-  chosen: Chosen,
-  now: number,
-  ahead = false,
-): Resident {
-  const { layers, longer } = chosen
-  const placement = placementAs(serves.placement, longer)
-  const booking = bookingOf(serves, chosen)
-  return {
-    engineId,
-    serves,
-    placement,
-    longer,
-    ...booking,
-    layers,
-    slots: longer?.slots ?? serves.slots,
-    startedAt: now,
-    launchedAt: null,
-    bookedBytes: booking.bytes,
-    usedBytes: null,
-    state: 'starting',
-    phase: 'launching',
-    parking: null,
-    awake: null,
-    parkedBytes: 0,
-    wakes: false,
-    takenOver: false,
-    leases: 0,
-    alone: false,
-    pause: null,
-    draining: null,
-    readyAt: null,
-    ahead,
-    lastUsedAt: now,
-    hasSucceeded: false,
-    neededAt: now,
-    owed: 0,
-    keptUntil: Number.NEGATIVE_INFINITY,
-  }
-}
 
 export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =>
   residents.reduce((sum, { slots }) => sum + slots, 0)

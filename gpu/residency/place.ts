@@ -24,6 +24,11 @@ export interface DeviceCapacity {
   usedByOthers?: number
   /** It is given to other programs for now: for how long, milliseconds (null: nobody knows), and `is paused until …`. */
   pause?: { endsInMs: number | null; text: string }
+  /** The pool to which it belongs, and its machine there: an engine uses devices of one machine. Absent: this machine. */
+  pool?: string
+  node?: string
+  /** Why it is not known what its pool has now, as a sentence: nothing is placed there meanwhile. */
+  unknown?: string
 }
 
 /** An engine that uses or will use memory, or free memory that is reserved. Engines that are stopping are left out. */
@@ -92,6 +97,25 @@ export interface PlacementRequest {
   mayEvict: boolean
   /** Devices that are used only where the others are in use: its last engine failed there. */
   avoid?: readonly string[]
+  /** The pool for which this layout is; absent: this machine. */
+  pool?: string
+  /** How many engines and cards the pool may give to all models, and to this one; absent: no limit. */
+  limits?: PoolLimits
+  /** Its layouts in the other pools that it may use, in this order. */
+  elsewhere?: readonly PoolLayout[]
+}
+
+export interface PoolLimits {
+  maxEngines?: number | undefined
+  maxCards?: number | undefined
+  ownEngines?: number | undefined
+  ownCards?: number | undefined
+}
+
+/** How a model is loaded in another pool than its first one. `slots`: requests at a time of an engine there. */
+export type PoolLayout = Omit<PlacementRequest, 'modelId' | 'mayEvict' | 'avoid' | 'elsewhere'> & {
+  pool: string | undefined
+  slots: number
 }
 
 /** A layout of a model on more cards than it needs, with the context that people need. */
@@ -124,6 +148,8 @@ export interface Chosen {
   layers?: readonly number[]
   /** The layout in which it is placed there, if that is not the one on the fewest cards. */
   longer?: LongerContext
+  /** The pool of these devices; absent: this machine. */
+  pool?: string
 }
 
 /** What a model will use that waits for memory: the memory of `engines`, and on some devices free memory besides. */
@@ -301,15 +327,6 @@ const noFreeMemory = ({ modelId }: PlacementRequest): PlacementDecision => ({
 
 const kindNames = ({ kind }: PlacementRequest): [string, string] =>
   kind === 'cpu' ? ['processor', 'processor'] : ['GPU', 'GPUs']
-
-/** Returns why a model fits nowhere even if every other engine is unloaded, as a sentence; null when it fits. */
-export function unfitReason(
-  placement: Omit<PlacementRequest, 'mayEvict'>,
-  capacities: readonly DeviceCapacity[],
-): string | null {
-  const decision = place({ ...placement, mayEvict: true }, [], capacities)
-  return decision.do === 'refuse' ? decision.reason : null
-}
 
 /**
  * Returns the bytes that are free on all of these devices together. `evenly`: as far as an equal share of each can be used.

@@ -23,13 +23,13 @@ import {
   type ModelState,
   notStarted,
   pausedUntil,
-  placementAs,
   type Resident,
   type RunsNext,
   servingResidents,
   shortage,
   slotsOf,
 } from './model-state.ts'
+import { placementAs } from './new-resident.ts'
 import { shareOn } from './occupancy.ts'
 import type { Chosen, DeviceCapacity, Occupant, Reservation } from './place.ts'
 import { onSharedMemory } from './shared-memory.ts'
@@ -118,7 +118,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
     clearingMs,
   }
   const evicts = chosen.evict.length > 0
-  const layout = { placement: placementAs(state.placement, chosen.longer), longer: chosen.longer }
+  const layout = { placement: placementAs(state.placement, chosen), longer: chosen.longer }
   const expected = () => {
     const ends = step.do === 'wait' && step.pause ? step.pause.endsInMs : undefined
     if (ends === null) return null
@@ -134,7 +134,7 @@ export function planOf(state: ModelState, refusal: string | null, situation: Sit
       return engineId ? [{ engineId, modelId, bytes: one.bytes, reloadMs: one.reloadMs, why: why(one) }] : []
     }),
     waitsFor: waits.map(describe).map(one => ({ ...identify(one, resident), why: why(one) })),
-    devices: devicesOf(layout.placement, chosen, occupants, situation),
+    devices: devicesOf(state.placement, chosen, occupants, situation),
     upcoming: upcomingText(runsNext(state.model.id), liveResidents(state)[0]),
     figures: figuresOf(state, layout, rules),
     layout,
@@ -279,10 +279,16 @@ function devicesOf(
   engines: readonly Occupant[],
   { capacities, resident }: Situation,
 ): PlannedDevice[] {
+  const layouts = [placement, ...(placement.elsewhere ?? [])]
+  const { bytes } = placementAs(placement, chosen)
   const occupants = onSharedMemory(engines, capacities)
   return capacities
-    .filter(({ id, kind }) => kind === placement.kind && (placement.only?.includes(id) ?? true))
-    .map(({ id, capacity, fault = null, pause }) => {
+    .filter(({ id, kind, pool, unknown }) =>
+      layouts.some(
+        one => one.pool === pool && (one.kind === kind || unknown !== undefined) && (one.only?.includes(id) ?? true),
+      ),
+    )
+    .map(({ id, capacity, unknown = null, fault = unknown, pause }) => {
       const engines = occupants
         .filter(one => one.devices.includes(id))
         .map(one => ({
@@ -292,7 +298,7 @@ function devicesOf(
           keptLoaded: one.pinned,
         }))
       const freeBytes = Math.max(0, capacity - engines.reduce((sum, { bytes }) => sum + bytes, 0))
-      const neededBytes = shareOn({ bytes: placement.bytes, ...chosen }, id)
+      const neededBytes = shareOn({ bytes, ...chosen }, id)
       return {
         id,
         capacityBytes: capacity,

@@ -6,6 +6,7 @@ import { type ExpectedWait, expectedWait } from './expected-wait.ts'
 import { loadAhead, waitsForMemory } from './load-ahead.ts'
 import type { ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
+import { bookingOf } from './new-resident.ts'
 import { freeOn, shareOn } from './occupancy.ts'
 import { bookingNow, isParkable, leaves, parkedBooking, parkedInstead, returns } from './parking.ts'
 import {
@@ -17,7 +18,7 @@ import {
   type Reservation,
   type WaitForPause,
 } from './place.ts'
-import { placeUnpaused } from './place-unpaused.ts'
+import { placeInPools } from './place-in-pools.ts'
 import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
@@ -133,7 +134,7 @@ export function openReconciler(
     const reason = `to make room for '${state.model.id}'`
     const woken = wakes === undefined ? undefined : residents.get(wakes)
     const awake = woken && { ...woken.awake!, parkedBytes: woken.parkedBytes }
-    const booked = awake ? { ...awake, ...bookingNow(awake) } : states.bookingOf(state, step)
+    const booked = awake ? { ...awake, ...bookingNow(awake) } : bookingOf(state, step)
     const leaving = evict.flatMap(id => residents.get(id) ?? []).toSorted((a, b) => b.lastUsedAt - a.lastUsedAt)
     for (const resident of leaving) {
       // Not those that are still to leave.
@@ -224,7 +225,7 @@ export function openReconciler(
     const all = capacities()
     if (!all.some(({ pause }) => pause)) return undefined
     const request = { ...state.placement, mayEvict: true }
-    const decision = placeUnpaused(request, occupied(effects.now(), []), all)
+    const decision = placeInPools(request, occupied(effects.now(), []), all)
     return decision.do === 'wait' && decision.pause ? { pause: decision.pause, reason: decision.reason } : undefined
   }
 
@@ -266,7 +267,7 @@ export function openReconciler(
       return capacities().every(device => !devices.includes(device.id) || freeOn(device, all) > -1)
     },
     place: (request: PlacementRequest): PlacementDecision =>
-      placeUnpaused(request, occupied(effects.now(), []), capacities()),
+      placeInPools(request, occupied(effects.now(), []), capacities()),
     /** What happens if a request for the model comes now. Changes nothing. */
     plan: (state: ModelState, refusal: string | null = null): Plan =>
       planOf(state, refusal, {

@@ -1,7 +1,7 @@
 import type { SlotQueue } from '../../core/models/fleet.ts'
 import { expectedLoadMs, expectedRunMs, type ModelState } from './model-state.ts'
 import type { DeviceCapacity, Occupant } from './place.ts'
-import { placeUnpaused } from './place-unpaused.ts'
+import { placeInPools } from './place-in-pools.ts'
 
 /** An engine of the reference schedule. Times are milliseconds on the residency's clock. */
 interface ScheduledEngine extends Occupant {
@@ -44,7 +44,7 @@ export function openReferenceSchedule(queue: Pick<SlotQueue, 'reference'>) {
       loaded.freeAt = loaded.lastUsedAt = begins + slotMs
       return begins
     }
-    const decision = placeUnpaused({ ...placement, longer: undefined, mayEvict: true }, engines, capacities)
+    const decision = placeInPools({ ...placement, longer: undefined, mayEvict: true }, engines, capacities)
     if (decision.do !== 'load') return Number.POSITIVE_INFINITY
     const evicted = engines.filter(({ engineId }) => decision.evict.includes(engineId))
     clock = Math.max(from, ...evicted.map(({ freeAt }) => freeAt))

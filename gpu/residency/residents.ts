@@ -1,5 +1,6 @@
 import { movingAverage } from '../../core/moving-average.ts'
-import { type Booking, type ModelState, newResident, type Resident } from './model-state.ts'
+import type { Booking, ModelState, Resident } from './model-state.ts'
+import { newResident } from './new-resident.ts'
 import { bookingNow, host } from './parking.ts'
 import type { Chosen, DeviceCapacity } from './place.ts'
 import { isOnSameMemory } from './shared-memory.ts'

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { Model } from '../../core/models/model.ts'
 import { openAffinity } from '../../gpu/affinity/affinity.ts'
 import { chooseSlot } from '../../gpu/requests/choose-slot.ts'
-import { newModelState, newResident, type Resident } from '../../gpu/residency/model-state.ts'
+import { newModelState, type Resident } from '../../gpu/residency/model-state.ts'
+import { newResident } from '../../gpu/residency/new-resident.ts'
 import { freePort } from '../_engine.ts'
 
 /** Requests of one engine at a time, tokens of a context, and requests that run at a time on all engines. */

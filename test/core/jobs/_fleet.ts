@@ -99,6 +99,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       },
       snapshot: (): FleetSnapshot => ({
         devices: [],
+        pools: [],
         leftDevices: [],
         saved: { conversations: 0, bytes: 0, limitBytes: 0, fault: null, models: {} },
         residents: [...models].map(([modelId, one]) => ({

@@ -25,7 +25,7 @@ test('the reference has every key of the schema, those of lists and objects too'
 /** Sets a key in the text of a configuration that contains it, as JSON. */
 function withValue(example: string, key: string, value: unknown): string {
   const whole = parse(example) as Record<string, unknown>
-  const path = key.replaceAll('[]', '.0').split('.')
+  const path = key.replaceAll('[]', '.0').replace('<name>', 'team').split('.')
   const inside = path.slice(0, -1).reduce((of, part) => of[part] as Record<string, unknown>, whole)
   expect(inside[path.at(-1)!]).toBeDefined()
   inside[path.at(-1)!] = value

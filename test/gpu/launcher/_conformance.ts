@@ -16,7 +16,7 @@ export interface LauncherPlace {
   /** Milliseconds for which an engine outlives its server. */
   orphanGraceMs: number
   /** Makes every list fail, or work again; absent where a list cannot fail. */
-  failLists?(fail: boolean): void
+  failLists?(fail: boolean): void | Promise<void>
 }
 
 const signal = () => AbortSignal.timeout(30_000)
@@ -219,9 +219,9 @@ export function describeLauncher(name: string, place: () => Promise<LauncherPlac
       if (!at.failLists) return context.skip('Its list cannot fail.')
       await launcher.start(at.options(launchId, []), signal())
       await answers(launcher, launchId)
-      at.failLists(true)
+      await at.failLists(true)
       await expect(launcher.list(signal())).rejects.toThrow()
-      at.failLists(false)
+      await at.failLists(false)
       expect(await find(launcher, launchId)).toMatchObject({ state: 'running' })
     })
   })

@@ -1,13 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Demand } from '../../../core/models/fleet.ts'
 import { defaultRules } from '../../../gpu/residency/advance.ts'
-import {
-  type ModelState,
-  newModelState,
-  newResident,
-  noDurations,
-  type Resident,
-} from '../../../gpu/residency/model-state.ts'
+import { type ModelState, newModelState, noDurations, type Resident } from '../../../gpu/residency/model-state.ts'
+import { newResident } from '../../../gpu/residency/new-resident.ts'
 import type { DeviceCapacity, PlacementRequest } from '../../../gpu/residency/place.ts'
 import { planOf } from '../../../gpu/residency/plan.ts'
 import { GiB, longerOf, modelOf, wantedOf } from '../_models.ts'

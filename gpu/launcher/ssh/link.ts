@@ -1,0 +1,148 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '../../../core/log.ts'
+import { type AgentClient, AgentMissing, openAgentClient } from './agent-client.ts'
+import { type Connection, openConnection, type SshProgram } from './connection.ts'
+import { folderThere, programThere } from './program-there.ts'
+import { quoted, type SshAddress } from './ssh-command.ts'
+
+export interface LinkOptions {
+  pool: string
+  address: SshAddress
+  orphanGraceMs: number
+  /** Folder of the sockets by which ssh runs further commands on its connection. */
+  folder: string
+  serverId: string
+  ssh: SshProgram
+  log: Log
+}
+
+/** A connection on which an agent answers. */
+export interface Linked {
+  connection: Connection
+  agent: AgentClient
+}
+
+/** After how many agents in a row that did not answer a new connection is opened. */
+const mostFailures = 3
+
+/** Milliseconds before the next attempt, by how many have failed in a row. */
+export const retryMs = (failures: number): number => Math.min(30_000, 250 * 2 ** Math.min(failures, 10))
+
+/**
+ * Keeps a connection to a machine, and an agent on it. Both are opened again when they end: the engines there run on, and a
+ * new agent takes them over. `changed` is called when it is linked, is not any more, or the launches may have changed.
+ */
+export function openLink(options: LinkOptions, changed: () => void) {
+  const { pool, address, orphanGraceMs, folder, serverId, ssh, log } = options
+  const closing = new AbortController()
+  const closed = new Promise<void>(resolve => closing.signal.addEventListener('abort', () => resolve()))
+  let linked: Linked | undefined
+  /** Why it is not linked, as a sentence. */
+  let reason = `The connection to '${address.host}' is not open yet.`
+  let waiting = Promise.withResolvers<void>()
+  const first = Promise.withResolvers<void>()
+
+  function lost(why: string): void {
+    linked = undefined
+    if (closing.signal.aborted) return
+    if (why !== reason) log.warn(`The machine of the pool '${pool}' cannot be used now`, { pool, reason: why })
+    reason = why
+    first.resolve()
+    changed()
+  }
+
+  function found(now: Linked): void {
+    linked = now
+    reason = ''
+    log.info(`Connected to the machine of the pool '${pool}'`, { pool, host: address.host })
+    first.resolve()
+    waiting.resolve()
+    waiting = Promise.withResolvers<void>()
+    changed()
+  }
+
+  /** Runs agents on a connection, one after the other, until it ends. Resolves with the reason. */
+  async function runAgents(connection: Connection, program: readonly string[]): Promise<string> {
+    const id = createHash('sha256').update(`${serverId}\0${pool}`).digest('hex').slice(0, 12)
+    const there = join(folderThere(connection.box.cache), 'pools', id)
+    const words = [...program, 'engine', 'pool', '--folder', there, '--orphan-grace', String(orphanGraceMs)]
+    const complained = (line: string) => log.debug('The machine of a pool reports', { pool, line })
+    for (let failures = 0; ; failures++) {
+      try {
+        const child = connection.start(`exec ${words.map(quoted).join(' ')}`)
+        const agent = await openAgentClient(child, { changed, complained })
+        failures = -1
+        found({ connection, agent })
+        await Promise.race([agent.ended, closed])
+        lost(`The part of infer on '${address.host}' has ended; it is started again.`)
+      } catch (thrown) {
+        const { message } = thrown as Error
+        lost(
+          thrown instanceof AgentMissing && [126, 127].includes(thrown.exitCode ?? 0)
+            ? `infer cannot run on '${address.host}': ${message}.`
+            : `infer does not answer on '${address.host}': ${message}.`,
+        )
+      }
+      const over = await Promise.race([
+        connection.ended,
+        closed.then(() => ''),
+        pause(failures < 0 ? 0 : retryMs(failures), undefined, { ref: false }),
+      ])
+      if (over !== undefined) return over
+      if (failures === mostFailures) return reason
+    }
+  }
+
+  async function keep(): Promise<void> {
+    for (let failures = 0; !closing.signal.aborted; failures++) {
+      let connection: Connection | undefined
+      try {
+        // An ssh of an earlier connection removes its socket when it ends, so each has a name of its own.
+        const control = join(folder, `ssh-${randomBytes(4).toString('hex')}`)
+        connection = await openConnection(address, control, ssh)
+        const program = await programThere(connection, address.host)
+        const since = performance.now()
+        const why = await runAgents(connection, program)
+        if (performance.now() - since > 10_000) failures = 0
+        lost(why)
+      } catch (thrown) {
+        lost((thrown as Error).message)
+      }
+      await connection?.close()
+      await Promise.race([closed, pause(retryMs(failures), undefined, { ref: false })])
+    }
+  }
+
+  const keeping = keep()
+  return {
+    /** Resolves after the first attempt. */
+    first: first.promise,
+    /** The open connection; throws the reason where there is none. */
+    now(): Linked {
+      if (!linked) throw new Error(reason)
+      return linked
+    },
+    /** The agent, if one answers now. */
+    agent: (): AgentClient | undefined => linked?.agent,
+    /** The open connection, perhaps later; rejects when the signal says so. */
+    async next(signal: AbortSignal): Promise<Linked> {
+      const aborted = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+      for (;;) {
+        signal.throwIfAborted()
+        const now = linked
+        if (now) return now
+        await Promise.race([waiting.promise, aborted])
+      }
+    },
+    /** Ends the connection and opens none any more. */
+    async close(): Promise<void> {
+      closing.abort()
+      linked?.agent.end()
+      await keeping
+    },
+  }
+}
+
+export type Link = ReturnType<typeof openLink>

@@ -1,0 +1,189 @@
+import type { Log } from '../../core/log.ts'
+import type { DeviceSnapshot } from '../../core/models/fleet.ts'
+import { bookable, type Device, type Discovery, noReadings } from '../devices/device.ts'
+import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
+import type { Resident } from '../residency/model-state.ts'
+import { shareOn } from '../residency/occupancy.ts'
+import type { DeviceCapacity } from '../residency/place.ts'
+
+/** Milliseconds between two queries of what a pool has, and that one may take. */
+const pollMs = 10_000
+const limitMs = 8_000
+
+/** A pool as its memory is booked. */
+export interface PoolOfDevices {
+  name: string
+  /** Its launcher gives whole cards and chooses which: an engine gets all memory of as many as it needs. */
+  wholeCards: boolean
+  capacity(signal: AbortSignal): Promise<Discovery>
+}
+
+/** A device of a pool, with the machine on which it is. */
+interface PooledDevice extends Device {
+  node: string
+}
+
+/**
+ * What one pool has, asked every few seconds. While it does not answer, its devices stay as they were, nothing is placed there,
+ * and its engines run on. `changed` is called when what may be booked has changed.
+ */
+export async function openPoolMemory(options: {
+  pool: PoolOfDevices
+  residents: () => readonly Resident[]
+  log: Log
+  changed: () => void
+}) {
+  const { pool, residents, log, changed } = options
+  let devices: PooledDevice[] = []
+  let unknown: string | null = `The pool '${pool.name}' was not asked yet.`
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+  let reported = ''
+  let capacities: readonly DeviceCapacity[] = []
+
+  const bookedOn = (id: string): number => residents().reduce((sum, one) => sum + shareOn(one, id), 0)
+
+  const capacityOf = (device: PooledDevice): DeviceCapacity => {
+    const { id, kind, totalBytes, usedBytes, node } = device
+    const others = usedBytes === null ? 0 : Math.max(0, usedBytes - bookedOn(id))
+    const own = Math.floor(totalBytes * bookable[kind === 'cpu' ? 'cpu' : 'gpu'])
+    return {
+      id,
+      kind: kind === 'cpu' ? 'cpu' : 'gpu',
+      capacity: Math.max(0, own - others),
+      totalBytes,
+      usedByOthers: others,
+      pool: pool.name,
+      node,
+      ...sharingOf(device),
+      ...(unknown !== null && { unknown }),
+    }
+  }
+
+  /** A card whose memory is that of its machine, and the processor of that machine, share it. */
+  function sharingOf({ id, node }: PooledDevice): Pick<DeviceCapacity, 'sharesWith'> {
+    const shared = devices.filter(one => one.node === node && (one.isUnified || one.kind === 'cpu')).map(one => one.id)
+    return shared.length > 1 && shared.includes(id) ? { sharesWith: shared.filter(other => other !== id) } : {}
+  }
+
+  /** A pool that has never answered still has a row, which says why. */
+  const nothingKnown = (): DeviceCapacity => ({
+    id: pool.name,
+    kind: 'gpu',
+    capacity: 0,
+    pool: pool.name,
+    node: '',
+    ...(unknown !== null && { unknown }),
+  })
+
+  async function ask(): Promise<void> {
+    try {
+      const found = await limited(signal => pool.capacity(signal))
+      if (found.broken) throw new Error(found.reason ?? 'its devices cannot be used')
+      if (unknown !== null && devices.length > 0) log.info('A pool answers again', { pool: pool.name })
+      devices = found.devices.map(device => pooled(pool, device))
+      unknown = null
+    } catch (thrown) {
+      const reason = (thrown as Error).message
+      if (unknown !== reason) log.warn('It is not known what a pool has', { pool: pool.name, reason })
+      unknown = reason
+    }
+    capacities = devices.length > 0 ? devices.map(capacityOf) : unknown === null ? [] : [nothingKnown()]
+    const now = JSON.stringify(capacities)
+    if (closed) return
+    timer = setTimeout(() => void ask(), pollMs)
+    timer.unref()
+    if (now === reported) return
+    reported = now
+    changed()
+  }
+
+  /** The machine with most cards, of these with most memory: for it models are sized. */
+  function largestNode(): PooledDevice[] {
+    const nodes = [...Map.groupBy(devices, ({ node }) => node).values()]
+    const sizeOf = (all: readonly PooledDevice[]) => {
+      const cards = all.filter(({ kind }) => kind !== 'cpu')
+      return { cards: cards.length, bytes: cards.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }
+    }
+    return nodes.toSorted((a, b) => sizeOf(b).cards - sizeOf(a).cards || sizeOf(b).bytes - sizeOf(a).bytes)[0] ?? []
+  }
+
+  const cardsOf = (resident: Pick<Resident, 'devices'>): Device[] =>
+    devices.filter(({ id, kind }) => kind !== 'cpu' && resident.devices.includes(id))
+
+  await ask()
+  return {
+    name: pool.name,
+    wholeCards: pool.wholeCards,
+    capacities: (): readonly DeviceCapacity[] => capacities,
+    /** Why it is not known what it has, as a sentence; null if it is. */
+    unknown: (): string | null => unknown,
+    /** What models are sized for: one machine of it, as if it were this one. */
+    node: {
+      devices: (): Device[] => largestNode(),
+      left: () => [],
+      capacities: (): DeviceCapacity[] => {
+        const ids = new Set(largestNode().map(({ id }) => id))
+        return capacities.flatMap(({ pool: _pool, node: _node, unknown: _unknown, ...one }) =>
+          ids.has(one.id) ? [one] : [],
+        )
+      },
+      refresh: async () => false,
+    },
+    /** How an engine there is started: see the same of `Memory`. */
+    cores: Math.max(1, ...devices.map(({ cores }) => cores ?? 0)),
+    cardsOf,
+    sharesOfDevices(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): { ofAll: number; ofFree: number } {
+      const own = devices.filter(({ id }) => resident.devices.includes(id))
+      const shares = own.map(({ id, totalBytes }) => shareOn(resident, id) / totalBytes)
+      const most = shares.length === 0 ? 1 : Math.max(...shares)
+      return { ofAll: most, ofFree: most }
+    },
+    visibleTo(resident: Pick<Resident, 'devices'>) {
+      if (pool.wholeCards) return { variables: {}, files: [] }
+      const [first] = cardsOf(resident)
+      const cards = devices.filter(
+        ({ kind, node }) => kind !== 'cpu' && node === (first as PooledDevice | undefined)?.node,
+      )
+      return { variables: visibilityVariables(cards, cardsOf(resident)), files: deviceFilesOf(cardsOf(resident)) }
+    },
+    snapshot: (): Omit<DeviceSnapshot, 'paused'>[] =>
+      devices.map(({ id, kind, name, totalBytes, usedBytes, utilization, temperatureCelsius, ...device }) => ({
+        id,
+        kind,
+        name,
+        totalBytes,
+        usedBytes,
+        utilization,
+        temperatureCelsius,
+        powerWatts: device.powerWatts,
+        powerLimitWatts: device.powerLimitWatts,
+        fault: unknown,
+        bookedBytes: Math.round(bookedOn(id)),
+        pool: pool.name,
+      })),
+    close(): void {
+      closed = true
+      clearTimeout(timer)
+    },
+  }
+}
+export type PoolMemory = Awaited<ReturnType<typeof openPoolMemory>>
+
+/** `node1/gpu0` of the pool `lab` is `lab/node1/gpu0`, on the machine `node1`. */
+function pooled({ name, wholeCards }: PoolOfDevices, device: Device): PooledDevice {
+  const cudaId = wholeCards && device.kind !== 'cpu' ? (device.cudaId ?? device.id) : device.cudaId
+  const at = device.id.lastIndexOf('/')
+  return { ...noReadings, ...device, cudaId, id: `${name}/${device.id}`, node: at < 0 ? '' : device.id.slice(0, at) }
+}
+
+/** The result of a query; rejects when it takes longer, also where it does not heed its signal. */
+async function limited<T>(query: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const signal = AbortSignal.timeout(limitMs)
+  const late = new Promise<never>((_, refuse) =>
+    signal.addEventListener('abort', () => refuse(new Error(`It has not answered within ${limitMs / 1000} s.`)), {
+      once: true,
+    }),
+  )
+  return await Promise.race([query(signal), late])
+}

@@ -1,0 +1,104 @@
+import type { Model } from '../../core/models/model.ts'
+import { localPool, type Pools, type PoolUse, poolsOf } from '../../core/models/pools.ts'
+import { presetOf } from '../presets/presets.ts'
+import type { ModelState } from '../residency/model-state.ts'
+import type { PoolLayout } from '../residency/place.ts'
+import type { SandboxSupport } from '../sandbox/level.ts'
+import { type LearnedMemory, openModelPlacement, slotsFor } from './model-placement.ts'
+import type { PoolMemory } from './pool-memory.ts'
+import type { openRefusedFiles } from './refused-files.ts'
+
+type Placement = ModelState['placement']
+type Local = ReturnType<typeof openModelPlacement>
+
+/** Sizes models for each pool that they may use. */
+export function openPoolPlacement(options: {
+  /** Of this machine. */
+  local: Local
+  pools: ReadonlyMap<string, PoolMemory>
+  settings: () => Pools
+  sandbox: SandboxSupport
+  refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>
+  models: () => readonly Model[]
+}) {
+  const { local, pools, settings, refused, models } = options
+  /** Nobody knows the backends of other machines. */
+  const noBackend = { find: async () => null }
+  const byPool = new Map(
+    Array.from(pools.values(), pool => {
+      const users = () => models().filter(model => poolsOf(model).some(use => use.pool === pool.name))
+      const sandbox: SandboxSupport = pool.wholeCards ? noSandbox : options.sandbox
+      return [pool.name, { pool, sizing: openModelPlacement(pool.node, noBackend, sandbox, refused, users) }] as const
+    }),
+  )
+
+  /** The layout of a model in a pool. `before`: that of an engine that keeps it. */
+  async function layoutIn(
+    model: Model,
+    use: PoolUse,
+    before: Placement | PoolLayout | undefined,
+    learned: LearnedMemory | undefined,
+  ): Promise<Placement> {
+    const known = byPool.get(use.pool)
+    const limits = limitsOf(use, settings())
+    if (!known)
+      return { modelId: model.id, kind: 'gpu', devices: 1, bytes: 0, pool: use.pool, impossible: notOpened(use.pool) }
+    const { only: _, ...sized } = await known.sizing.placementOf(model, before, learned)
+    const placed: Placement = { ...sized, pool: use.pool, ...(limits && { limits }) }
+    if (presetOf(model).needsBackend && known.pool.wholeCards)
+      return { ...placed, impossible: noCards(model, use.pool) }
+    return known.pool.wholeCards && placed.kind === 'gpu' ? wholeCards(placed, known.pool) : placed
+  }
+
+  return {
+    ...local,
+    async placementOf(model: Model, booked?: Placement, learned?: LearnedMemory): Promise<Placement> {
+      if (model.pools === undefined) return await local.placementOf(model, booked, learned)
+      const before = (pool: string | undefined) =>
+        booked === undefined || booked.pool === pool ? booked : booked.elsewhere?.find(one => one.pool === pool)
+      const [first, ...others] = await Promise.all(
+        poolsOf(model).map(use =>
+          use.pool === localPool
+            ? local.placementOf(model, before(undefined), learned)
+            : layoutIn(model, use, before(use.pool), learned),
+        ),
+      )
+      if (others.length === 0) return first!
+      const elsewhere = others.map(
+        ({ modelId: _model, elsewhere: _others, ...one }): PoolLayout => ({
+          ...one,
+          pool: one.pool,
+          slots: slotsFor(model, one.plan),
+        }),
+      )
+      return { ...first!, elsewhere }
+    },
+    /** Whether a model surely cannot run in any of its pools. */
+    isUnfit: async (model: Model): Promise<boolean> =>
+      poolsOf(model).every(use => use.pool === localPool) && (await local.isUnfit(model)),
+  }
+}
+
+/** Jobs of a cluster are confined by the cluster alone. */
+const noSandbox: SandboxSupport = { tool: null, why: 'jobs of a cluster run outside of the sandboxes of infer' }
+
+const notOpened = (pool: string): string =>
+  `The pool '${pool}' was added to infer.yaml after the start. Restart the server to use it.`
+
+const noCards = ({ engine, id }: Model, pool: string): string =>
+  `The engine '${engine}' of '${id}' cannot use the GPUs of the pool '${pool}'. Use the engine llama-server.`
+
+function limitsOf({ pool, maxEngines, maxCards }: PoolUse, settings: Pools): Placement['limits'] {
+  const { max_engines, max_cards } = settings[pool] ?? {}
+  const limits = { maxEngines: max_engines, maxCards: max_cards, ownEngines: maxEngines, ownCards: maxCards }
+  return Object.values(limits).some(one => one !== undefined) ? limits : undefined
+}
+
+/** The layout on as many whole cards: all of their memory, so that nothing else is placed beside it. */
+function wholeCards(placement: Placement, { node }: PoolMemory): Placement {
+  const { split: _split, mostDevices: _most, longer: _longer, estimate: _estimate, ...rest } = placement
+  const sizes = node.capacities().flatMap(({ kind, capacity }) => (kind === 'gpu' ? [capacity] : []))
+  const each = Math.min(...sizes)
+  const fits = sizes.length > 0 && placement.bytes / placement.devices <= each
+  return fits ? { ...rest, bytes: each * placement.devices } : rest
+}

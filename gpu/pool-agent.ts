@@ -1,0 +1,90 @@
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { isUnpacked, selfCommand, selfFiles, unpack, version } from '../core/assets.ts'
+import { dataDirectory, hostEnvironment } from '../core/config.ts'
+import { removeTree } from '../core/files/remove-tree.ts'
+import type { Log } from '../core/log.ts'
+import { withLock } from '../core/models/hub/lock.ts'
+import { openKeeperClient } from './launcher/keeper-client.ts'
+import type { Launcher } from './launcher/launcher.ts'
+import { openLocalLauncher } from './launcher/local.ts'
+import { serveAgent } from './launcher/ssh/agent.ts'
+import { locatedLaunch } from './launcher/ssh/portable-launch.ts'
+import { probeMachine } from './probe-machine.ts'
+
+/** What engines of a pool share with an infer of this machine: environments and builds that `infer engine setup` made. */
+const sharedFolders = ['engines', 'backends']
+
+export interface PoolAgentOptions {
+  /** The folder of the server's engines on this machine. Removed when the server ends them. */
+  folder: string
+  /** Milliseconds for which engines run on without a server. */
+  graceMs: number
+  input: Readable
+  output: Writable
+  log: Log
+}
+
+/**
+ * Runs engines of a server elsewhere on this machine, as its calls say. Waits for the agent before it, if there is one.
+ * Resolves when the server is gone or needs it no more.
+ */
+export async function runPoolAgent({ folder, graceMs, input, output, log }: PoolAgentOptions): Promise<void> {
+  mkdirSync(join(folder, 'run'), { recursive: true, mode: 0o700 })
+  const gone = new AbortController()
+  input.once('close', () => gone.abort())
+  const isClosed = await withLock(join(folder, 'run', 'agent.lock'), { signal: gone.signal, onWait: () => {} }, serve)
+  if (isClosed) await removeTree(folder)
+
+  async function serve(): Promise<boolean> {
+    if (!isUnpacked()) unpack()
+    linkShared(folder)
+    const environment = hostEnvironment()
+    const [machine, keeper] = await Promise.all([
+      probeMachine(folder, environment),
+      openKeeperClient({ dataDir: folder, key: keyIn(folder), graceMs, log }),
+    ])
+    const local = await openLocalLauncher({
+      dataDir: folder,
+      bootId: randomUUID(),
+      host: environment,
+      wrapper: machine.wrapper,
+      support: machine.sandbox,
+      keeper,
+      devices: async () => {
+        const found = await machine.devices.cards()
+        return { ...found, devices: [...found.devices, machine.devices.cpu] }
+      },
+      log,
+    })
+    const { file, args } = selfCommand([])
+    const own = { command: [file, ...args], files: selfFiles() }
+    let closed = false
+    const launcher: Launcher = {
+      ...local,
+      start: options => local.start(locatedLaunch(options, own)),
+      async close() {
+        await local.close()
+        closed = true
+      },
+    }
+    await serveAgent({ launcher, version, input, output })
+    return closed
+  }
+}
+
+/** The key by which the keeper knows its servers. */
+function keyIn(folder: string) {
+  const path = join(folder, 'run', 'key')
+  if (!existsSync(path)) writeFileSync(path, randomBytes(32), { mode: 0o600 })
+  return createSecretKey(readFileSync(path))
+}
+
+function linkShared(folder: string): void {
+  for (const name of sharedFolders) {
+    const [link, target] = [join(folder, name), join(dataDirectory(), name)]
+    if (existsSync(target) && !existsSync(link)) symlinkSync(target, link)
+  }
+}

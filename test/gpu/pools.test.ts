@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest'
+import type { FleetOptions } from '../../gpu/fleet-options.ts'
+import { cluster, fakePool } from './_fake-pool.ts'
+import { chat, cpu, fake, fleetOf } from './_fleet.ts'
+import { until } from './launcher/_launch.ts'
+
+/** A fleet with the pool `lab`, on a machine without cards. */
+async function withLab(models: ReturnType<typeof fake>[], { nodes, settings, ...more }: Setting = {}) {
+  const lab = await fakePool(nodes)
+  const opened = await fleetOf(models, { pools: { lab: cluster(settings) }, openPoolLauncher: lab.open, ...more })
+  const engines = () => opened.fleet.snapshot().residents
+  return { ...opened, lab, engines }
+}
+type Setting = { nodes?: Record<string, number>; settings?: object } & Partial<FleetOptions>
+
+const inLab = (id: string, of: object = {}) => fake(id, [], { pools: ['lab'], memory: '60GiB', ...of })
+
+describe('a model of a pool', () => {
+  test('runs there, on whole cards, and what it asks for is said to the launcher', async () => {
+    const model = inLab('big', { devices: 2, pools: [{ pool: 'lab', time_limit: '4h' }] })
+    const { fleet, lab, engines } = await withLab([model])
+    expect((await chat(fleet, model)).text).toContain('Hello')
+    const [engine] = engines()
+    expect(engine).toMatchObject({ pool: 'lab', devices: ['lab/n1/gpu0', 'lab/n1/gpu1'] })
+    expect(engine!.placement.detail).toBe("in the pool 'lab' on 2 GPUs, machine n2")
+    expect(engine!.bytes).toBe(2 * Math.floor(80 * 2 ** 30 * 0.97))
+    const [launch] = lab.started
+    expect(launch).toMatchObject({ needs: { cards: 2, cpus: 8, maxMs: 14_400_000 }, visibleDevices: {} })
+    const pool = fleet.snapshot().pools[0]
+    expect(pool).toMatchObject({ name: 'lab', cards: 4, usedCards: 2, engines: 1, unknown: null })
+    await fleet.unload('big')
+    expect(engines()).toEqual([])
+  })
+
+  test('of this machine and a pool starts here, and in the pool where this machine has no memory', async () => {
+    const both = (id: string) => fake(id, [], { pools: ['local', 'lab'] })
+    const models = [both('one'), both('two'), both('three')]
+    const { fleet, lab, engines } = await withLab(models)
+    for (const model of models) await fleet.load(model)
+    expect(engines().map(({ modelId, pool }) => [modelId, pool])).toEqual([
+      ['one', undefined],
+      ['two', undefined],
+      ['three', 'lab'],
+    ])
+    expect(lab.started).toHaveLength(1)
+    expect((await chat(fleet, models[2]!)).text).toContain('Hello')
+  })
+
+  test('without pools nothing of them is in a launch', async () => {
+    const local = fake('local')
+    const { fleet, lab } = await withLab([local])
+    await fleet.load(local)
+    expect(lab.started).toEqual([])
+    expect((await fleet.plan(local)).devices.map(({ id }) => id)).toEqual([cpu.id])
+  })
+
+  test('has as many engines as the limits of the pool allow: an idle one makes room', async () => {
+    const models = [inLab('one'), inLab('two'), inLab('three')]
+    const { fleet, engines } = await withLab(models, { settings: { max_cards: 2 } })
+    for (const model of models) await fleet.load(model)
+    expect(
+      engines()
+        .filter(({ state }) => state === 'ready')
+        .map(({ modelId }) => modelId),
+    ).toEqual(['two', 'three'])
+  })
+
+  test('whose pool was added after the start is refused with what to do', async () => {
+    const { fleet } = await withLab([fake('late', [], { pools: ['new'] })])
+    const plan = await fleet.plan(fake('late', [], { pools: ['new'] }))
+    expect(plan).toMatchObject({ status: 'refused', detail: expect.stringContaining('Restart the server') as string })
+  })
+})
+
+describe('a caller who waits', () => {
+  test('is told why the launch is pending, and is served when it runs', async () => {
+    const model = inLab('big')
+    const { fleet, lab } = await withLab([model])
+    lab.state.pending = 'The cards that it needs are in use.'
+    const answer = chat(fleet, model)
+    await until(() => fleet.activity('big').pending !== undefined)
+    expect(fleet.activity('big')).toMatchObject({ status: 'loading', pending: 'The cards that it needs are in use.' })
+    expect((await fleet.plan(model)).detail).toBe(
+      "The engine of 'big' waits for a machine of its pool: The cards that it needs are in use.",
+    )
+    await lab.run()
+    expect((await answer).text).toContain('Hello')
+    expect(fleet.activity('big')).toMatchObject({ status: 'warm' })
+    expect(fleet.activity('big').pending).toBeUndefined()
+  })
+})
+
+describe('a pool that does not answer', () => {
+  test('at the start: the reason is shown, its models wait, others run', async () => {
+    const [model, local] = [inLab('big'), fake('local')]
+    const lab = await fakePool()
+    lab.state.fault = 'sinfo does not answer.'
+    const { fleet } = await fleetOf([model, local], { pools: { lab: cluster() }, openPoolLauncher: lab.open })
+    await fleet.load(local)
+    expect(await fleet.plan(model)).toMatchObject({
+      status: 'wait',
+      detail: "'big' waits for the pool 'lab': sinfo does not answer.",
+      devices: [{ id: 'lab', fault: 'sinfo does not answer.' }],
+    })
+    expect(fleet.snapshot().pools).toMatchObject([{ name: 'lab', cards: 0, unknown: 'sinfo does not answer.' }])
+  })
+
+  test('later: its engines run on and serve', async () => {
+    const model = inLab('big')
+    const { fleet, lab, engines, log } = await withLab([model])
+    await fleet.load(model)
+    lab.state.fault = 'squeue does not answer.'
+    lab.changed()
+    await until(() => log.lines.some(line => line.includes('It is not known which engines run {"pool":"lab"}')))
+    expect((await chat(fleet, model)).text).toContain('Hello')
+    expect(engines()).toMatchObject([{ modelId: 'big', state: 'ready', pool: 'lab' }])
+    lab.state.fault = null
+  })
+})
