@@ -24,7 +24,9 @@ export async function programThere(connection: Connection, host: string): Promis
   const folder = `${folderThere(box.cache)}/programs/${build}`
   const path = `${folder}/infer`
   const found = await connection.run(`test -x ${quoted(path)} && echo yes || echo no`)
-  if (found.stdout.trim().endsWith('yes')) return [path]
+  // What it unpacks stays beside it, apart from an infer of the machine itself.
+  const words = ['env', `INFER_CACHE_DIR=${folder}/files`, path]
+  if (found.stdout.trim().endsWith('yes')) return words
   const input = openSync('/proc/self/exe', 'r')
   try {
     const part = quoted(`${path}.part`)
@@ -41,5 +43,5 @@ export async function programThere(connection: Connection, host: string): Promis
   } finally {
     closeSync(input)
   }
-  return [path]
+  return words
 }
