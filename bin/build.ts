@@ -66,6 +66,7 @@ for (const { path, bytes } of imageAssets()) put(`assets/${path}`, bytes)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 put('assets/worker.json', JSON.stringify(workerFiles()))
+put('assets/slurm-wrapper.py', readFileSync(join(root, 'gpu/launcher/slurm/wrapper.py'), 'utf8'))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
 for (const { path, encodings } of webConsole.files) {

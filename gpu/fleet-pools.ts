@@ -63,7 +63,8 @@ export async function openFleetPools(options: {
         maxMs: use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null),
       }
     },
-    devices: (): Omit<DeviceSnapshot, 'paused'>[] => memories.flatMap(pool => pool.snapshot()),
+    /** Those of single machines: a cluster may have thousands, and chooses itself which an engine gets. */
+    devices: (): Omit<DeviceSnapshot, 'paused'>[] => memories.flatMap(pool => (pool.wholeCards ? [] : pool.snapshot())),
     snapshot: (): PoolSnapshot[] =>
       memories.map(pool => {
         const { kind, cost_per_hour, max_cards, max_engines } = settings[pool.name]!

@@ -34,9 +34,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
   function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
     const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
     if (convert || saved || ownerOf) return undefined
-    const { origin, origins, socketPath } = endpoint
+    const { origin, origins, socketPath, tls } = endpoint
     const modelId = serves.model.id
-    return { engineId, modelId, endpoint: { origin, origins, socketPath }, headers, devices, slots, isOwnProcess }
+    return { engineId, modelId, endpoint: { origin, origins, socketPath, tls }, headers, devices, slots, isOwnProcess }
   }
 
   const add = (resident: Resident, slots: number): void => void (resident.granted = (resident.granted ?? 0) + slots)

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { type Api, type Client, dataOf, openClient } from '../client/client.ts'
 import { storedSentence } from '../client/refusal.ts'
 import { whenText } from '../status/pause-text.ts'
+import { poolText } from '../status/pool-text.ts'
 import { interruptible } from '../terminal/interruption.ts'
 import { type CommonOptions, collect, readDuration, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText, timeText } from '../terminal/quantities-text.ts'
@@ -41,7 +42,7 @@ function defineList(command: Command, terminal: Terminal): void {
   ])
 }
 
-function drawList({ devices, left_devices, engines, pauses }: Status, terminal: Terminal): void {
+function drawList({ devices, left_devices, pools, engines, pauses }: Status, terminal: Terminal): void {
   terminal.table(
     ['device', 'name', 'used', 'booked', 'memory', 'models', 'state'],
     devices.map(({ id, name, used_bytes, booked_bytes, total_bytes, fault, paused }) => [
@@ -60,6 +61,8 @@ function drawList({ devices, left_devices, engines, pauses }: Status, terminal: 
     if (fault) terminal.remark(`${id} is not used: ${storedSentence(fault)}`)
   }
   for (const { reason } of left_devices) terminal.remark(storedSentence(reason))
+  // An older server has none.
+  for (const pool of pools ?? []) terminal.remark(poolText(pool))
   const others = devices.flatMap(({ id, processes }) =>
     (processes ?? [])
       .filter(({ engine_id }) => engine_id === null)

@@ -5,6 +5,7 @@ import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { memoryNotes } from '../status/memory-notes.ts'
 import { deviceNotes, layersText, placementNotes } from '../status/placement-notes.ts'
+import { poolText } from '../status/pool-text.ts'
 import { savedNotes, savedOf } from '../status/saved-notes.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { lengthText, placesText, sizeText } from '../terminal/quantities-text.ts'
@@ -18,7 +19,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, how many conversations are saved, and which models running workflows need next.',
     )
     .action(async ({ dataDir, json }) => {
-      const { engines, models, devices, time } = await fetchStatus(openClient(dataDir))
+      const { engines, models, devices, pools = [], time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines, saved_conversations: savedOf(models) })
       for (const { paused } of devices) if (paused) terminal.remark(storedSentence(paused.reason))
       const saved = savedNotes(models)
@@ -36,6 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
         ),
         { optional: [...rate, 'GPU layers', 'loaded for', 'idle for'] },
       )
+      for (const pool of pools) terminal.remark(poolText(pool))
       for (const text of deviceNotes(engines, devices)) terminal.remark(text)
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)

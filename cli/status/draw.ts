@@ -5,6 +5,7 @@ import { drawLine, lineWidth, type Paint, padded, type StyledLine, wrapText } fr
 import { memoryNotes } from './memory-notes.ts'
 import { modelLines } from './models.ts'
 import { layersText, placementNotes } from './placement-notes.ts'
+import { poolText } from './pool-text.ts'
 
 /** Available columns and lines. A height of 0 means no limit. */
 interface ScreenSize {
@@ -38,6 +39,7 @@ export function drawStatus(
     ...snapshot.devices.flatMap(device => deviceLines(device, snapshot, width)),
     // An older server has none.
     ...(snapshot.left_devices ?? []).map((one): StyledLine => [{ text: one.reason, look: 'faint' }]),
+    ...(snapshot.pools ?? []).map((pool): StyledLine => [{ text: poolText(pool) }]),
     ...savedLines(snapshot.saved_conversations),
     ...elsewhere(snapshot),
     ...noteLines(snapshot, width),

@@ -46,7 +46,14 @@ export function readingsText(readings: Partial<DeviceReadings>): string {
 }
 
 /** The devices of an engine, with its memory on each if it has several. */
-export const placesText = (
-  { devices, device_memory_bytes: bytes }: { devices: readonly string[]; device_memory_bytes: readonly number[] },
-  between = ', ',
-): string => devices.map((id, at) => (devices.length > 1 ? `${id} (${sizeText(bytes[at]!)})` : id)).join(between)
+export const placesText = ({ devices, device_memory_bytes: bytes, pool }: Places, between = ', '): string =>
+  // A cluster chooses the machine and its GPUs.
+  pool && devices.some(id => id.split('/').length > 2)
+    ? `${pool} (${devices.length} ${devices.length === 1 ? 'GPU' : 'GPUs'})`
+    : devices.map((id, at) => (devices.length > 1 ? `${id} (${sizeText(bytes[at]!)})` : id)).join(between)
+
+interface Places {
+  devices: readonly string[]
+  device_memory_bytes: readonly number[]
+  pool?: string | null
+}

@@ -5,7 +5,13 @@ import type { Model } from './model.ts'
 export interface GrantedEngine {
   engineId: string
   modelId: string
-  endpoint: { origin: string; origins?: readonly string[] | undefined; socketPath?: string | undefined }
+  endpoint: {
+    origin: string
+    origins?: readonly string[] | undefined
+    socketPath?: string | undefined
+    /** What both sides of a connection prove; absent where nobody else can reach the engine. */
+    tls?: { certificate: string; key: string } | undefined
+  }
   /** Of every request, names and values alternating. */
   headers: readonly string[]
   devices: readonly string[]

@@ -79,6 +79,17 @@ export interface Endpoint {
   /** All origins of an engine that has several, `origin` included. */
   origins?: readonly string[] | undefined
   socketPath?: string | undefined
+  /** Absent where nobody else can reach the engine. */
+  tls?: EndpointTls | undefined
+}
+
+/**
+ * The key of a launch: a self-signed certificate with its private key, as PEM texts. Both sides of a connection present this
+ * certificate and trust it alone.
+ */
+export interface EndpointTls {
+  certificate: string
+  key: string
 }
 
 /** `at`: the number of bytes printed before these. */
@@ -97,6 +108,8 @@ export interface LaunchOptions {
   /** Python environments in which the program is looked for before the PATH: see `enginePath`. */
   environments?: readonly string[]
   channel: 'port' | 'socket'
+  /** Headers of every request to it; none for an engine that has no key of its own. */
+  headers?: readonly string[]
   /** Variables added to the environment that every engine gets. */
   env: Readonly<Record<string, string>>
   /** The variables by which it sees only its devices. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Converter } from '../presets/preset.ts'
 import { type Address, type AddressReport, openAddresses } from './addresses.ts'
@@ -204,7 +205,7 @@ export class EngineConnections {
       bodyTimeout: noProgressMs,
       connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
       allowH2: false,
-      connect: readAhead,
+      connect: { ...readAhead, ...connectOptions(endpoint) },
     })
     this.#all.add(client)
     return client

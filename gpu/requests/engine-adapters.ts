@@ -6,6 +6,8 @@ import type { Model } from '../../core/models/model.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { oneLine, withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { type AdapterPlan, type AdaptersPlan, adapterRank, rankFault } from '../estimate/adapters.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
+import type { Endpoint } from '../launcher/launcher.ts'
 import type { AdapterSupport } from '../presets/preset.ts'
 import { headOf, withMembers } from './body-members.ts'
 
@@ -118,12 +120,16 @@ export function openEngineAdapters(options: {
 
 /** Sends a request to an engine that is not about its work. */
 export function engineRoute(
-  { origin, socketPath }: { origin: string; socketPath?: string | undefined },
+  endpoint: Endpoint,
   headers: readonly string[],
 ): (path: string, body: object) => Promise<string | undefined> {
   return async (path, body) => {
     const { Client } = await import('undici')
-    const client = new Client(origin, { socketPath })
+    const client = new Client(endpoint.origin, {
+      socketPath: endpoint.socketPath,
+      connect: connectOptions(endpoint),
+      allowH2: false,
+    })
     try {
       const { statusCode, body: answer } = await client.request({
         method: 'POST',

@@ -1,6 +1,7 @@
 import { Client } from 'undici'
 import { jsonOf } from '../../core/json.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 
 /** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of another answer. */
@@ -57,6 +58,7 @@ export async function fetchHealth(
 ): Promise<{ health: HealthAnswer; body: string; untrusted?: string | undefined }> {
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
+    connect: connectOptions(endpoint),
     connectTimeout: timeoutMs,
     maxResponseSize: maxBytes,
     allowH2: false,

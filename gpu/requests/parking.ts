@@ -1,5 +1,6 @@
 import { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { ParkingCall } from '../presets/parking-way.ts'
 
@@ -17,6 +18,7 @@ export async function sendParking(
 ): Promise<void> {
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
+    connect: connectOptions(endpoint),
     headersTimeout: patienceMs,
     bodyTimeout: patienceMs,
     allowH2: false,

@@ -2,6 +2,7 @@ import { Client } from 'undici'
 import { z } from 'zod'
 import { jsonOf } from '../../core/json.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 
 const Saved = z.object({ n_saved: z.number() })
@@ -30,6 +31,7 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
   ): Promise<Answer> {
     const client = new Client(endpoint.origin, {
       socketPath: endpoint.socketPath,
+      connect: connectOptions(endpoint),
       maxResponseSize: maxBytes,
       allowH2: false,
     })

@@ -1,6 +1,7 @@
 import type { WebSocket } from 'ws'
 import { Failure } from '../../core/failure.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
+import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { EngineConnections } from './connections.ts'
 
 /** Bytes of one message; a larger one breaks the socket. */
@@ -69,6 +70,7 @@ export function openEngineSocket(
       ),
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,
+      ...connectOptions(endpoint),
       handshakeTimeout: openWithinMs,
     })
     socket.binaryType = 'nodebuffer'

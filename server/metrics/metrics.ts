@@ -161,6 +161,18 @@ export function openMetrics(sources: MetricSources) {
       set.set({ kind: 'limit' }, limitBytes)
     },
   )
+  gauge('infer_pool_cards', 'GPUs of each pool: all, and those that engines use.', ['pool', 'kind'], set => {
+    for (const { name, cards, usedCards } of fleet.snapshot().pools) {
+      set.set({ pool: name, kind: 'total' }, cards)
+      set.set({ pool: name, kind: 'used' }, usedCards)
+    }
+  })
+  gauge('infer_pool_engines', 'Engines in each pool.', ['pool'], set => {
+    for (const { name, engines } of fleet.snapshot().pools) set.set({ pool: name }, engines)
+  })
+  gauge('infer_pool_known', '1, or 0 while it is not known what the pool has.', ['pool'], set => {
+    for (const { name, unknown } of fleet.snapshot().pools) set.set({ pool: name }, unknown === null ? 1 : 0)
+  })
   gauge('infer_device_usable', '1, or 0 while a card has a fault and gets no engine.', ['device'], set => {
     for (const { id, fault } of fleet.snapshot().devices) set.set({ device: id }, fault === null ? 1 : 0)
   })

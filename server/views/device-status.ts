@@ -31,6 +31,7 @@ export const DeviceStatus = namedObject('DeviceStatus', 'A GPU or the CPU.', {
   total_bytes: integer('Bytes of memory.'),
   used_bytes: nullableInteger('Bytes in use as the driver measures them; null if it cannot.'),
   booked_bytes: integer('Bytes reserved for engines.'),
+  pool: nullableString('The pool to which it belongs; null if it is of this machine.'),
   fault: nullableString('Why it is not used for now, as a sentence; null if it is.'),
   paused: nullable(
     z.object({
@@ -64,6 +65,7 @@ export const deviceStatus = (device: DeviceSnapshot, processes: readonly DeviceP
     total_bytes: Math.round(device.totalBytes),
     used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
     booked_bytes: Math.round(device.bookedBytes),
+    pool: device.pool ?? null,
     paused: device.paused && { until: seconds(device.paused.endsAt), reason: device.paused.reason },
     processes: processes?.map(one => viewOf(ProcessStatus, one, {})) ?? null,
   })

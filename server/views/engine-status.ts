@@ -34,8 +34,12 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
     'stopping',
   ]),
   pid: nullableInteger('Process id; null for a remote engine, or before it runs.'),
-  devices: array('Ids of the devices that it uses.', z.string()),
+  devices: array(
+    'Ids of the devices that it uses. In a cluster as many as it gets: the cluster chooses which.',
+    z.string(),
+  ),
   placement: EnginePlacement,
+  pool: nullableString('The pool in which it runs or waits for a machine; null on this machine.'),
   addresses: array('Addresses of an engine that infer does not start; empty for others.', EngineAddressStatus),
   memory_bytes: integer('Bytes of memory reserved for it on all devices.'),
   device_memory_bytes: array('Bytes reserved on each of `devices`, in their order.', z.int()),
@@ -62,6 +66,7 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
     id: resident.engineId,
     adapters: [...resident.adapters],
     placement: placementView(resident.placement),
+    pool: resident.pool ?? null,
     addresses: resident.addresses.map(({ url, state, failures, reason, retryMs }) => ({
       url,
       state,

@@ -13,6 +13,7 @@ import {
 } from '../../core/schemas/fields.ts'
 import { DeviceStatus, deviceStatus, LeftDevice } from './device-status.ts'
 import { EngineStatus, engineOf } from './engine-status.ts'
+import { PoolStatus, poolStatus } from './pool-status.ts'
 import { seconds, viewOf } from './view-of.ts'
 
 export const DevicePause = namedObject('DevicePause', 'Gives devices to other programs, once or again and again.', {
@@ -53,19 +54,21 @@ export const gpuStatusFields = {
   object: z.literal('gpu.status'),
   devices: array('GPUs and the CPU.', DeviceStatus),
   left_devices: array('GPUs that are left to others.', LeftDevice),
+  pools: array('Pools of machines besides this one.', PoolStatus),
   engines: array('Engines that run, load or stop.', EngineStatus),
   pauses: array('What gives devices to other programs, now or later.', DevicePause),
 }
 
 /** Returns the devices, what is on them, and their pauses. */
 export const gpuStatusView = (
-  { devices, leftDevices, residents }: FleetSnapshot,
+  { devices, leftDevices, pools, residents }: FleetSnapshot,
   processes: ReadonlyMap<string, readonly DeviceProcess[]>,
   pauses: readonly CorePause[],
 ) => ({
   object: 'gpu.status' as const,
   devices: devices.map(device => deviceStatus(device, processes.get(device.id))),
   left_devices: leftDevices.map(one => ({ ...one })),
+  pools: pools.map(poolStatus),
   engines: residents.map(engineOf),
   pauses: pauses.map(devicePauseView),
 })

@@ -1,0 +1,74 @@
+import type { SlurmPool } from '../../../core/models/pools.ts'
+import type { LaunchNeeds } from '../launcher.ts'
+import type { LaunchKey } from './certificate.ts'
+import { jobComment, jobName } from './queue-lines.ts'
+
+/** What the wrapper on the node is told, inside of its script: arguments and comments of jobs can be read by everybody. */
+export interface WrapperSettings extends LaunchKey {
+  argv: readonly string[]
+  env: Readonly<Record<string, string>>
+  channel: 'port' | 'socket'
+  cards: number
+  /** The comment of the job, to which it appends. */
+  comment: string
+  orphanSeconds: number
+  dataDirectory: string
+  /** A file of the server with the text `nonce`: a node that reads it shares the data directory. */
+  marker: string
+  nonce: string
+  /** Where a node that shares the data directory writes the output, and the folders of the engine. */
+  log: string
+  home: string
+  outputs: string
+}
+
+/** Slurm cannot warn of the end of a shorter job in time, milliseconds. */
+const shortestWarnedMs = 5 * 60_000
+const minuteMs = 60_000
+
+/** The arguments of sbatch for a launch, whose script comes from the standard input. */
+export function submitArguments(
+  settings: SlurmPool,
+  { cards, cpus, memoryBytes, maxMs }: LaunchNeeds,
+  { serverId, launchId }: { serverId: string; launchId: string },
+): string[] {
+  const { partition, account, qos, constraint, gres, time_limit = null, extra } = settings
+  const limitMs = time_limit === null ? maxMs : Math.min(time_limit, maxMs ?? Number.POSITIVE_INFINITY)
+  const given = { partition, account, qos, constraint }
+  return [
+    ...extra,
+    '--parsable',
+    '--export=NONE',
+    // A launch runs once: after its end the server decides where the next one goes.
+    '--no-requeue',
+    '--nodes=1',
+    '--ntasks=1',
+    '--chdir=/',
+    '--output=/dev/null',
+    `--job-name=${jobName(serverId)}`,
+    `--comment=${jobComment(serverId, launchId)}`,
+    `--cpus-per-task=${Math.max(1, Math.ceil(cpus))}`,
+    ...(memoryBytes > 0 ? [`--mem=${Math.ceil(memoryBytes / 2 ** 20)}M`] : []),
+    ...(cards > 0 ? [`--gres=${gres}:${cards}`] : []),
+    ...(limitMs === null ? [] : [`--time=${Math.max(1, Math.ceil(limitMs / minuteMs))}`]),
+    ...(limitMs !== null && limitMs < shortestWarnedMs ? [] : ['--signal=B:USR1@60']),
+    ...Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`])),
+  ]
+}
+
+/** The command of an engine on the node: one that is this program, started as `self`, is the executable there. */
+export const commandOnNode = (
+  argv: readonly string[],
+  self: readonly string[],
+  executable: string | undefined,
+): readonly string[] =>
+  executable !== undefined && self.every((word, at) => argv[at] === word)
+    ? [executable, ...argv.slice(self.length)]
+    : argv
+
+/** The batch script of a launch: the wrapper and its settings. JSON is a string of Python too. */
+export const submitScript = (wrapper: string, settings: WrapperSettings): string =>
+  `${wrapper.trimEnd()}\n\n\nmain(${JSON.stringify(JSON.stringify(settings))})\n`
+
+/** The id in what `sbatch --parsable` prints: `12`, or `12;cluster`; undefined if there is none. */
+export const jobIdIn = (text: string): string | undefined => /^(\d+)(;\S+)?$/m.exec(text)?.[1]

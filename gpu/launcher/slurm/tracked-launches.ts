@@ -1,0 +1,176 @@
+import { rm } from 'node:fs/promises'
+import type { Log } from '../../../core/log.ts'
+import type { Launch } from '../launcher.ts'
+import type { RunCommand } from './commands.ts'
+import { type Control, openControl } from './control.ts'
+import { compareJobs, type HeldLaunch, listedLaunch } from './listed-launches.ts'
+import { jobsIn, queueArguments } from './queue-lines.ts'
+import type { SlurmRecord } from './records.ts'
+
+/** Milliseconds between two lists of its own: while a job begins or ends, while one waits for long, and while all run. */
+const lookMs = { now: 50, soon: 1_000, waiting: 5_000, steady: 10_000 }
+/** Milliseconds for which a launch that was started or told to end is looked at often. */
+const soonMs = 60_000
+/** How long launches that have ended are listed and their output is kept, milliseconds, and at most how many. */
+const keptEnded = { ms: 10 * 60_000, count: 256 }
+
+export interface TrackingOptions {
+  pool: string
+  serverId: string
+  /** Milliseconds between two words to each wrapper. */
+  beatMs: number
+  run: RunCommand
+  records: { write(record: SlurmRecord): Promise<void>; remove(launchId: string): Promise<void> }
+  outputOf: (launchId: string) => string
+  /** Called when a launch has ended. */
+  ended: (record: SlurmRecord) => void
+  log: Log
+}
+
+/** The launches of this server, as far as the lists of its jobs tell: the owner of their state. */
+export class TrackedLaunches {
+  readonly held = new Map<string, HeldLaunch>()
+  readonly listeners = new Set<() => void>()
+  readonly #options: TrackingOptions
+  readonly #controls = new Map<string, Control>()
+  /** When each launch was started or told to end, or its wrapper was lost, on the monotonic clock. */
+  readonly #touched = new Map<string, number>()
+  readonly #closing = new AbortController()
+  #lists = 0
+  #applied = 0
+  #timer: NodeJS.Timeout | undefined
+  #shown = ''
+
+  constructor(options: TrackingOptions, records: readonly SlurmRecord[]) {
+    this.#options = options
+    for (const record of records) this.hold(record).expectedFrom = 0
+    if (records.length > 0) this.#lookIn(lookMs.soon)
+  }
+
+  hold(record: SlurmRecord): HeldLaunch {
+    const launch = { record, job: undefined, expectedFrom: Number.POSITIVE_INFINITY, isEnding: false }
+    this.held.set(record.launchId, launch)
+    return launch
+  }
+
+  /** Every launch. Rejects if Slurm does not answer: then nothing is known anew. */
+  async list(signal: AbortSignal): Promise<Launch[]> {
+    const { pool, serverId, run } = this.#options
+    const number = ++this.#lists
+    const { ok, stdout, fault } = await run('squeue', queueArguments(serverId), signal)
+    if (!ok) throw new Error(`squeue does not tell the jobs of the pool '${pool}': ${fault}.`)
+    if (number > this.#applied) {
+      this.#applied = number
+      this.#apply(stdout, number)
+    }
+    return [...this.held.values()].flatMap(launch => listedLaunch(launch) ?? [])
+  }
+
+  #apply(text: string, number: number): void {
+    const { pool, serverId, run, log } = this.#options
+    const { found, ended, surplus } = compareJobs(this.held, jobsIn(text, serverId), number)
+    for (const [launchId, job] of found) {
+      const launch = this.held.get(launchId)!
+      launch.job = job
+      if (launch.record.jobId === null) void this.accepted(launch, job.jobId)
+    }
+    for (const { launchId, end } of ended) this.end(this.held.get(launchId)!, end)
+    if (surplus.length > 0) {
+      const jobIds = surplus.map(({ jobId }) => jobId)
+      log.warn('Cancelling Slurm jobs that belong to no engine of this server', { pool, jobs: jobIds.join(' ') })
+      void run('scancel', jobIds, this.#closing.signal)
+    }
+    this.#connect()
+    this.#forgetOld()
+  }
+
+  /** Slurm has accepted the job of a launch. Lists that have begun before may lack it. */
+  async accepted(launch: HeldLaunch, jobId: string): Promise<void> {
+    launch.record.jobId = jobId
+    launch.expectedFrom = this.#lists + 1
+    this.touch(launch.record.launchId)
+    // A lost record is found again by the comment of the job.
+    await this.#options.records.write(launch.record).catch(() => {})
+  }
+
+  /** Something is about to change: it is looked at soon, and often for a while. */
+  touch(launchId: string): void {
+    this.#touched.set(launchId, performance.now())
+    this.#lookIn(lookMs.now)
+  }
+
+  end({ record }: HeldLaunch, end: { status: string | null; reason: string | null }): void {
+    record.end = { ...end, at: Date.now() }
+    void this.#options.records.write(record).catch(() => {})
+    this.#controls.get(record.launchId)?.close()
+    this.#controls.delete(record.launchId)
+    this.#options.ended(record)
+  }
+
+  control = (launchId: string): Control | undefined => this.#controls.get(launchId)
+
+  /** Keeps a connection to the wrapper of every engine that runs: it tells the wrapper that a server is there. */
+  #connect(): void {
+    for (const { record, job } of this.held.values()) {
+      const { launchId, certificate, key } = record
+      const address = job?.comment?.address
+      if (record.end || !address || this.#controls.has(launchId) || this.#closing.signal.aborted) continue
+      const control = openControl({
+        address,
+        tls: { certificate, key },
+        beatMs: this.#options.beatMs,
+        closed: wasReached => {
+          if (this.#controls.get(launchId) === control) this.#controls.delete(launchId)
+          if (wasReached) this.touch(launchId)
+          else this.#lookIn(lookMs.waiting)
+        },
+      })
+      this.#controls.set(launchId, control)
+    }
+  }
+
+  #forgetOld(): void {
+    const old = [...this.held.values()].filter(({ record }) => record.end)
+    for (const [at, { record }] of old.entries()) {
+      const { launchId, end } = record
+      if (at >= old.length - keptEnded.count && Date.now() - end!.at < keptEnded.ms) continue
+      this.held.delete(launchId)
+      this.#touched.delete(launchId)
+      void this.#options.records.remove(launchId).catch(() => {})
+      void rm(this.#options.outputOf(launchId), { force: true }).catch(() => {})
+    }
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer)
+    if (this.#closing.signal.aborted) return
+    this.#timer = setTimeout(() => void this.#look(), ms)
+    this.#timer.unref()
+  }
+
+  /** Lists, announces what has changed, and sees to it that it lists again while there is an engine. */
+  async #look(): Promise<void> {
+    try {
+      const launches = await this.list(this.#closing.signal)
+      const text = launches.map(one => [one.launchId, one.state, one.reason, one.node, one.endpoint?.origin]).join('\n')
+      if (text !== this.#shown) for (const listener of this.listeners) listener()
+      this.#shown = text
+    } catch {
+      // Whoever lists next is told why.
+    }
+    const live = [...this.held.values()].filter(({ record }) => !record.end)
+    if (live.length === 0) return
+    const moving = live.filter(({ isEnding, record }) => isEnding || !this.#controls.has(record.launchId))
+    const now = performance.now()
+    const isSoon = moving.some(({ record }) => now - (this.#touched.get(record.launchId) ?? -soonMs) < soonMs)
+    this.#lookIn(isSoon ? lookMs.soon : moving.length > 0 ? lookMs.waiting : lookMs.steady)
+  }
+
+  /** Lets go of the wrappers, and lists no more by itself. */
+  close(): void {
+    this.#closing.abort()
+    clearTimeout(this.#timer)
+    for (const control of this.#controls.values()) control.close()
+    this.#controls.clear()
+  }
+}

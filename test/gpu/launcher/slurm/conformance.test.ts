@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, onTestFinished } from 'vitest'
+import { describeLauncher, type LauncherPlace } from '../_conformance.ts'
+import { endSurvivors, survivors, temporary } from '../_launch.ts'
+import { type Lab, noLab, startLab } from './_lab.ts'
+import { failingSqueue, newServer, openAt, slurmOptions, slurmSettings } from './_server.ts'
+
+const script = join(import.meta.dirname, '../../fixtures/slurm-parent.ts')
+
+describe.skipIf(noLab !== undefined)(`Slurm${noLab ? ` (${noLab})` : ''}`, () => {
+  let lab: Lab
+  beforeAll(async () => {
+    lab = await startLab()
+  }, 30_000)
+  afterAll(() => lab.close(), 30_000)
+
+  describeLauncher('engines as Slurm jobs', async (): Promise<LauncherPlace> => {
+    const server = newServer()
+    const { path, fail } = failingSqueue(temporary())
+    return {
+      orphanGraceMs: slurmSettings.orphan_grace,
+      open: () => openAt(lab, server, {}, path),
+      options: slurmOptions,
+      processes: survivors,
+      async startAndDie(launchId) {
+        onTestFinished(() => endSurvivors(launchId))
+        const { dataDir, serverId } = server
+        const parent = spawn(process.execPath, [script, dataDir, serverId, launchId], {
+          env: lab.env,
+          stdio: ['ignore', 'pipe', 'inherit'],
+        })
+        onTestFinished(() => void parent.kill('SIGKILL'))
+        await once(parent.stdout, 'data')
+        const gone = once(parent, 'exit')
+        parent.kill('SIGKILL')
+        await gone
+      },
+      failLists: fails => (fails ? writeFileSync(fail, '') : rmSync(fail)),
+    }
+  })
+})
