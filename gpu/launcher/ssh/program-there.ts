@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import { machine, type } from 'node:os'
@@ -7,6 +8,17 @@ import { quoted } from './ssh-command.ts'
 
 /** The folder of a machine for everything of infer: programs, copies of models, and what runs. */
 export const folderThere = (cache: string): string => `${cache}/infer`
+
+/** A script that runs the agent there, for engines of `id` in a folder of their own. */
+export function agentScript(
+  { box }: Connection,
+  program: readonly string[],
+  { id, orphanGraceMs }: { id: string; orphanGraceMs: number },
+): string {
+  const folder = `${folderThere(box.cache)}/pools/${createHash('sha256').update(id).digest('hex').slice(0, 12)}`
+  const words = [...program, 'engine', 'pool', '--folder', folder, '--orphan-grace', String(orphanGraceMs)]
+  return `exec ${words.map(quoted).join(' ')}`
+}
 
 /**
  * Returns the words that start this very program on the other machine. The executable is copied there, once for each

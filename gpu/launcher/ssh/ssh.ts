@@ -23,7 +23,10 @@ export interface SshLauncherOptions {
   /** Tells engines of this server from those of others on the machine. */
   serverId: string
   log: Log
-  ssh: SshProgram
+  /** The environment of the server, in which ssh finds its agent. */
+  host: Readonly<Record<string, string | undefined>>
+  /** The program ssh with its first arguments. */
+  ssh?: SshProgram['command']
 }
 
 /** Milliseconds that a start waits for the first connection: infer may be copied to the machine before. */
@@ -48,7 +51,7 @@ interface Waiting {
  * after `firstMs` at most.
  */
 export async function openSshLauncher(options: SshLauncherOptions): Promise<Launcher> {
-  const { pool, settings, dataDir, serverId, ssh, log } = options
+  const { pool, settings, dataDir, serverId, host, ssh = ['ssh'], log } = options
   const own: OwnProgram = { command: commandOf(selfCommand([])), files: selfFiles() }
   const folder = socketFolder(dataDir, pool)
   const listeners = new Set<() => void>()
@@ -71,7 +74,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
       orphanGraceMs: settings.orphan_grace,
       folder,
       serverId,
-      ssh,
+      ssh: { command: ssh, env: host },
       log,
     },
     changed,
