@@ -41,7 +41,8 @@ function defineAdd(command: Command, terminal: Terminal): void {
       const edit = (text: string, file: string) => addPool(text, name, settings, file)
       previewConfigEdit(path, edit)
       terminal.waiting(`Connecting to ${printable(host)}, and copying infer to it …`)
-      const { devices, reason } = await orRefused(async ({ inspectMachine }, ssh) => inspectMachine(settings, ssh))
+      const { inspectMachine } = await import('../../gpu/launcher/ssh/machine.ts')
+      const { devices, reason } = await orRefused(inspectMachine(settings, ownSsh()))
       editConfigFile(path, edit)
       if (json)
         return terminal.json({
@@ -97,7 +98,8 @@ function defineClean(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the configuration that the server uses')
     .action(async (name, { config, dataDir, json }) => {
       const settings = machineOf(name, poolsIn(dataDir, config))
-      const bytes = await orRefused(async ({ cleanMachine }, ssh) => cleanMachine(settings, ssh))
+      const { cleanMachine } = await import('../../gpu/launcher/ssh/machine.ts')
+      const bytes = await orRefused(cleanMachine(settings, ownSsh()))
       terminal.result(
         json,
         { pool: name, bytes },
@@ -118,16 +120,13 @@ function machineOf(name: string, pools: ReturnType<typeof poolsIn>): SshPool {
   return settings
 }
 
-/** Does something on a machine. What it says of a failure is a sentence for the user. */
-async function orRefused<T>(
-  run: (
-    machine: typeof import('../../gpu/launcher/ssh/machine.ts'),
-    ssh: { command: readonly ['ssh']; env: ReturnType<typeof hostEnvironment> },
-  ) => Promise<T>,
-): Promise<T> {
-  const machine = await import('../../gpu/launcher/ssh/machine.ts')
+/** The ssh of this user. */
+const ownSsh = () => ({ command: ['ssh'] as const, env: hostEnvironment() })
+
+/** The result of something done on a machine. What it says of a failure is a sentence for the user. */
+async function orRefused<T>(done: Promise<T>): Promise<T> {
   try {
-    return await run(machine, { command: ['ssh'], env: hostEnvironment() })
+    return await done
   } catch (thrown) {
     throw refused('conflict', (thrown as Error).message)
   }
