@@ -33,7 +33,7 @@ export async function openFleetLaunches(
       },
     },
     /** Follows the engines of a pool; without one, those of this machine. Throws Failure `worker_error`. */
-    launchesIn(pool: string | undefined): Launches {
+    launchesIn: (pool: string | undefined): Launches => {
       if (pool === undefined) return local
       const own = pools.find(({ name }) => name === pool)?.launches()
       if (!own) throw poolNotOpen(pool)

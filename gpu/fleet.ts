@@ -106,7 +106,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     opened: launched.pools,
     settings: settings.pools,
     local: openModelPlacement(memory, backends, sandbox, refused, models),
-    ...{ sandbox, refused, models, residents: booked, log },
+    sandbox,
+    refused,
+    models,
+    residents: booked,
+    log,
     changed: () => void poolsChanged(),
   })
   const { placements } = pools

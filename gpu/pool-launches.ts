@@ -28,7 +28,7 @@ export interface OpenedPool {
   /** Undefined while it could not be opened. */
   launches: () => Launches | undefined
   /** What it has; opens it first, if it is not. Rejects where that is not known. */
-  capacity(signal: AbortSignal): Promise<Discovery>
+  capacity: (signal: AbortSignal) => Promise<Discovery>
 }
 
 /** Opens each pool. One that cannot be opened is tried again whenever it is asked what it has. */

@@ -78,6 +78,7 @@ export async function startApp(
     batch_price_factor?: number
     ollama?: object
     console?: boolean
+    pools?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

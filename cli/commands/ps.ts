@@ -19,7 +19,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, how many conversations are saved, and which models running workflows need next.',
     )
     .action(async ({ dataDir, json }) => {
-      const { engines, models, devices, pools = [], time } = await fetchStatus(openClient(dataDir))
+      const { engines, models, devices, pools, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines, saved_conversations: savedOf(models) })
       for (const { paused } of devices) if (paused) terminal.remark(storedSentence(paused.reason))
       const saved = savedNotes(models)
@@ -37,7 +37,8 @@ export function define(command: Command, terminal: Terminal): void {
         ),
         { optional: [...rate, 'GPU layers', 'loaded for', 'idle for'] },
       )
-      for (const pool of pools) terminal.remark(poolText(pool))
+      // An older server has none.
+      for (const pool of pools ?? []) terminal.remark(poolText(pool))
       for (const text of deviceNotes(engines, devices)) terminal.remark(text)
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)

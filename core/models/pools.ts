@@ -10,7 +10,7 @@ const PoolName = z
   .refine(name => name !== localPool, "'local' is this machine: give the pool another name")
 
 /** The other keys of the file in an example. */
-const slurm = { pools: { team: { kind: 'slurm' } } }
+const slurm = { pools: { team: { kind: 'slurm', card_memory: '80GiB' } } }
 const ssh = { pools: { team: { kind: 'ssh', host: 'user@box' } } }
 
 /** Limits of a pool, and its price. `more`: the other keys of the file in each example. */
@@ -106,11 +106,10 @@ const SlurmPool = z.strictObject({
       example: ['--exclude=node7'],
       with: slurm,
     }),
-  card_memory: Bytes.optional().meta({
+  card_memory: Bytes.meta({
     description: '`slurm` only: memory of a GPU, which a cluster does not tell. Models are sized for it.',
     example: '80GiB',
     with: slurm,
-    absent: 'none: engines get GPUs of unknown size, one unless the model says how many',
   }),
   executable: z
     .string()
@@ -174,14 +173,17 @@ export const Pools = z
   .meta({
     description:
       'Machines besides this one on which engines may run, by name. `slurm`: a cluster, of which each engine is a job. `ssh`: one machine. A model names those that it may use in `pools`.',
-    example: { lab: { kind: 'slurm', partition: 'gpu', time_limit: '8h' }, box2: { kind: 'ssh', host: 'user@box' } },
+    example: {
+      lab: { kind: 'slurm', partition: 'gpu', card_memory: '80GiB' },
+      box2: { kind: 'ssh', host: 'user@box' },
+    },
     absent: 'none: engines run on this machine',
   })
 export type Pools = z.output<typeof Pools>
 
 /** The other keys of the file in an example of a model with pools. */
 const withPools = {
-  pools: { lab: { kind: 'slurm', partition: 'gpu' } },
+  pools: { lab: { kind: 'slurm', card_memory: '80GiB' } },
   models: [
     {
       id: 'llama-70b',

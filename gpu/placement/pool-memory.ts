@@ -55,8 +55,15 @@ export async function openPoolMemory(options: {
       usedByOthers: others,
       pool: pool.name,
       node,
+      ...sharingOf(device),
       ...(unknown !== null && { unknown }),
     }
+  }
+
+  /** A card whose memory is that of its machine, and the processor of that machine, share it. */
+  function sharingOf({ id, node }: PooledDevice): Pick<DeviceCapacity, 'sharesWith'> {
+    const shared = devices.filter(one => one.node === node && (one.isUnified || one.kind === 'cpu')).map(one => one.id)
+    return shared.length > 1 && shared.includes(id) ? { sharesWith: shared.filter(other => other !== id) } : {}
   }
 
   /** A pool that has never answered still has a row, which says why. */
@@ -117,7 +124,7 @@ export async function openPoolMemory(options: {
       left: () => [],
       capacities: (): DeviceCapacity[] => {
         const ids = new Set(largestNode().map(({ id }) => id))
-        return capacities.flatMap(({ pool: _, node: _node, unknown: _unknown, ...one }) =>
+        return capacities.flatMap(({ pool: _pool, node: _node, unknown: _unknown, ...one }) =>
           ids.has(one.id) ? [one] : [],
         )
       },

@@ -65,7 +65,7 @@ export function openPoolPlacement(options: {
       )
       if (others.length === 0) return first!
       const elsewhere = others.map(
-        ({ modelId: _, elsewhere: _others, ...one }): PoolLayout => ({
+        ({ modelId: _model, elsewhere: _others, ...one }): PoolLayout => ({
           ...one,
           pool: one.pool,
           slots: slotsFor(model, one.plan),

@@ -31,7 +31,7 @@ export function placeInPools(
   const common = { modelId, mayEvict, ...(avoid && { avoid }) }
   const layouts: PlacementRequest[] = [
     first,
-    ...(elsewhere ?? []).map(({ slots: _, ...one }) => ({ ...one, ...common })),
+    ...(elsewhere ?? []).map(({ slots: _slots, ...one }) => ({ ...one, ...common })),
   ]
   const there = byDevice(loaded)
   const decide = (one: PlacementRequest): PlacementDecision =>

@@ -175,7 +175,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     async capacity(signal) {
       const { ok, stdout, fault } = await run('sinfo', nodeArguments(settings.partition), signal)
       if (!ok) throw new Error(`sinfo does not tell the nodes of the pool '${pool}': ${fault}.`)
-      const { devices, unusable } = cardsIn(stdout, settings.gres, settings.card_memory ?? 0)
+      const { devices, unusable } = cardsIn(stdout, settings.gres, settings.card_memory)
       const without = unusable.length > 0 ? ` These nodes take no jobs: ${unusable.join(', ')}.` : ''
       const reason = devices.length > 0 ? null : `The pool '${pool}' has no card '${settings.gres}' now.${without}`
       return { devices, reason, broken: false }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../core/models/config.ts'
 import { poolsOf } from '../../../core/models/pools.ts'
 
-const pools = 'pools: { lab: { kind: slurm }, box2: { kind: ssh, host: user@box } }'
+const pools = 'pools: { lab: { kind: slurm, card_memory: 80GiB }, box2: { kind: ssh, host: user@box } }'
 const model = (more: string) => `${pools}\nmodels: [{ id: a, source: /x.gguf, ${more} }]`
 
 test('a pool has the settings of its kind, with sizes and durations', () => {
@@ -40,12 +40,16 @@ describe('errors name the place and what to do', () => {
     ['pools: { lab: { kind: pbs } }', /^f:1:17: 'pools.lab.kind' has an unknown value: "pbs"/],
     ['pools: { lab: {} }', /Missing: 'pools.lab.kind'/],
     ['pools: { local: { kind: slurm } }', /'local' is this machine: give the pool another name/],
-    ['pools: { lab: { kind: slurm, partitio: x } }', /has no setting 'partitio'. Did you mean 'partition'\?/],
-    ['pools: { lab: { kind: slurm, host: x } }', /'pools.lab' has no setting 'host'/],
+    [
+      'pools: { lab: { kind: slurm, card_memory: 80GiB, partitio: x } }',
+      /has no setting 'partitio'. Did you mean 'partition'\?/,
+    ],
+    ['pools: { lab: { kind: slurm, card_memory: 80GiB, host: x } }', /'pools.lab' has no setting 'host'/],
     ['pools: { box2: { kind: ssh } }', /Missing: 'pools.box2.host'/],
+    ['pools: { lab: { kind: slurm } }', /Missing: 'pools.lab.card_memory'/],
     ['pools: { box2: { kind: ssh, host: -oProxyCommand=x } }', /'pools.box2.host': must be a host, or user@host/],
-    ['pools: { lab: { kind: slurm, partition: "a b" } }', /must be one word/],
-    ['pools: { lab: { kind: slurm, time_limit: 8hours } }', /Did you mean '8h'\?/],
+    ['pools: { lab: { kind: slurm, card_memory: 80GiB, partition: "a b" } }', /must be one word/],
+    ['pools: { lab: { kind: slurm, card_memory: 80GiB, time_limit: 8hours } }', /Did you mean '8h'\?/],
     [model('pools: []'), /'models\[0\].pools' must not be empty/],
     [
       model('pools: [lap]'),

@@ -63,7 +63,9 @@ beforeAll(async () => {
   // Nothing listens there: its addresses fail.
   const urls = ['http://127.0.0.1:1/v1', 'http://127.0.0.1:2/v1']
   const elsewhere = { id: 'elsewhere', engine: 'remote', urls } as const
-  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 }), elsewhere] })
+  // There is no cluster, so nothing is known of it.
+  const pools = { lab: { kind: 'slurm', card_memory: '80GiB' } }
+  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 }), elsewhere], pools })
   const messages = [{ role: 'user', content: 'Hello' }]
   await (await app.fetch('/std/v1/chat/completions', { body: { model: 'elsewhere', messages } })).text()
   const body = { model: 'fake', stream: true, messages: [{ role: 'user', content: 'Hello there, how are you?' }] }

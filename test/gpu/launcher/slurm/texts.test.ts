@@ -7,7 +7,7 @@ import { cardsIn } from '../../../../gpu/launcher/slurm/node-lines.ts'
 import { commentIn } from '../../../../gpu/launcher/slurm/queue-lines.ts'
 import { commandOnNode, jobIdIn, submitArguments } from '../../../../gpu/launcher/slurm/submission.ts'
 
-const pool = (more: object) => PoolSettings.parse({ kind: 'slurm', ...more }) as SlurmPool
+const pool = (more: object) => PoolSettings.parse({ kind: 'slurm', card_memory: '80GiB', ...more }) as SlurmPool
 const needs = { cards: 2, cpus: 3.5, memoryBytes: 3 * 2 ** 30 + 1, maxMs: 90_000 }
 const ids = { serverId: 'srv', launchId: 'a-1' }
 
