@@ -103,8 +103,6 @@ export function define(command: Command, terminal: Terminal): void {
       const { runPoolAgent } = await import('../../gpu/pool-agent.ts')
       const { stdin: input, stdout: output } = process
       await runPoolAgent({ folder, graceMs: orphanGrace, input, output, log: openLog('warn') })
-      // Nothing that still waits may keep this process: the next agent waits for its end.
-      process.exit(0)
     })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],

@@ -133,6 +133,11 @@ const commandFacts: Record<string, CommandFacts> = {
     'show',
   ),
   ...sharedBy(local, 'backup', 'restore'),
+  pool: {
+    environment: ['INFER_DATA_DIR', 'NO_COLOR'],
+    files: ['infer.yaml'],
+    exits: { ...nothing.exits, 1: 'the machine cannot be used', 65: exits[65], 74: exits[74] },
+  },
   ...sharedBy(nothing, 'completion', 'routes', 'licenses'),
   help: { ...nothing, environment: ['INFER_PAGER', 'PAGER', 'NO_COLOR'] },
   infer: {
@@ -262,6 +267,7 @@ const commandsOfGuides = {
   models: ['model'],
   engines: ['engine'],
   'sharing-a-card': ['gpu'],
+  'second-machine': ['pool'],
   organizations: ['org', 'user', 'audit', 'token'],
   webhooks: ['webhook'],
   'usage-and-spend': ['usage'],

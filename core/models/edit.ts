@@ -70,6 +70,28 @@ function filled(text: string, document: Document, node: unknown): string | undef
   return insert(before + rest, lineAfter(before + rest, pair!.key)!, block([node], '  '))
 }
 
+/** Adds a pool at the end of `pools`. Throws Failure `conflict` if the name is in use. */
+export function addPool(text: string, name: string, settings: object, path = 'infer.yaml'): string {
+  const document = read(text, path)
+  const pools = document.get('pools')
+  if (isMap(pools) && pools.has(name))
+    throw new Failure(
+      'conflict',
+      `${path} already has a pool '${name}'. Choose another name, or remove that pool first.`,
+    )
+  const lines = block(mapping(document, name, settings), '  ')
+  let spliced: string | undefined
+  if (!document.has('pools') && (document.contents === null || (isMap(document.contents) && !document.contents.flow)))
+    spliced = `${text.trim() === '' ? schemaHint : ensureEnd(text)}pools:\n${lines}`
+  else if (isMap(pools) && !pools.flow) {
+    const end = lineAfter(text, pools.items.at(-1)?.value)
+    const indent = ' '.repeat(columnOf(text, startOf(pools.items[0]?.key) ?? 0))
+    if (end !== undefined) spliced = insert(text, end, block(mapping(document, name, settings), indent))
+  }
+  document.setIn(['pools', name], written(document, settings))
+  return checked(document, spliced, text, path)
+}
+
 /** Removes a model with the comments inside its entry; those around it stay. Throws Failure `model_not_found`. */
 export function removeModel(text: string, id: string, path = 'infer.yaml'): string {
   const document = read(text, path)

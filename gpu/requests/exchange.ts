@@ -40,6 +40,8 @@ const isStreamed = (body: EngineCall['body']): body is StreamedBody =>
 
 /** Error codes of an established connection that was closed. */
 const connectionClosed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+/** Those of a socket that is not there: that of an engine elsewhere while its way there is made again. */
+const socketMissing: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT'])
 
 function describe(error: Error & { code?: string }, requesting: boolean): string {
   if (error.name === 'HTTPParserError') return 'did not answer in HTTP'
@@ -304,7 +306,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       if (this.#phase === 'ended') return
       if (engineFailure) return this.#fail(engineFailure())
       // The engine may have closed the idle connection just as the request was sent: retry once on a new connection.
-      if (this.#phase === 'requesting' && !this.#resent && connectionClosed.has(error.code ?? '')) {
+      const again = connections.options.isOwnProcess && socketMissing.has(error.code ?? '')
+      if (this.#phase === 'requesting' && !this.#resent && (again || connectionClosed.has(error.code ?? ''))) {
         this.#resent = true
         return this.#send()
       }

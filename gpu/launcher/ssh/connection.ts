@@ -32,7 +32,7 @@ const greeting = `umask 077; c=\${XDG_CACHE_HOME:-$HOME/.cache}; printf '\\n${ma
 /** The program ssh with arguments that come before all others, and its environment. */
 export interface SshProgram {
   command: readonly [string, ...string[]]
-  env: NodeJS.ProcessEnv
+  env: Readonly<Record<string, string | undefined>>
 }
 
 /**
@@ -42,13 +42,16 @@ export interface SshProgram {
 export async function openConnection(
   address: SshAddress,
   control: string,
-  { command: [file, ...first], env }: SshProgram,
+  { command: [file, ...first], env: given }: SshProgram,
 ) {
+  const env = Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  ) as Record<string, string>
   // A process group of its own: Ctrl-C in the terminal of the server ends no connection.
   const start = (args: readonly string[], input: number | 'pipe' = 'pipe'): ChildProcess =>
     spawn(file, [...first, ...args], { env, stdio: [input, 'pipe', 'pipe'], detached: true })
   const run = (args: readonly string[], timeoutMs: number): Promise<ProgramRun> =>
-    runProgram(file, [...first, ...args], env as Record<string, string>, timeoutMs)
+    runProgram(file, [...first, ...args], env, timeoutMs)
 
   const main = start(connectArguments(address, control, shellCommand(greeting)))
   let errors = ''

@@ -1,11 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../../core/log.ts'
 import { type AgentClient, AgentMissing, openAgentClient } from './agent-client.ts'
 import { type Connection, openConnection, type SshProgram } from './connection.ts'
-import { folderThere, programThere } from './program-there.ts'
-import { quoted, type SshAddress } from './ssh-command.ts'
+import { agentScript, programThere } from './program-there.ts'
+import type { SshAddress } from './ssh-command.ts'
 
 export interface LinkOptions {
   pool: string
@@ -65,13 +65,10 @@ export function openLink(options: LinkOptions, changed: () => void) {
 
   /** Runs agents on a connection, one after the other, until it ends. Resolves with the reason. */
   async function runAgents(connection: Connection, program: readonly string[]): Promise<string> {
-    const id = createHash('sha256').update(`${serverId}\0${pool}`).digest('hex').slice(0, 12)
-    const there = join(folderThere(connection.box.cache), 'pools', id)
-    const words = [...program, 'engine', 'pool', '--folder', there, '--orphan-grace', String(orphanGraceMs)]
     const complained = (line: string) => log.debug('The machine of a pool reports', { pool, line })
     for (let failures = 0; ; failures++) {
       try {
-        const child = connection.start(`exec ${words.map(quoted).join(' ')}`)
+        const child = connection.start(agentScript(connection, program, { id: `${serverId}/${pool}`, orphanGraceMs }))
         const agent = await openAgentClient(child, { changed, complained })
         failures = -1
         found({ connection, agent })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import { machine, type } from 'node:os'
@@ -7,6 +8,17 @@ import { quoted } from './ssh-command.ts'
 
 /** The folder of a machine for everything of infer: programs, copies of models, and what runs. */
 export const folderThere = (cache: string): string => `${cache}/infer`
+
+/** A script that runs the agent there, for engines of `id` in a folder of their own. */
+export function agentScript(
+  { box }: Connection,
+  program: readonly string[],
+  { id, orphanGraceMs }: { id: string; orphanGraceMs: number },
+): string {
+  const folder = `${folderThere(box.cache)}/pools/${createHash('sha256').update(id).digest('hex').slice(0, 12)}`
+  const words = [...program, 'engine', 'pool', '--folder', folder, '--orphan-grace', String(orphanGraceMs)]
+  return `exec ${words.map(quoted).join(' ')}`
+}
 
 /**
  * Returns the words that start this very program on the other machine. The executable is copied there, once for each
@@ -24,7 +36,9 @@ export async function programThere(connection: Connection, host: string): Promis
   const folder = `${folderThere(box.cache)}/programs/${build}`
   const path = `${folder}/infer`
   const found = await connection.run(`test -x ${quoted(path)} && echo yes || echo no`)
-  if (found.stdout.trim().endsWith('yes')) return [path]
+  // What it unpacks stays beside it, apart from an infer of the machine itself.
+  const words = ['env', `INFER_CACHE_DIR=${folder}/files`, path]
+  if (found.stdout.trim().endsWith('yes')) return words
   const input = openSync('/proc/self/exe', 'r')
   try {
     const part = quoted(`${path}.part`)
@@ -41,5 +55,5 @@ export async function programThere(connection: Connection, host: string): Promis
   } finally {
     closeSync(input)
   }
-  return [path]
+  return words
 }

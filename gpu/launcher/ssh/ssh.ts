@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { selfCommand, selfFiles } from '../../../core/assets.ts'
-import { hostEnvironment } from '../../../core/config.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import type { SshPool } from '../../../core/models/pools.ts'
@@ -23,9 +23,14 @@ export interface SshLauncherOptions {
   /** Tells engines of this server from those of others on the machine. */
   serverId: string
   log: Log
-  ssh?: SshProgram | undefined
+  /** The environment of the server, in which ssh finds its agent. */
+  host: Readonly<Record<string, string | undefined>>
+  /** The program ssh with its first arguments. */
+  ssh?: SshProgram['command']
 }
 
+/** Milliseconds that a start waits for the first connection: infer may be copied to the machine before. */
+const firstMs = 5_000
 /** Milliseconds in which the machine must accept that its engines are ended, or let go. */
 const endMs = 5_000
 /** How many launches that could not be started are still listed. */
@@ -42,12 +47,11 @@ interface Waiting {
 /**
  * Starts engines on one machine that is reached by ssh. infer runs there as an agent with the launcher and the keeper of that
  * machine, over one connection, which also forwards the sockets of the engines: nothing listens on the network. Engines
- * outlive the connection for the grace of the pool. Resolves after the first attempt to connect, also where it has failed.
+ * outlive the connection for the grace of the pool. Resolves after the first attempt to connect, also where it has failed, and
+ * after `firstMs` at most.
  */
 export async function openSshLauncher(options: SshLauncherOptions): Promise<Launcher> {
-  const { pool, settings, dataDir, serverId, log } = options
-  const environment = hostEnvironment()
-  const ssh = options.ssh ?? { command: ['ssh'] as const, env: environment }
+  const { pool, settings, dataDir, serverId, host, ssh = ['ssh'], log } = options
   const own: OwnProgram = { command: commandOf(selfCommand([])), files: selfFiles() }
   const folder = socketFolder(dataDir, pool)
   const listeners = new Set<() => void>()
@@ -70,7 +74,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
       orphanGraceMs: settings.orphan_grace,
       folder,
       serverId,
-      ssh,
+      ssh: { command: ssh, env: host },
       log,
     },
     changed,
@@ -105,7 +109,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     }
   }
 
-  await link.first
+  await Promise.race([link.first, pause(firstMs, undefined, { ref: false })])
   return {
     pollMs: 60_000,
     async start(launch, signal) {
@@ -174,6 +178,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     } catch {
       // Its engines end after the grace of the pool, unless another server takes them over.
     }
+    forwards.close()
     await link.close()
     if (how === 'close') rmSync(folder, { recursive: true, force: true })
   }

@@ -88,7 +88,8 @@ export async function openBox(hidden?: string) {
       identity_file: at('user'),
       orphan_grace: 60_000,
     },
-    ssh: { command: ['ssh', '-F', at('ssh_config')], env: process.env } satisfies SshProgram,
+    ssh: ['ssh', '-F', at('ssh_config')] satisfies SshProgram['command'],
+    host: process.env,
     /** Makes the client know another key of the machine, or its own again. */
     know,
     makeKey,

@@ -36,6 +36,7 @@ if (missing === undefined) {
           dataDir,
           serverId,
           ssh: box.ssh,
+          host: box.host,
           log: keptLog(),
         })
         opened.push(launcher)
@@ -60,7 +61,7 @@ if (missing === undefined) {
         onTestFinished(async () => {
           await endSurvivors(launchId)
         })
-        const about = JSON.stringify({ settings, dataDir, serverId, command: box.ssh.command, launchId })
+        const about = JSON.stringify({ settings, dataDir, serverId, ssh: box.ssh, launchId })
         const server = spawn(process.execPath, [script, about], { stdio: ['ignore', 'pipe', 'inherit'] })
         onTestFinished(() => void server.kill('SIGKILL'))
         await once(server.stdout, 'data')

@@ -24,7 +24,7 @@ async function openServer(dataDir = temporary(), more: object = {}, at = box!) {
   const log = keptLog()
   const serverId = `server-${++count}`
   const settings = { ...at.settings, ...more }
-  const launcher = await openSshLauncher({ pool: 'box2', settings, dataDir, serverId, ssh: at.ssh, log })
+  const launcher = await openSshLauncher({ pool: 'box2', settings, dataDir, serverId, ssh: at.ssh, host: at.host, log })
   const launches = await openLaunches({ launcher, outputs: openOutputs(), log })
   onTestFinished(() => launches.close())
   return { launcher, launches, log }

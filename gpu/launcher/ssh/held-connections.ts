@@ -1,0 +1,50 @@
+import { rmSync } from 'node:fs'
+import { createConnection, createServer, type Socket } from 'node:net'
+
+/** Milliseconds for which a connection waits. */
+const waitMs = 30_000
+
+/**
+ * Accepts connections at a socket in the place of what is gone, and reads nothing from them: a request waits instead of failing.
+ * Ends them after `waitMs`.
+ */
+export function holdConnections(path: string) {
+  const held = new Map<Socket, NodeJS.Timeout>()
+  rmSync(path, { force: true })
+  const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => {
+    const timer = setTimeout(() => socket.destroy(), waitMs)
+    timer.unref()
+    held.set(socket, timer)
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      clearTimeout(timer)
+      held.delete(socket)
+    })
+  })
+  server.on('error', () => {})
+  server.listen(path)
+  server.unref()
+
+  return {
+    /** Accepts no more and frees the path. */
+    stop: (): void => void server.close(),
+    /** Connects each to what is at the path now. */
+    release(): void {
+      for (const [socket, timer] of held) {
+        clearTimeout(timer)
+        const to = createConnection({ path, allowHalfOpen: true })
+        to.on('error', () => socket.destroy())
+        socket.on('close', () => to.destroy())
+        socket.pipe(to).pipe(socket)
+      }
+      held.clear()
+    },
+    /** Ends all. */
+    end(): void {
+      server.close()
+      for (const socket of held.keys()) socket.destroy()
+    },
+  }
+}
+
+export type HeldConnections = ReturnType<typeof holdConnections>

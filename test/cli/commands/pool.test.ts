@@ -1,0 +1,60 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { addPool } from '../../../core/models/edit.ts'
+import { noSshServer, openBox } from '../../gpu/launcher/ssh/_box.ts'
+import { infer, inferProcess, json, temporaryFolder } from '../_infer.ts'
+
+describe('a pool is added to infer.yaml', () => {
+  const box = { kind: 'ssh', host: 'me@box', port: undefined }
+  test.each([
+    ['', '# yaml-language-server: $schema=./infer.schema.json\npools:\n  b:\n    kind: ssh\n    host: me@box\n'],
+    ['toys: true # mine', 'toys: true # mine\npools:\n  b:\n    kind: ssh\n    host: me@box\n'],
+    [
+      'pools:\n    lab: {kind: slurm} # a\n\n# models\nmodels: []\n',
+      'pools:\n    lab: {kind: slurm} # a\n    b:\n      kind: ssh\n      host: me@box\n\n# models\nmodels: []\n',
+    ],
+  ])('%j', (before, after) => expect(addPool(before, 'b', box)).toBe(after))
+
+  test('once', () =>
+    expect(() => addPool('pools: {b: {kind: slurm}}', 'b', box)).toThrow("infer.yaml already has a pool 'b'."))
+})
+
+const missing = noSshServer()
+const box = missing === undefined ? await openBox() : undefined
+afterAll(() => box?.close())
+
+test.skipIf(missing !== undefined)('a machine is checked, added, listed and cleaned', async () => {
+  const [dataDir, programs] = [temporaryFolder(), temporaryFolder()]
+  const config = join(box!.folder, 'ssh_config')
+  writeFileSync(join(programs, 'ssh'), `#!/bin/sh\nexec /usr/bin/ssh -F '${config}' "$@"\n`)
+  chmodSync(join(programs, 'ssh'), 0o700)
+  const env = { INFER_DATA_DIR: dataDir, PATH: `${programs}:${process.env.PATH}` }
+  const { host, port, identity_file: key } = box!.settings
+  const add = ['pool', 'add', host, '--name', 'box2', '--port', String(port), '--identity-file']
+
+  const refused = await inferProcess([...add, join(box!.folder, 'host')], { env })
+  expect(refused.stderr).toContain(`'${host}' accepts no key of this user`)
+  expect(refused.exitCode).not.toBe(0)
+  expect(existsSync(join(dataDir, 'infer.yaml'))).toBe(false)
+
+  const added = await inferProcess([...add, key], { env })
+  expect(added).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^cpu .*\n.*Added the pool 'box2' to/m) })
+  expect(readFileSync(join(dataDir, 'infer.yaml'), 'utf8')).toContain(
+    `pools:\n  box2:\n    kind: ssh\n    host: ${host}\n`,
+  )
+  expect(readdirSync(join(box!.cache, 'infer/pools'))).toEqual([])
+
+  const listed = json(await infer(['pool', 'list', '--json'], { env }))
+  expect(listed).toMatchObject({ pools: [{ name: 'box2', kind: 'ssh', host, port }] })
+  const unknown = await infer(['pool', 'clean', 'other'], { env })
+  expect(unknown.stderr).toContain("There is no pool 'other'. See: infer pool list")
+
+  const used = join(box!.cache, 'infer/models/0123456789abcdef')
+  mkdirSync(used, { recursive: true })
+  writeFileSync(join(used, 'm.gguf'), Buffer.alloc(1 << 20))
+  const cleaned = await inferProcess(['pool', 'clean', 'box2', '--json'], { env })
+  expect(cleaned.stderr).toBe('')
+  expect(json(cleaned)).toMatchObject({ pool: 'box2' })
+  for (const name of ['programs', 'models', 'pools']) expect(existsSync(join(box!.cache, 'infer', name))).toBe(false)
+})
