@@ -267,7 +267,7 @@ const commandsOfGuides = {
   models: ['model'],
   engines: ['engine'],
   'sharing-a-card': ['gpu'],
-  'second-machine': ['pool'],
+  pools: ['pool'],
   organizations: ['org', 'user', 'audit', 'token'],
   webhooks: ['webhook'],
   'usage-and-spend': ['usage'],

@@ -11,13 +11,13 @@ describe('a pool is added to infer.yaml', () => {
     ['', '# yaml-language-server: $schema=./infer.schema.json\npools:\n  b:\n    kind: ssh\n    host: me@box\n'],
     ['toys: true # mine', 'toys: true # mine\npools:\n  b:\n    kind: ssh\n    host: me@box\n'],
     [
-      'pools:\n    lab: {kind: slurm} # a\n\n# models\nmodels: []\n',
-      'pools:\n    lab: {kind: slurm} # a\n    b:\n      kind: ssh\n      host: me@box\n\n# models\nmodels: []\n',
+      'pools:\n    lab: {kind: ssh, host: lab} # a\n\n# models\nmodels: []\n',
+      'pools:\n    lab: {kind: ssh, host: lab} # a\n    b:\n      kind: ssh\n      host: me@box\n\n# models\nmodels: []\n',
     ],
   ])('%j', (before, after) => expect(addPool(before, 'b', box)).toBe(after))
 
   test('once', () =>
-    expect(() => addPool('pools: {b: {kind: slurm}}', 'b', box)).toThrow("infer.yaml already has a pool 'b'."))
+    expect(() => addPool('pools: {b: {kind: ssh, host: b}}', 'b', box)).toThrow("infer.yaml already has a pool 'b'."))
 })
 
 const missing = noSshServer()
