@@ -21,7 +21,7 @@ const beginning = (token: string): string => `infer.person.playground.${token}`
 const tabKey = (token: string): string => `${beginning(token)}.conversation`
 
 /** Older ones are dropped. */
-export const maxConversations = 20
+const maxConversations = 20
 /** Characters of one. Browsers keep 5 MB for a site. */
 const maxLength = 1_000_000
 const nothing: KeptConversation = { system: '', messages: [], compared: [] }
