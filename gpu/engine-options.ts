@@ -91,7 +91,7 @@ export function engineOptionsOf(
     env: { ...preset.env(model, launchKey, facts), ...model.env },
     visibleDevices: visible.variables,
     healthPath: preset.healthPath(model),
-    headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
+    headers: [...(key === undefined ? [] : ['authorization', `Bearer ${key}`]), ...(preset.headers ?? [])],
     loadStallMs: preset.loadStallMs(model),
     graceMs: model.stop_grace,
     ...(needs && { needs }),

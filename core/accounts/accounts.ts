@@ -40,6 +40,8 @@ export interface Caller {
   scopes: readonly Scope[]
   /** The region that the request asks for; absent if it asks for none. */
   region?: Region | undefined
+  /** Another infer has passed the request on. */
+  isRelayed?: true
   /** Of the organization; those of the token are in `token.limits`, and both apply. */
   limits: EffectiveLimits
 }

@@ -23,7 +23,7 @@ import { outside, requireRegion } from './regions.ts'
 import { type NodeLimits, type Spend, type Spender, spenderOf, withoutLimits } from './spend.ts'
 
 /** The caller who requests work. */
-export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region'> {
+export interface Requester extends Pick<Caller, 'organizationId' | 'tokenId' | 'limits' | 'region' | 'isRelayed'> {
   token: RequestingToken
 }
 type RequestingToken = Pick<
@@ -130,12 +130,22 @@ export function openAdmission(options: {
   }
 
   /** Whether the work of a requester may leave this machine for the model. */
-  const mayRunAt = (requester: Requester, modelId: string): boolean =>
-    !isElsewhere(registry.find(modelId)) || localOnlyOwner(requester) === undefined
+  function mayRunAt(requester: Requester, modelId: string): boolean {
+    const model = registry.find(modelId)
+    if (isPassedOnAgain(requester, model)) return false
+    return !isElsewhere(model) || localOnlyOwner(requester) === undefined
+  }
 
   /** Throws Failure `model_not_allowed` if the model runs elsewhere, and the work of the requester may not leave this machine. */
   function requireLocal(requester: Requester, modelId: string, param: string | null): void {
-    if (isElsewhere(registry.find(modelId))) refuseLeaving(modelId, localOnlyOwner(requester), param)
+    const model = registry.find(modelId)
+    if (isElsewhere(model)) refuseLeaving(modelId, localOnlyOwner(requester), param)
+    if (!isPassedOnAgain(requester, model)) return
+    throw new Failure(
+      'model_not_allowed',
+      `The model '${modelId}' is one of another infer, and this request was passed on by an infer already. Requests are passed on once only, so that they cannot go in circles: name a model of this machine.`,
+      { param: param ?? undefined },
+    )
   }
 
   /**
@@ -328,6 +338,10 @@ export function openAdmission(options: {
   }
 }
 export type Admission = ReturnType<typeof openAdmission>
+
+/** Whether the request was passed on by an infer, and would be again for the model. */
+const isPassedOnAgain = ({ isRelayed }: Requester, model: Model | undefined): boolean =>
+  isRelayed === true && engineFacts(model?.engine).isInfer === true
 
 const isElsewhere = (model: Pick<Model, 'engine'> | undefined): boolean =>
   engineFacts(model?.engine).isElsewhere === true

@@ -16,6 +16,8 @@ export interface EngineFacts {
   placesBase?: true
   /** It is a server that infer does not start. */
   isElsewhere?: true
+  /** It is another infer. */
+  isInfer?: true
   /** When it loads LoRA adapters: all of them when it starts, or each while it runs. Absent: it has none. */
   loadsAdapters?: 'start' | 'running'
   /** It may be any program, which may read its source in any way. */
@@ -29,6 +31,7 @@ const facts: Readonly<Record<string, EngineFacts>> = {
   sglang: { spansCards: 'equally', pagesCache: true, loadsAdapters: 'running', placesBase: true },
   'sd-server': { takesCompanions: true },
   remote: { isElsewhere: true },
+  infer: { isElsewhere: true, isInfer: true },
   custom: { isAny: true },
 }
 /** The engines with such facts. A test checks that each is a preset, and which run elsewhere. */

@@ -50,7 +50,7 @@ export const residencyFields = {
     unit: 'requests',
     example: 8,
     absent:
-      '4 for gguf and llama-server, 2 or 1 where their memory has no room for more with a long context, 256 for vllm, 128 for sglang, 64 for tei, infinity and remote, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
+      '4 for gguf and llama-server, 2 or 1 where their memory has no room for more with a long context, 256 for vllm, 128 for sglang, 64 for tei, infinity, remote and infer, 16 for custom, 4 for speaches and kokoro-fastapi, 2 for demo, 1 for whisper-server, sd-server, comfyui, vllm-omni and sglang-diffusion',
   }),
   max_queue: z.int().min(0).default(512).meta({
     description:
@@ -341,16 +341,17 @@ export const launchFields = {
       with: custom,
     }),
   health_path: z.string().startsWith('/').optional().meta({
-    description: '`custom` and `remote` only: path that answers 2xx once the engine can work.',
+    description: '`custom`, `remote` and `infer` only: path that answers 2xx once the engine can work.',
     example: '/ready',
     with: custom,
-    absent: '/health for custom; remote is taken to be ready',
+    absent: '/health for custom, /readyz for infer; remote is taken to be ready',
   }),
   url: HttpUrl.optional().meta({
-    description: '`remote` only: base address of the server, with /v1 where it has that.',
+    description:
+      '`remote` and `infer` only: base address of the server, with /v1 where it has that. Of another infer without a path.',
     example: 'https://api.example.com/v1',
     with: remote,
-    absent: 'none; required for remote without `urls`',
+    absent: 'none; required for infer, and for remote without `urls`',
   }),
   urls: z
     .array(HttpUrl)
@@ -365,13 +366,14 @@ export const launchFields = {
       absent: 'none',
     }),
   region: z.enum(regionLabels).optional().meta({
-    description: '`remote` only: region in which the server is. See `region` of this machine.',
+    description: '`remote` and `infer` only: region in which the server is. See `region` of this machine.',
     example: 'US',
     with: remote,
     absent: 'none: the server counts as being in no region',
   }),
   api_key_env: z.string().optional().meta({
-    description: '`remote` only: environment variable of infer that holds the key of the server, sent as bearer token.',
+    description:
+      '`remote` and `infer` only: environment variable of this server that holds the key of the other one, sent as bearer token.',
     example: 'EXAMPLE_KEY',
     with: remote,
     absent: 'none: no key is sent',

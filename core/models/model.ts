@@ -60,7 +60,7 @@ const ownFields = {
     .default('gguf')
     .meta({
       description:
-        'Program that runs the model: gguf (built in), llama-server, vllm, vllm-omni, sglang, sglang-diffusion, tei, infinity, whisper-server, speaches, kokoro-fastapi, sd-server, comfyui, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+        'Program that runs the model: gguf (built in), llama-server, vllm, vllm-omni, sglang, sglang-diffusion, tei, infinity, whisper-server, speaches, kokoro-fastapi, sd-server, comfyui, python (libraries of Python: see `infer engine setup`), piper, espeak-ng, custom (any command), remote (a server elsewhere), infer (a model of another infer) or demo (built in, draws images without a model).',
       example: 'vllm',
       with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),

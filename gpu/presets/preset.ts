@@ -153,6 +153,10 @@ export interface Preset {
   env(model: Model, key: string, facts?: LaunchFacts): Record<string, string>
   /** Bearer token of requests to it: the secret of the launch, or a configured one. */
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
+  /** Headers of all requests to it besides that, names and values alternating. */
+  headers?: readonly string[]
+  /** Whether it gets the `traceparent` of requests although infer does not start it. */
+  takesTrace?: true
   /** Its origins when infer does not start it. */
   addresses(model: Model): readonly string[] | undefined
   /** Path that answers 2xx when it can work and 503 or nothing before; null for an engine that is always ready. */
@@ -242,6 +246,8 @@ type PresetOptions = Partial<Omit<Preset, 'traits' | 'failureOf' | 'command' | '
     upstreamId?: (model: Model) => string
     /** Error answers that mean something else than their status says. */
     quirks?: readonly Quirk[]
+    /** The failure for an error answer with this code; undefined for one that means what its status says. */
+    refusal?: (code: string) => Failure | undefined
   }
 
 /**
@@ -253,6 +259,7 @@ export const definePreset = ({
   abilities,
   upstreamId: nameOf = upstreamId,
   quirks,
+  refusal,
   command,
   installation,
   ...own
@@ -270,7 +277,10 @@ export const definePreset = ({
   ...own,
   command: (model, facts) => command(model, facts).flat(),
   ...(installation && { installation: typeof installation === 'function' ? installation : () => installation }),
-  failureOf: (status, body) => engineRefusal(status, body, quirks),
+  failureOf(status, body) {
+    const { code } = refusal ? engineErrorIn(body) : { code: null }
+    return (typeof code === 'string' ? refusal?.(code) : undefined) ?? engineRefusal(status, body, quirks)
+  },
   traits(model) {
     const { features = [], speech, ...traits } = { ...defaultTraits, ...abilities(model) }
     return {

@@ -8,6 +8,7 @@ import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { espeakNg } from './espeak-ng.ts'
 import { gguf } from './gguf.ts'
+import { infer } from './infer.ts'
 import { infinity } from './infinity.ts'
 import { kokoroFastapi } from './kokoro-fastapi.ts'
 import { llamaServer } from './llama-server.ts'
@@ -45,6 +46,7 @@ export const presets: ReadonlyMap<string, Preset> = new Map(
     espeakNg,
     custom,
     remote,
+    infer,
     demo,
   ].map(preset => [preset.name, preset]),
 )
@@ -69,7 +71,9 @@ export function presetOf(model: Model): Preset {
   const fault = preset.configurationFault(model) ?? adaptersFault(model, preset)
   if (fault) throw wrong(`the engine '${preset.name}' cannot run it: ${fault}`)
   if (model.region !== undefined && preset.runsOn !== 'elsewhere')
-    throw wrong("'region' is only for the engine 'remote'. For this machine, set 'region' at the top of the file.")
+    throw wrong(
+      "'region' is only for the engines 'remote' and 'infer'. For this machine, set 'region' at the top of the file.",
+    )
   if (!preset.sandbox && (model.sandbox ?? 'none') !== 'none')
     throw wrong(`'sandbox' has no effect with the engine '${preset.name}', which infer does not start. Remove it.`)
   if (model.sandbox === 'strict' && preset.channel(model) !== 'socket')

@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   keepAliveMs: number
   /** True for a process that infer started: a broken connection then waits for its exit status. */
   isOwnProcess: boolean
+  /** True if a server that infer did not start gets the `traceparent` of requests. */
+  takesTrace?: true | undefined
   failureOf: (status: number, body: string, path: string) => Failure
   /** Changes requests that this engine cannot process as they are. */
   convert?: Converter

@@ -157,10 +157,10 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
 
   /** The headers of this work besides those of all requests. */
   #ownHeaders(): readonly string[] {
-    const { ownerOf, isOwnProcess } = this.#connections.options
+    const { ownerOf, isOwnProcess, takesTrace } = this.#connections.options
     const owner = this.organizationId === undefined ? undefined : ownerOf?.(this.organizationId)
-    // Not to a remote service, which could tell by it which requests belong together.
-    const trace = isOwnProcess ? this.traceparent : undefined
+    // Not to a service of others, which could tell by it which requests belong together.
+    const trace = isOwnProcess || takesTrace ? this.traceparent : undefined
     if (owner === undefined && trace === undefined) return none
     return [
       ...(owner === undefined ? none : [ownerHeader, owner]),

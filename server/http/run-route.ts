@@ -4,6 +4,7 @@ import type { Entry } from '../../core/accounts/limiter.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Log } from '../../core/log.ts'
+import { relayedHeader } from '../../core/models/relayed-header.ts'
 import { failureOfIssues, parsed } from '../../core/schemas/issues.ts'
 import type { SwapSet } from '../../core/swap-set.ts'
 import { authenticate, credentialOf, scopeRefusal } from './access/auth.ts'
@@ -103,6 +104,7 @@ function answer(
 ): void | Promise<void> {
   const { req } = exchange
   if (caller) askForRegion(exchange, regionIn(req.headers['x-region']))
+  if (caller && req.headers[relayedHeader] !== undefined) exchange.caller = { ...exchange.caller, isRelayed: true }
   if (route.formIsJson) nameAsJson(req)
   const query = queryOf(exchange)
   refuseUnknownQuery(route, query)

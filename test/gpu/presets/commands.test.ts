@@ -363,6 +363,7 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     [' engine espeak --id org/m --socket {socket}'],
     ['--port'],
   ],
+  ['infer starts nothing', { engine: 'infer', url: 'http://h:1' }, {}, [''], ['h']],
   ['remote starts nothing', { engine: 'remote', url: 'https://h/v1' }, {}, [''], ['h']],
 ]
 test.each(cases)('%s', (_name, of, more, has, hasNot) => {
