@@ -52,6 +52,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
       { topic: 'sharing-a-card', summary: 'what swaps keep, and GPUs for other programs' },
       { topic: 'pools', summary: 'engines on other machines: a Slurm cluster, a box by ssh' },
+      { topic: 'slurm', summary: 'engines as jobs of a cluster: setup, keys, failures' },
       { topic: 'second-machine', summary: 'models of another machine, spill-over in a budget' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Bytes, Duration } from '../quantities.ts'
+import { engineFacts } from './engine-facts.ts'
 
 /** The pool of this machine: always there, and not in `pools`. */
 export const localPool = 'local'
@@ -265,7 +266,8 @@ export function modelPoolsFault(
     const fault = (message: string) => ({ at, message: `Model '${model.id}': ${message}` })
     if (names.has(pool)) return fault(`the pool '${pool}' is listed twice.`)
     names.add(pool)
-    if (model.engine === 'remote') return fault("'remote' starts no engine, so it has no pools: remove 'pools'.")
+    if (engineFacts(model.engine).isElsewhere)
+      return fault(`infer starts no engine for '${model.engine}', so it has no pools: remove 'pools'.`)
     if (pool === localPool) {
       if (timeLimit === undefined && maxEngines === undefined && maxCards === undefined) continue
       return fault("'local' has no limits here: use 'replicas' and 'devices'.")

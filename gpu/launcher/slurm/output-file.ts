@@ -22,11 +22,11 @@ export async function* followFile(
     const last = isOver()
     const file = await open(path).catch(() => undefined)
     try {
-      for (let isRead = false; file && !isRead && !signal.aborted; ) {
+      for (let more = file !== undefined; more && !signal.aborted; ) {
         const bytes = new Uint8Array(pieceBytes)
-        const { bytesRead } = await file.read(bytes, 0, pieceBytes, at)
-        isRead = bytesRead === 0
-        if (!isRead) yield { at, bytes: bytes.subarray(0, bytesRead) }
+        const { bytesRead } = await file!.read(bytes, 0, pieceBytes, at)
+        more = bytesRead > 0
+        if (more) yield { at, bytes: bytes.subarray(0, bytesRead) }
         at += bytesRead
       }
     } finally {

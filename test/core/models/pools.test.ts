@@ -59,7 +59,7 @@ describe('errors name the place and what to do', () => {
     [model('pools: [{ pool: local, max_cards: 1 }]'), /'local' has no limits here/],
     [model('pools: [{ pool: box2, time_limit: 1h }]'), /the pool 'box2' has no time limit/],
     [model('devices: [0], pools: [lab]'), /'devices' names GPUs of this machine/],
-    [model('engine: remote, url: "http://a/v1", pools: [lab]'), /'remote' starts no engine/],
+    [model('engine: remote, url: "http://a/v1", pools: [lab]'), /infer starts no engine for 'remote'/],
     [`models: [{ id: a, source: /x.gguf, pools: [toString] }]`, /there is no pool 'toString'/],
   ])('%s', (text, message) => expect(() => parseConfig(text, 'f')).toThrow(message))
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, onTestFinished } from 'vitest'
+import { full } from '../../../_full.ts'
 import { describeLauncher, type LauncherPlace } from '../_conformance.ts'
 import { endSurvivors, survivors, temporary } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
@@ -10,7 +11,10 @@ import { failingSqueue, newServer, openAt, slurmOptions, slurmSettings } from '.
 
 const script = join(import.meta.dirname, '../../fixtures/slurm-parent.ts')
 
-describe.skipIf(noLab !== undefined)(`Slurm${noLab ? ` (${noLab})` : ''}`, () => {
+/** Costs 25 seconds of processor time. */
+const absent = noLab ?? (full ? undefined : 'in the whole suite only')
+
+describe.skipIf(absent !== undefined)(`Slurm${absent ? ` (${absent})` : ''}`, () => {
   let lab: Lab
   beforeAll(async () => {
     lab = await startLab()

@@ -51,24 +51,27 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     })
   }
 
-  test('a slurmctld that is killed and restarted: nothing is known meanwhile, and nothing is ended', async () => {
-    const launcher = await open()
-    const { launchId, launch } = await started(launcher)
-    // It saves what it knows every few seconds.
-    const readyAt = Date.now()
-    await until(() => statSync(join(lab.folder, 'state/job_state')).mtimeMs > readyAt)
-    await lab.kill('slurmctld', 'SIGKILL')
-    await expect(launcher.list(signal())).rejects.toThrow(/squeue does not tell the jobs of the pool 'lab'/)
-    await expect(launcher.start(slurmOptions(newId(), []), signal())).rejects.not.toMatchObject({
-      code: 'worker_error',
-    })
-    expect(await isReady(launch)).toBe(true)
-    lab.controller()
-    const after = await listed(launcher, launchId, isReady)
-    expect(after).toMatchObject({ state: 'running', endpoint: launch.endpoint })
-  })
+  test.runIf(full)(
+    'a slurmctld that is killed and restarted: nothing is known meanwhile, and nothing is ended',
+    async () => {
+      const launcher = await open()
+      const { launchId, launch } = await started(launcher)
+      // It saves what it knows every few seconds.
+      const readyAt = Date.now()
+      await until(() => statSync(join(lab.folder, 'state/job_state')).mtimeMs > readyAt)
+      await lab.kill('slurmctld', 'SIGKILL')
+      await expect(launcher.list(signal())).rejects.toThrow(/squeue does not tell the jobs of the pool 'lab'/)
+      await expect(launcher.start(slurmOptions(newId(), []), signal())).rejects.not.toMatchObject({
+        code: 'worker_error',
+      })
+      expect(await isReady(launch)).toBe(true)
+      lab.controller()
+      const after = await listed(launcher, launchId, isReady)
+      expect(after).toMatchObject({ state: 'running', endpoint: launch.endpoint })
+    },
+  )
 
-  test('a job that somebody else cancels is gone, with everything of it', async () => {
+  test.runIf(full)('a job that somebody else cancels is gone, with everything of it', async () => {
     const launcher = await open()
     const { launchId, jobId } = await started(launcher, ['--grandchild', '--ignore-term'])
     lab.run('scancel', jobId)
@@ -76,7 +79,7 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     expect(await survivors(launchId)).toEqual([])
   })
 
-  test('a node that fails: its engine is gone', async () => {
+  test.runIf(full)('a node that fails: its engine is gone', async () => {
     const launcher = await open({ extra: ['--nodelist=gpu3'] })
     const { launchId } = await started(launcher)
     await lab.kill('gpu3', 'SIGKILL')
@@ -93,7 +96,7 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     await until(() => lab.run('sinfo', '-h', '-n', 'gpu3', '-p', 'gpu', '-o', '%T') === 'idle')
   })
 
-  test('a job whose cards Slurm gives to another is gone, and is not queued again', async () => {
+  test.runIf(full)('a job whose cards Slurm gives to another is gone, and is not queued again', async () => {
     const launcher = await open({ partition: 'scavenge' })
     const { launchId } = await started(launcher)
     occupyAllCards('--partition=gpu')
@@ -112,7 +115,7 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     expect(await survivors(launchId)).toEqual([])
   })
 
-  test('a node that is drained keeps its engine, and counts no more', async () => {
+  test.runIf(full)('a node that is drained keeps its engine, and counts no more', async () => {
     const launcher = await open({ extra: ['--nodelist=gpu2'] })
     const { launchId } = await started(launcher)
     const before = await launcher.capacity(signal())
@@ -164,7 +167,7 @@ exit 1
     expect(lab.run('squeue', '-h', '-o', '%k').match(new RegExp(launchId, 'g'))).toHaveLength(1)
   })
 
-  test('two servers on one cluster see and end only what is their own', async () => {
+  test.runIf(full)('two servers on one cluster see and end only what is their own', async () => {
     const [one, other] = [await open(), await open()]
     const [first, second] = await Promise.all([started(one), started(other)])
     expect((await one.list(signal())).map(({ launchId }) => launchId)).toEqual([first.launchId])
@@ -174,7 +177,7 @@ exit 1
     expect(await isReady(second.launch)).toBe(true)
   })
 
-  test('a server whose records are lost ends the jobs that it cannot call any more', async () => {
+  test.runIf(full)('a server whose records are lost ends the jobs that it cannot call any more', async () => {
     const server = newServer()
     const before = await openAt(lab, server)
     const { launchId } = await started(before)
@@ -185,7 +188,7 @@ exit 1
     await until(async () => (await survivors(launchId)).length === 0)
   })
 
-  test('a node that does not share the data directory runs an engine too, without its output', async () => {
+  test.runIf(full)('a node that does not share the data directory runs an engine too, without its output', async () => {
     const server = newServer()
     const launcher = await openAt(lab, server)
     rmSync(join(server.dataDir, 'slurm/lab/marker'))
@@ -238,14 +241,15 @@ exit 1
     expect(existsSync(folder)).toBe(false)
   })
 
-  test('an engine on a port is called by its key, and refused without one', async () => {
+  test.runIf(full)('an engine on a port is called by its key, and refused without one', async () => {
     const launcher = await open()
     const onPort = { channel: 'port' as const, argv: [process.execPath, fakeEngine, '--port', '{port}'] }
     await expect(launcher.start(slurmOptions(newId(), [], onPort), signal())).rejects.toMatchObject({
       code: 'worker_error',
       message: expect.stringContaining('has no key') as string,
     })
-    await started(launcher, [], { ...onPort, headers: ['authorization', 'Bearer of-this-launch'] })
+    const headers = ['authorization', 'Bearer of-this-launch']
+    await started(launcher, [], { ...onPort, headers, env: { API_KEY: 'of-this-launch' } })
   })
 
   test.runIf(full)('an engine whose time is over is gone', { timeout: 180_000 }, async () => {

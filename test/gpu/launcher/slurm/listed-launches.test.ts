@@ -66,14 +66,16 @@ test('a list of 1,000 launches takes less than 20 ms', () => {
   const ids = Array.from({ length: 1_000 }, (_, at) => `wkr_${at}-1`)
   const held = heldOf(...ids.map((id, at) => recordOf(id, String(at + 1))))
   const text = ids.map((id, at) => line(at + 1, id)).join('')
-  const times = Array.from({ length: 5 }, () => {
-    const before = performance.now()
+  // Processor time of this thread: other programs of the machine do not count.
+  const times = Array.from({ length: 10 }, () => {
+    const before = process.threadCpuUsage()
     const { found } = compareJobs(held, jobsIn(text, 'srv'), 5)
     for (const [launchId, job] of found) held.get(launchId)!.job = job
     const listed = [...held.values()].flatMap(launch => listedLaunch(launch) ?? [])
-    expect(listed.at(-1)).toMatchObject({ state: 'running', node: 'gpu1' })
-    expect(listed).toHaveLength(1_000)
-    return performance.now() - before
+    const { user, system } = process.threadCpuUsage(before)
+    return { ms: (user + system) / 1_000, listed }
   })
-  expect(Math.min(...times)).toBeLessThan(20)
+  expect(times[0]!.listed).toHaveLength(1_000)
+  expect(times[0]!.listed.at(-1)).toMatchObject({ state: 'running', node: 'gpu1' })
+  expect(Math.min(...times.map(({ ms }) => ms))).toBeLessThan(20)
 })
