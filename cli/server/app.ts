@@ -35,7 +35,6 @@ import { openRegistry } from '../../core/models/registry.ts'
 import { openReload } from '../../core/models/reload.ts'
 import { openResponses } from '../../core/responses/responses.ts'
 import { openSteadyTime } from '../../core/steady-time.ts'
-import type { Usage } from '../../core/store/store.ts'
 import { openPreparation } from '../../core/tasks/preparation.ts'
 import { openTaskRunner } from '../../core/tasks/run-job.ts'
 import { openConversion } from '../../core/tasks/speech/conversion.ts'
@@ -204,7 +203,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       },
     },
   })
-  const used = (modelId: string, usage: Usage) => throughput.used(modelId, usage)
+  const { used } = throughput
   const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
   const requesterOf = openRequesterOf({ store, plans })
