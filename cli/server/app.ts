@@ -203,7 +203,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
       },
     },
   })
-  const { used } = throughput
+  const used: typeof throughput.used = (...all) => throughput.used(...all)
   const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
   const requesterOf = openRequesterOf({ store, plans })
