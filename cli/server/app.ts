@@ -171,7 +171,6 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   }
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })
   const threads = openCpu()
-  // The threads run cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })

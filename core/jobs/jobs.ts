@@ -224,9 +224,7 @@ export function openJobs(options: JobsOptions) {
     rankOf,
     due,
     enqueue,
-    beginWithoutEngine(job) {
-      if (!quiet) runs.beginWithoutEngine(job)
-    },
+    beginWithoutEngine: job => quiet || runs.beginWithoutEngine(job),
     spend,
     deferred: options.deferred,
     moved: job => live.moved(job),
@@ -399,5 +397,4 @@ export function openJobs(options: JobsOptions) {
     },
   }
 }
-export type { JobProgress } from './job-progress.ts'
 export type Jobs = ReturnType<typeof openJobs>

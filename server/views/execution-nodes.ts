@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { awaitables, itemStatuses, nodeStatuses, skipReasons } from '../../core/dag/execution-state.ts'
-import type { JobProgress } from '../../core/jobs/jobs.ts'
+import type { JobProgress } from '../../core/jobs/job-progress.ts'
 import {
   anything,
   boolean,
