@@ -43,7 +43,9 @@ const inherited = /^(PATH|TZ|HOME|HF_HOME|SSL_CERT_\w+|LD_LIBRARY_PATH|CUDA_(HOM
  * has the key of the launch, and ends the engine when no server has asked for it during the grace of the pool.
  */
 export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<Launcher> {
-  const { pool, settings, serverId, host, log } = options
+  const { pool, settings, host, log } = options
+  // Pools may be partitions of one cluster, and what a pool does not know of its own jobs it cancels.
+  const serverId = `${options.serverId}.${pool}`
   const data = realpathSync(options.dataDir)
   const folder = join(data, 'slurm', pool)
   for (const name of ['launches', 'output']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })

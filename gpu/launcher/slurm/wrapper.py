@@ -359,17 +359,20 @@ class Wrapper:
         pause = 0.2
         while time.monotonic() < until and (words[0] == 'exit' or not self.is_over):
             command = ['scontrol', 'update', 'JobId=' + os.environ['SLURM_JOB_ID'], 'Comment=' + comment]
-            child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            ended = self.waiting[child.pid] = self.loop.create_future()
-            child.returncode = 0
             try:
+                child = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
+                ended = self.waiting[child.pid] = self.loop.create_future()
+                child.returncode = 0
                 if await asyncio.wait_for(ended, 30) == 0:
                     self.published_at = time.monotonic()
                     return
             except asyncio.TimeoutError:
                 os.kill(child.pid, signal.SIGKILL)
+            except OSError as fault:
+                print('Nobody learns where this engine is, because scontrol cannot be started: %s' % fault, flush=True)
+                return
             if self.is_cancelled and words[0] == 'exit':
                 # Slurm has ended the job: it knows why, and takes no more comments.
                 return

@@ -20,6 +20,8 @@ export const slurmSettings = PoolSettings.parse({
 export interface SlurmServer {
   dataDir: string
   serverId: string
+  /** The name of its pool, if not `lab`. */
+  pool?: string
 }
 
 export const newServer = (): SlurmServer => ({ dataDir: temporary(), serverId: `srv-${randomUUID().slice(0, 8)}` })

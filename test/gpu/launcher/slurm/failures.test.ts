@@ -167,6 +167,15 @@ exit 1
     expect(lab.run('squeue', '-h', '-o', '%k').match(new RegExp(launchId, 'g'))).toHaveLength(1)
   })
 
+  test('two pools of one server on one cluster leave the jobs of each other alone', async () => {
+    const server = newServer()
+    const [one, other] = [await openAt(lab, server), await openAt(lab, { ...server, pool: 'other' })]
+    const [first, second] = await Promise.all([started(one), started(other)])
+    expect((await one.list(signal())).map(({ launchId }) => launchId)).toEqual([first.launchId])
+    expect((await other.list(signal())).map(({ launchId }) => launchId)).toEqual([second.launchId])
+    expect([await isReady(first.launch), await isReady(second.launch)]).toEqual([true, true])
+  })
+
   test.runIf(full)('two servers on one cluster see and end only what is their own', async () => {
     const [one, other] = [await open(), await open()]
     const [first, second] = await Promise.all([started(one), started(other)])
