@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 import { enabledAdapters } from '../core/models/adapter.ts'
 import type { EngineAddress } from '../core/models/engine-address.ts'
@@ -342,11 +343,23 @@ export function openEngineEffects(options: EngineEffectOptions) {
     failAll(failure: () => Failure): void {
       for (const { connections } of running.values()) connections?.fail(failure)
     },
-    async allExited(): Promise<void> {
-      while (running.size > 0) await Promise.all([...running.keys()].map(exited))
+    /** Resolves when all have ended. One of a pool, which may not answer, is waited for as long as it may take to stop. */
+    async allExited(residents: readonly Resident[]): Promise<void> {
+      const inPools = residents.filter(({ placement }) => placement.pool !== undefined)
+      const those = new Set(inPools.map(({ engineId }) => engineId))
+      const ended = async (isOne: (engineId: string) => boolean): Promise<void> => {
+        for (let left = [...running.keys()].filter(isOne); left.length > 0; left = [...running.keys()].filter(isOne))
+          await Promise.all(left.map(exited))
+      }
+      const longest = Math.max(0, ...inPools.map(({ serves }) => serves.model.stop_grace))
+      const late = pause(longest + poolAnswerMs, undefined, { ref: false })
+      await Promise.all([ended(id => !those.has(id)), Promise.race([late, ended(id => those.has(id))])])
     },
   }
 }
+
+/** Milliseconds in which a pool must tell that an engine has ended, after the time that the engine has for it. */
+const poolAnswerMs = 5_000
 
 const noParking: ParkingChoice = { level: null, reason: 'Its engine cannot be parked.' }
 

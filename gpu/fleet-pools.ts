@@ -27,13 +27,15 @@ export async function openFleetPools(options: {
   models: () => readonly Model[]
   residents: () => readonly Resident[]
   log: Log
+  /** Called when a pool was asked what it has: engines of an earlier server may be known by then. */
+  asked: () => void
   /** Called when what the pools have has changed. */
   changed: () => void
 }) {
-  const { opened, settings, residents, log, changed } = options
+  const { opened, settings, residents, log, asked, changed } = options
   const memories = await Promise.all(
     opened.map(({ name, settings: { kind }, capacity }) =>
-      openPoolMemory({ pool: { name, wholeCards: kind === 'slurm', capacity }, residents, log, changed }),
+      openPoolMemory({ pool: { name, wholeCards: kind === 'slurm', capacity }, residents, log, asked, changed }),
     ),
   )
   const pools = new Map(memories.map(pool => [pool.name, pool]))

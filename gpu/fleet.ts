@@ -111,6 +111,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     models,
     residents: booked,
     log,
+    asked: () => void (opened && !closing && left.again()),
     changed: () => void poolsChanged(),
   })
   const { placements } = pools
@@ -205,7 +206,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   async function poolsChanged(): Promise<void> {
     if (!opened || closing) return
-    await left.again()
     await Promise.allSettled(pools.toSize(opened.states()).map(modelId => stateOf(modelId)))
     opened.refresh()
     for (const modelId of opened.known()) demandChanged(modelId)
@@ -325,7 +325,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     engines.failAll(modelsClosed)
     if (!hasLeft) {
       residency.stopAll('the server is shutting down')
-      await engines.allExited()
+      await engines.allExited(residents())
     }
     for (const stop of [cancelWake, stopFollowing]) stop()
     for (const owner of [paused, schedules, memory, pools]) owner.close()

@@ -3,7 +3,7 @@ import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { type EngineStart, engineOptionsOf, startHash } from './engine-options.ts'
 import type { Launch } from './launcher/launcher.ts'
-import type { Launched, Launches } from './launcher/launches.ts'
+import type { Launched, Launches, LeftLaunch } from './launcher/launches.ts'
 import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import { newModelState } from './residency/model-state.ts'
@@ -87,7 +87,7 @@ export interface Choice {
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
 export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
   const taken: LeftEngine[] = []
-  const ended: { launch: Launch; reason: string }[] = []
+  const ended: { launch: LeftLaunch; reason: string }[] = []
   for (const launch of launches.left()) {
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)

@@ -1,10 +1,12 @@
 import type { SlurmPool, SshPool } from '../core/models/pools.ts'
-import { openSlurmLauncher } from './launcher/slurm/slurm.ts'
-import { openSshLauncher } from './launcher/ssh/ssh.ts'
 import type { OpenPoolLauncher, PoolLauncherOptions } from './pool-launches.ts'
 
-/** Opens the launcher of a pool, by its kind. */
-export const openPoolLauncher: OpenPoolLauncher = options =>
-  options.settings.kind === 'slurm'
-    ? openSlurmLauncher(options as PoolLauncherOptions<SlurmPool>)
-    : openSshLauncher(options as PoolLauncherOptions<SshPool>)
+/** Opens the launcher of a pool, by its kind. A server without pools loads none of them. */
+export const openPoolLauncher: OpenPoolLauncher = async options => {
+  if (options.settings.kind === 'ssh') {
+    const { openSshLauncher } = await import('./launcher/ssh/ssh.ts')
+    return await openSshLauncher(options as PoolLauncherOptions<SshPool>)
+  }
+  const { openSlurmLauncher } = await import('./launcher/slurm/slurm.ts')
+  return await openSlurmLauncher(options as PoolLauncherOptions<SlurmPool>)
+}

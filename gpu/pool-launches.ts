@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../core/failure.ts'
 import { ulid } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import type { PoolSettings, Pools } from '../core/models/pools.ts'
+import { optionalText } from '../core/optional-file.ts'
 import type { Discovery } from './devices/device.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { type Launches, openLaunches } from './launcher/launches.ts'
@@ -75,12 +76,10 @@ export const poolNotOpen = (pool: string): Failure =>
 /** The id of the data directory, made with the first pool. */
 function serverIdIn(dataDir: string): string {
   const path = join(dataDir, 'server-id')
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT') throw thrown
-    const id = ulid().toLowerCase()
-    writeFileSync(path, `${id}\n`, { mode: 0o600 })
-    return id
-  }
+  const known = optionalText(path)?.trim()
+  if (known) return known
+  const id = ulid().toLowerCase()
+  writeFileSync(`${path}.new`, `${id}\n`, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+  return id
 }

@@ -11,8 +11,8 @@ import type { DeviceCapacity } from './residency/place.ts'
 import type { Residency } from './residency/residency.ts'
 
 /**
- * Takes over the engines that an earlier server has left. Those that cannot be are ended before this resolves, so that their
- * memory is free before anything is measured or loaded.
+ * Takes over the engines that an earlier server has left. Those of this machine that cannot be are ended before this resolves,
+ * so that their memory is free before anything is measured or loaded. A pool may take for ever: it is not waited for.
  */
 export async function openTakeOver(
   options: Omit<Choice, 'models'> &
@@ -34,21 +34,26 @@ export async function openTakeOver(
     await launches.stop(launch.launchId, 0)
   }
 
-  await Promise.all(ended.map(({ launch, reason }) => end(launch, reason)))
+  const endAll = (those: typeof ended) => Promise.all(those.map(({ launch, reason }) => end(launch, reason)))
+  const { here = [], inPools = [] } = Object.groupBy(ended, ({ launch }) =>
+    launch.pool === undefined ? 'here' : 'inPools',
+  )
+  void endAll(inPools)
+  await endAll(here)
   let booked: readonly Resident[] = taken.map(bookedResident)
   let takeNow: ((one: LeftEngine) => Promise<void>) | undefined
   return {
-    hasEnded: ended.length > 0,
+    hasEnded: here.length > 0,
     /** What is booked for the engines until `begin`. */
     booked: () => booked,
     /** Looks again for engines that were left: those of a pool that has not answered at the start. */
     async again(): Promise<void> {
       const late = choose()
       const isNew = ({ launchId }: { launchId: string }) => !seen.has(launchId) && seen.add(launchId)
-      if (takeNow) await Promise.all(late.taken.filter(isNew).map(takeNow))
-      await Promise.all(
-        late.ended.filter(({ launch }) => isNew(launch)).map(({ launch, reason }) => end(launch, reason)),
-      )
+      const failed = (thrown: unknown) => log.error('An engine of a pool could not be taken over', {}, thrown)
+      const take = takeNow
+      if (take) await Promise.all(late.taken.filter(isNew).map(one => take(one).catch(failed)))
+      void endAll(late.ended.filter(({ launch }) => isNew(launch)))
     },
     /** Books the engines and asks each whether it works; ends those whose devices have changed. */
     async begin(parts: {

@@ -299,8 +299,10 @@ export async function openLaunches({
       await entry.over.promise
     },
     /** The launches that an earlier server has left, and that are neither taken over nor ended yet. */
-    left: (): Launch[] =>
-      [...entries.values()].flatMap(({ isLeft, isOver, known }) => (isLeft && !isOver && known ? [known] : [])),
+    left: (): LeftLaunch[] =>
+      [...entries.values()].flatMap(({ isLeft, isOver, known }) =>
+        isLeft && !isOver && known ? [{ ...known, pool }] : [],
+      ),
     /** Takes over a launch that an earlier server has left; undefined if there is none, or not any more. */
     adopt(launchId: string): Launched | undefined {
       const entry = entries.get(launchId)
@@ -327,6 +329,9 @@ export async function openLaunches({
     },
   }
 }
+
+/** A launch that an earlier server has left. `pool`: that of its launcher; undefined: this machine. */
+export type LeftLaunch = Launch & { pool?: string | undefined }
 
 export type Launches = Awaited<ReturnType<typeof openLaunches>>
 

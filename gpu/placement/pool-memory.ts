@@ -9,6 +9,8 @@ import type { DeviceCapacity } from '../residency/place.ts'
 /** Milliseconds between two queries of what a pool has, and that one may take. */
 const pollMs = 10_000
 const limitMs = 8_000
+/** What main memory changes by itself is no change: models would be sized again each time. */
+const roughly = (bytes: number): number => Math.round(bytes / 2 ** 28)
 
 /** A pool as its memory is booked. */
 export interface PoolOfDevices {
@@ -25,15 +27,16 @@ interface PooledDevice extends Device {
 
 /**
  * What one pool has, asked every few seconds. While it does not answer, its devices stay as they were, nothing is placed there,
- * and its engines run on. `changed` is called when what may be booked has changed.
+ * and its engines run on. `asked` is called each time, and `changed` when what may be booked has changed.
  */
 export async function openPoolMemory(options: {
   pool: PoolOfDevices
   residents: () => readonly Resident[]
   log: Log
+  asked: () => void
   changed: () => void
 }) {
-  const { pool, residents, log, changed } = options
+  const { pool, residents, log, asked, changed } = options
   let devices: PooledDevice[] = []
   let unknown: string | null = `The pool '${pool.name}' was not asked yet.`
   let timer: NodeJS.Timeout | undefined
@@ -89,8 +92,9 @@ export async function openPoolMemory(options: {
       unknown = reason
     }
     capacities = devices.length > 0 ? devices.map(capacityOf) : unknown === null ? [] : [nothingKnown()]
-    const now = JSON.stringify(capacities)
+    const now = JSON.stringify(capacities, (_, value: unknown) => (typeof value === 'number' ? roughly(value) : value))
     if (closed) return
+    asked()
     timer = setTimeout(() => void ask(), pollMs)
     timer.unref()
     if (now === reported) return
