@@ -1,5 +1,5 @@
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { isUnpacked, selfCommand, selfFiles, unpack, version } from '../core/assets.ts'
@@ -78,7 +78,11 @@ export async function runPoolAgent({ folder, graceMs, input, output, log }: Pool
 /** The key by which the keeper knows its servers. */
 function keyIn(folder: string) {
   const path = join(folder, 'run', 'key')
-  if (!existsSync(path)) writeFileSync(path, randomBytes(32), { mode: 0o600 })
+  if (!existsSync(path)) {
+    // Whole or not at all: a keeper that runs must know it later.
+    writeFileSync(`${path}.part`, randomBytes(32), { mode: 0o600 })
+    renameSync(`${path}.part`, path)
+  }
   return createSecretKey(readFileSync(path))
 }
 

@@ -105,8 +105,7 @@ export async function openAgentClient(
     })
   })
   const timer = setTimeout(() => child.kill('SIGKILL'), startMs)
-  const greeting = await Promise.race([greeted, ended])
-  clearTimeout(timer)
+  const greeting = await Promise.race([greeted, ended]).finally(() => clearTimeout(timer))
   if (greeting === null || typeof greeting === 'number') {
     const last = errors.trim().split('\n').at(-1)?.slice(0, 300) || 'it does not answer'
     throw new AgentMissing(last, greeting)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { messageFrame, openFrameReader, outputFrame } from '../keeper-frames.ts'
 import type { Launcher, LaunchOptions } from '../launcher.ts'
@@ -44,10 +45,7 @@ export function serveAgent({
         if (closing.signal.aborted) return
         send({ type: 'at', id, at })
         if (!output.write(outputFrame(String(id), bytes)))
-          await new Promise<void>(done => {
-            output.once('drain', done)
-            closing.signal.addEventListener('abort', () => done())
-          })
+          await once(output, 'drain', { signal: closing.signal }).catch(() => {})
       }
     } finally {
       readers.delete(id)

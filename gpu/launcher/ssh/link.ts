@@ -125,12 +125,18 @@ export function openLink(options: LinkOptions, changed: () => void) {
     agent: (): AgentClient | undefined => linked?.agent,
     /** The open connection, perhaps later; rejects when the signal says so. */
     async next(signal: AbortSignal): Promise<Linked> {
-      const aborted = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
-      for (;;) {
-        signal.throwIfAborted()
-        const now = linked
-        if (now) return now
-        await Promise.race([waiting.promise, aborted])
+      const aborted = Promise.withResolvers<void>()
+      const abort = () => aborted.resolve()
+      signal.addEventListener('abort', abort)
+      try {
+        for (;;) {
+          signal.throwIfAborted()
+          const now = linked
+          if (now) return now
+          await Promise.race([waiting.promise, aborted.promise])
+        }
+      } finally {
+        signal.removeEventListener('abort', abort)
       }
     },
     /** Ends the connection and opens none any more. */
