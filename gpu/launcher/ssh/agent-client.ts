@@ -38,7 +38,16 @@ export class AgentMissing extends Error {
 /** Talks to an agent over the streams of a process. Rejects with a sentence if none that this version understands answers. */
 export async function openAgentClient(
   child: ChildProcess,
-  { changed, complained }: { changed: () => void; complained: (line: string) => void },
+  {
+    changed,
+    complained,
+    signal: given,
+  }: {
+    changed: () => void
+    complained: (line: string) => void
+    /** Ends the attempt, until an agent answers. */
+    signal?: AbortSignal
+  },
 ) {
   const open = new Map<number, Call>()
   let next = 0
@@ -104,8 +113,13 @@ export async function openAgentClient(
       }
     })
   })
-  const timer = setTimeout(() => child.kill('SIGKILL'), startMs)
-  const greeting = await Promise.race([greeted, ended]).finally(() => clearTimeout(timer))
+  const giveUp = () => void child.kill('SIGKILL')
+  const timer = setTimeout(giveUp, startMs)
+  given?.addEventListener('abort', giveUp)
+  const greeting = await Promise.race([greeted, ended]).finally(() => {
+    clearTimeout(timer)
+    given?.removeEventListener('abort', giveUp)
+  })
   if (greeting === null || typeof greeting === 'number') {
     const last = errors.trim().split('\n').at(-1)?.slice(0, 300) || 'it does not answer'
     throw new AgentMissing(last, greeting)

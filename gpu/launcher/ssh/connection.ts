@@ -37,12 +37,13 @@ export interface SshProgram {
 
 /**
  * Opens one connection of the system's ssh, with the keys and the configuration of its user. Everything else is done over it:
- * commands, and sockets of this machine that lead to the other. Rejects with a sentence.
+ * commands, and sockets of this machine that lead to the other. Rejects with a sentence. `signal`: ends the attempt.
  */
 export async function openConnection(
   address: SshAddress,
   control: string,
   { command: [file, ...first], env: given }: SshProgram,
+  signal?: AbortSignal,
 ) {
   const env = Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
@@ -69,6 +70,7 @@ export async function openConnection(
     .then(() => missing ?? sshFault(address, errors))
   const end = () => void (main.pid !== undefined && main.kill('SIGKILL'))
   const timer = setTimeout(end, limitMs.connect)
+  signal?.addEventListener('abort', end)
   const greeted = new Promise<Box>(resolve => {
     let text = ''
     main.stdout!.setEncoding('utf8').on('data', (piece: string) => {
@@ -80,6 +82,7 @@ export async function openConnection(
   })
   const box = await Promise.race([greeted, ended])
   clearTimeout(timer)
+  signal?.removeEventListener('abort', end)
   if (typeof box === 'string') throw new Error(box)
 
   return {

@@ -36,6 +36,12 @@ export const retryMs = (failures: number): number => Math.min(30_000, 250 * 2 **
  */
 export function openLink(options: LinkOptions, changed: () => void) {
   const { pool, address, orphanGraceMs, folder, serverId, ssh, log } = options
+  /** Nothing more is opened; `closing`: the connection ends too. */
+  const leaving = new AbortController()
+  const left = new Promise<never>((_, reject) =>
+    leaving.signal.addEventListener('abort', () => reject(new Error('The server has let go of this machine.'))),
+  )
+  left.catch(() => {})
   const closing = new AbortController()
   const closed = new Promise<void>(resolve => closing.signal.addEventListener('abort', () => resolve()))
   let linked: Linked | undefined
@@ -46,7 +52,7 @@ export function openLink(options: LinkOptions, changed: () => void) {
 
   function lost(why: string): void {
     linked = undefined
-    if (closing.signal.aborted) return
+    if (leaving.signal.aborted) return
     if (why !== reason) log.warn(`The machine of the pool '${pool}' cannot be used now`, { pool, reason: why })
     reason = why
     first.resolve()
@@ -67,9 +73,11 @@ export function openLink(options: LinkOptions, changed: () => void) {
   async function runAgents(connection: Connection, program: readonly string[]): Promise<string> {
     const complained = (line: string) => log.debug('The machine of a pool reports', { pool, line })
     for (let failures = 0; ; failures++) {
+      // Requests of this server still run over its forwards.
+      if (leaving.signal.aborted) return await Promise.race([connection.ended, closed.then(() => '')])
       try {
         const child = connection.start(agentScript(connection, program, { id: `${serverId}/${pool}`, orphanGraceMs }))
-        const agent = await openAgentClient(child, { changed, complained })
+        const agent = await openAgentClient(child, { changed, complained, signal: leaving.signal })
         failures = -1
         found({ connection, agent })
         await Promise.race([agent.ended, closed])
@@ -93,13 +101,13 @@ export function openLink(options: LinkOptions, changed: () => void) {
   }
 
   async function keep(): Promise<void> {
-    for (let failures = 0; !closing.signal.aborted; failures++) {
+    for (let failures = 0; !leaving.signal.aborted; failures++) {
       let connection: Connection | undefined
       try {
         // An ssh of an earlier connection removes its socket when it ends, so each has a name of its own.
         const control = join(folder, `ssh-${randomBytes(4).toString('hex')}`)
-        connection = await openConnection(address, control, ssh)
-        const program = await programThere(connection, address.host)
+        connection = await openConnection(address, control, ssh, leaving.signal)
+        const program = await Promise.race([programThere(connection, address.host), left])
         const since = performance.now()
         const why = await runAgents(connection, program)
         if (performance.now() - since > 10_000) failures = 0
@@ -108,7 +116,8 @@ export function openLink(options: LinkOptions, changed: () => void) {
         lost((thrown as Error).message)
       }
       await connection?.close()
-      await Promise.race([closed, pause(retryMs(failures), undefined, { ref: false })])
+      if (!leaving.signal.aborted)
+        await pause(retryMs(failures), undefined, { ref: false, signal: leaving.signal }).catch(() => {})
     }
   }
 
@@ -139,8 +148,11 @@ export function openLink(options: LinkOptions, changed: () => void) {
         signal.removeEventListener('abort', abort)
       }
     },
+    /** Opens neither a connection nor an agent any more; those that are open stay. */
+    leave: (): void => leaving.abort(),
     /** Ends the connection and opens none any more. */
     async close(): Promise<void> {
+      leaving.abort()
       closing.abort()
       linked?.agent.end()
       await keeping

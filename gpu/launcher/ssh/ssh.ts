@@ -60,6 +60,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
   const notes = new Map<string, object>()
   const node = settings.host.replace(/^.*@/, '')
 
+  let hasLeft = false
   let noted: AgentClient | undefined
   const changed = () => {
     const agent = link.agent()
@@ -168,19 +169,26 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     close: () => finish('close'),
   }
 
-  /** Lets the agent end or leave its engines, as far as the machine can be reached, and closes the connection. */
+  /**
+   * Lets the agent end or leave its engines, as far as the machine can be reached. The connection stays after `leave`, for
+   * requests that still run, until `close`. The sockets in the folder are then those of the next server.
+   */
   async function finish(how: 'leave' | 'close'): Promise<void> {
     for (const { abort } of waiting.values()) abort.abort()
+    link.leave()
     try {
       const { agent } = link.now()
       await agent.call(how, {}, AbortSignal.timeout(endMs))
       await agent.ended
     } catch {
       // Its engines end after the grace of the pool, unless another server takes them over.
+      link.agent()?.end()
     }
     forwards.close()
+    hasLeft ||= how === 'leave'
+    if (how === 'leave') return
     await link.close()
-    if (how === 'close') rmSync(folder, { recursive: true, force: true })
+    if (!hasLeft) rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -103,6 +103,26 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
     expect(await isReady(launched.endpoint())).toBe(true)
   })
 
+  test('stays for the streams of a server that leaves, and its end takes nothing from the next server', async () => {
+    const dataDir = temporary()
+    const options = { pool: 'box2', settings: box!.settings, dataDir, serverId: `server-${++count}`, log: keptLog() }
+    const open = () => openSshLauncher({ ...options, ssh: box!.ssh, host: box!.host })
+    const [launchId, one] = [newId(), await open()]
+    await one.start(launchOptions(launchId, []), signal())
+    const endpointOf = async (launcher: Launcher) =>
+      (await launcher.list(signal())).find(launch => launch.launchId === launchId)?.endpoint ?? undefined
+    await until(async () => isReady(await endpointOf(one)))
+    const running = stream((await endpointOf(one))!, 300, 150)
+    await running.began
+    await one.leave()
+    const next = await open()
+    onTestFinished(() => next.close())
+    const endpoint = await endpointOf(next)
+    expect(await running.whole).toContain('[DONE]')
+    await one.close()
+    expect(await isReady(endpoint)).toBe(true)
+  })
+
   test('that fails at first is made later, and the reason is said', async () => {
     await box!.stop()
     const { launcher, log } = await openServer()
