@@ -42,6 +42,8 @@ interface Waiting {
   reason: () => string
   isGone: boolean
   abort: AbortController
+  /** The call that starts it there, once it was sent: from then on the agent may know it. */
+  sent?: Promise<unknown>
 }
 
 /**
@@ -83,7 +85,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
   const forwards = openForwards(folder)
   const copies = openModelCopies(link, own, node)
 
-  const startThere = async (launch: LaunchOptions, files: ReadonlyMap<string, string>, signal: AbortSignal) =>
+  const startThere = async (launch: LaunchOptions, files: ReadonlyMap<string, string>, signal?: AbortSignal) =>
     link.now().agent.call('start', { options: portableLaunch(launch, { own, dataDir, pool, files }) }, signal)
 
   /** Starts it there once its files were copied. */
@@ -93,7 +95,9 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
       for (;;) {
         const files = await copies.copy(launch, abort.signal, text => (one.reason = text))
         try {
-          await startThere(launch, files, abort.signal)
+          abort.signal.throwIfAborted()
+          one.sent = startThere(launch, files)
+          await one.sent
           waiting.delete(launch.launchId)
           return changed()
         } catch (thrown) {
@@ -146,7 +150,9 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     async stop(launchId, graceMs, signal) {
       const one = waiting.get(launchId)
       one?.abort.abort()
-      if (one && !one.isGone) return changed()
+      if (one && !one.isGone && !one.sent) return changed()
+      await one?.sent?.catch(() => {})
+      signal.throwIfAborted()
       await link.now().agent.call('stop', { launchId, graceMs }, signal)
     },
     async *logs(launchId, from, signal) {
