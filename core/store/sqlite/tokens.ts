@@ -90,6 +90,8 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
   const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
   const insert = openInsert(connection, 'tokens', `publicId, digest, ${fields}`)
   const change = openUpdate(connection, 'tokens', changingFields)
+  const keepLocal = connection.statement`UPDATE tokens SET local_only = ?
+    WHERE organization_id = ? AND (id = ? OR origin_id = ?)`
   const revoke = connection.statement`UPDATE tokens SET status = 'revoked', revoked_at = ? WHERE organization_id = ?
     AND id = ? AND status <> 'revoked'`
   const expire = connection.statement`UPDATE tokens SET expires_at = ? WHERE organization_id = ? AND id = ?
@@ -163,6 +165,9 @@ export function tokenCommands(connection: Connection, { audit, events }: WriteCo
       if (owner !== null && (userId !== undefined || scopes))
         requireUser(organizationId, owner, scopes ?? fromJson(row.scopes))
       change({ ...withChanges(row, { scopes, userId, ...others }), ...limits })
+      // A rotated token works on with its earlier secrets for a while, and so does its stored work.
+      const origin = row.originId ?? id
+      if (limits?.localOnly !== undefined) keepLocal.run(limits.localOnly ? 1 : 0, organizationId, origin, origin)
       const after = recordOf(one.get(organizationId, id)!, at)
       const changed = changedFields(auditedToken(recordOf(row, at)), auditedToken(after))
       if (changed) audit({ organizationId, id, at, by, action: 'token.updated', ...changed })

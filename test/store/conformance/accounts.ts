@@ -196,6 +196,20 @@ export function accountRules({ store }: Subject): void {
       expect(store.tokens.verify(refused.publicId)).toBeUndefined()
     })
 
+    test('local_only of a rotated token is that of its earlier secrets too', async () => {
+      const first = newToken()
+      await store.tokens.create(first)
+      const next = newToken({ originId: first.id, createdBy: first.id })
+      const other = newToken()
+      await store.tokens.create(other)
+      await store.tokens.rotate(organizationId, first.id, next, Date.now() + 60_000)
+      const locals = () => [first, next, other].map(one => store.tokens.verify(one.publicId)?.limits.localOnly)
+      await store.tokens.update(organizationId, next.id, { limits: { localOnly: true } })
+      expect(locals()).toEqual([true, true, false])
+      await store.tokens.update(organizationId, first.id, { limits: { localOnly: false } })
+      expect(locals()).toEqual([false, false, false])
+    })
+
     test('only active tokens with the scope are counted', async () => {
       const organizationId = (await createOrganization(store, 'org_counted')).id
       const admin = { organizationId, scopes: ['admin:write' as const] }
