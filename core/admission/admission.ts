@@ -268,7 +268,8 @@ export function openAdmission(options: {
       const region = regionFor(requester, entry, ofWorkflow)
       // A batch runs whenever there is capacity: rates do not limit it.
       if (record.category === 'text' && kind !== 'line') tokenLimiter.admit(requester)
-      const spender = spenderOf(requester.token, requester.limits.monthlySpendLimit)
+      const ofToken = spenderOf(requester.token, requester.limits.monthlySpendLimit)
+      const spender: Spender = kind === 'job' && requester.isRelayed ? { ...ofToken, isRelayed: true } : ofToken
       const cost = holdOf(model, estimate)
       const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.

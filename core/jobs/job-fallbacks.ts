@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { type JobSpend, withoutLimits } from '../admission/spend.ts'
+import { type JobSpend, type Spend, withoutLimits } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { fallbackReason, isFor, spendLimitOf } from '../models/fallbacks.ts'
@@ -53,7 +53,7 @@ export function openJobFallbacks(dependencies: {
   registry: Pick<Registry, 'find'>
   admission: Pick<Admission, 'admit'>
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
-  spend: Pick<JobSpend, 'hold' | 'release' | 'mayFallBack'>
+  spend: Pick<JobSpend, 'hold' | 'release' | 'mayFallBack'> & Pick<Spend, 'isRelayed'>
   /** Expected milliseconds until one more job of a model would start; null if unknown. */
   etaMs: (modelId: string) => number | null
   log: Log
@@ -68,8 +68,9 @@ export function openJobFallbacks(dependencies: {
     if (reason === undefined) return undefined
     const after = fallbacks.findIndex(({ model }) => model === modelId) + 1
     const left = fallbacks.slice(after).filter(one => isFor(one, reason))
-    const requester = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
-    if (!requester) return undefined
+    const owner = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
+    if (!owner) return undefined
+    const requester: Requester = spend.isRelayed(id) ? { ...owner, isRelayed: true } : owner
     for (const one of left)
       try {
         const { model, wait } = one

@@ -14,6 +14,14 @@ export const admittedWork = ({ organizationId, tokenId, task, modelId }: Named):
     task,
     model: modelId === noModel.id ? noModel : Model.parse({ id: modelId }),
     hold: 0,
+    spender: {
+      organizationId,
+      originId: tokenId,
+      tokenName: 'a token',
+      organizationLimit: null,
+      tokenLimit: null,
+      parents: [],
+    },
   }) as unknown as Admitted
 
 /** An admission that admits everything. */

@@ -99,6 +99,18 @@ test('a request is passed on once only, by name or as a fallback', async () => {
   expect((await other.fetch('/std/v1/embeddings', asked)).status).toBeGreaterThanOrEqual(500)
 })
 
+test('a job that was passed on does not use a fallback on another infer, while others do', async () => {
+  const submit = async (headers: Record<string, string>) => {
+    const body = { task: 'std/embeddings', model_id: 'falls', inputs: { input: 'Hello' } }
+    return (await read<{ id: string }>(other.fetch('/api/jobs', { body, headers }))).id
+  }
+  const passedOn = await submit({ [relayedHeader]: '1' })
+  const own = await submit({})
+  const modelOf = async (id: string) => (await read<Work>(other.fetch(`/api/jobs/${id}`))).model_id
+  await expect.poll(() => modelOf(own), { timeout: 20_000 }).toBe('further')
+  expect(await modelOf(passedOn)).toBe('falls')
+})
+
 test('once its token is revoked, the answer says that the other infer refuses it', async () => {
   const { token, secret } = await read<{ token: { id: string }; secret: string }>(
     other.fetch(`/api/organizations/${other.organizationId}/tokens`, { body: { name: 'first' } }),
