@@ -164,7 +164,8 @@ export function openCalls(dependencies: {
           const since = performance.now()
           let outcome: CallEnd | undefined
           try {
-            mayBegin?.(model, admitted.tokenId)
+            // One that neither waited nor was tried before was admitted just now.
+            if (entry || begun) mayBegin?.(model, admitted.tokenId)
             const first = begun !== model
             begun = model
             call.startedAt ??= Date.now()
