@@ -32,6 +32,29 @@ export interface Device extends DeviceReadings {
   budget?: number
 }
 
+/** What is shown of a device, but for what infer knows of its use. */
+export const shownDevice = ({
+  id,
+  kind,
+  name,
+  totalBytes,
+  usedBytes,
+  utilization,
+  temperatureCelsius,
+  powerWatts,
+  powerLimitWatts,
+}: Device): Omit<DeviceSnapshot, 'bookedBytes' | 'fault' | 'paused' | 'pool'> => ({
+  id,
+  kind,
+  name,
+  totalBytes,
+  usedBytes,
+  utilization,
+  temperatureCelsius,
+  powerWatts,
+  powerLimitWatts,
+})
+
 /** What is wrong with a card, as a sentence that does not name it. */
 export interface CardReport {
   id: string

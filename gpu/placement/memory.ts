@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../core/log.ts'
 import type { DeviceProcess, DeviceSnapshot, LeftDevice } from '../../core/models/fleet.ts'
-import { bookable, type Device, type Discovery, noReadings } from '../devices/device.ts'
+import { bookable, type Device, type Discovery, noReadings, shownDevice } from '../devices/device.ts'
 import { openEnergy } from '../devices/energy.ts'
 import type { cardProcesses } from '../devices/nvidia-smi.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
@@ -325,18 +325,10 @@ export async function openMemory(options: {
       return reported !== before
     },
     snapshot: (): Omit<DeviceSnapshot, 'paused'>[] =>
-      devices().map(({ id, kind, name, totalBytes, usedBytes, utilization, temperatureCelsius, ...device }) => ({
-        id,
-        kind,
-        name,
-        totalBytes,
-        usedBytes,
-        utilization,
-        temperatureCelsius,
-        powerWatts: device.powerWatts,
-        powerLimitWatts: device.powerLimitWatts,
-        fault: health.faultOf(id) ?? null,
-        bookedBytes: Math.round(withSharing([id], capacities()).reduce((sum, one) => sum + bookedOn(one), 0)),
+      devices().map(device => ({
+        ...shownDevice(device),
+        fault: health.faultOf(device.id) ?? null,
+        bookedBytes: Math.round(withSharing([device.id], capacities()).reduce((sum, one) => sum + bookedOn(one), 0)),
       })),
     close(): void {
       closed = true

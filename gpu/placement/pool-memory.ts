@@ -1,6 +1,6 @@
 import type { Log } from '../../core/log.ts'
 import type { DeviceSnapshot } from '../../core/models/fleet.ts'
-import { bookable, type Device, type Discovery, noReadings } from '../devices/device.ts'
+import { bookable, type Device, type Discovery, noReadings, shownDevice } from '../devices/device.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
 import type { Resident } from '../residency/model-state.ts'
 import { shareOn } from '../residency/occupancy.ts'
@@ -152,18 +152,10 @@ export async function openPoolMemory(options: {
       return { variables: visibilityVariables(cards, cardsOf(resident)), files: deviceFilesOf(cardsOf(resident)) }
     },
     snapshot: (): Omit<DeviceSnapshot, 'paused'>[] =>
-      devices.map(({ id, kind, name, totalBytes, usedBytes, utilization, temperatureCelsius, ...device }) => ({
-        id,
-        kind,
-        name,
-        totalBytes,
-        usedBytes,
-        utilization,
-        temperatureCelsius,
-        powerWatts: device.powerWatts,
-        powerLimitWatts: device.powerLimitWatts,
+      devices.map(device => ({
+        ...shownDevice(device),
         fault: unknown,
-        bookedBytes: Math.round(bookedOn(id)),
+        bookedBytes: Math.round(bookedOn(device.id)),
         pool: pool.name,
       })),
     close(): void {

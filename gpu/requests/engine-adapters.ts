@@ -6,7 +6,6 @@ import type { Model } from '../../core/models/model.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { oneLine, withoutLocations } from '../../core/tasks/protocols/engine-text.ts'
 import { type AdapterPlan, type AdaptersPlan, adapterRank, rankFault } from '../estimate/adapters.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { AdapterSupport } from '../presets/preset.ts'
 import { headOf, withMembers } from './body-members.ts'
@@ -124,12 +123,8 @@ export function engineRoute(
   headers: readonly string[],
 ): (path: string, body: object) => Promise<string | undefined> {
   return async (path, body) => {
-    const { Client } = await import('undici')
-    const client = new Client(endpoint.origin, {
-      socketPath: endpoint.socketPath,
-      connect: connectOptions(endpoint),
-      allowH2: false,
-    })
+    const { openEngineClient } = await import('./engine-client.ts')
+    const client = openEngineClient(endpoint)
     try {
       const { statusCode, body: answer } = await client.request({
         method: 'POST',

@@ -1,8 +1,7 @@
-import { Client } from 'undici'
 import { jsonOf } from '../../core/json.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
+import { openEngineClient } from './engine-client.ts'
 
 /** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of another answer. */
 export type HealthAnswer = 'ready' | 'loading' | { status: number }
@@ -56,13 +55,7 @@ export async function fetchHealth(
   timeoutMs: number,
   maxBytes = 1 << 20,
 ): Promise<{ health: HealthAnswer; body: string; untrusted?: string | undefined }> {
-  const client = new Client(endpoint.origin, {
-    socketPath: endpoint.socketPath,
-    connect: connectOptions(endpoint),
-    connectTimeout: timeoutMs,
-    maxResponseSize: maxBytes,
-    allowH2: false,
-  })
+  const client = openEngineClient(endpoint, { connectTimeout: timeoutMs, maxResponseSize: maxBytes })
   try {
     const { statusCode, body } = await client.request({
       path,

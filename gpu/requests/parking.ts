@@ -1,8 +1,7 @@
-import { Client } from 'undici'
 import { Failure } from '../../core/failure.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { ParkingCall } from '../presets/parking-way.ts'
+import { openEngineClient } from './engine-client.ts'
 
 /** Milliseconds that one request may take: 140 GB are copied in this time at 2.5 GB a second. */
 const patienceMs = 60_000
@@ -16,13 +15,7 @@ export async function sendParking(
   headers: readonly string[],
   calls: readonly ParkingCall[],
 ): Promise<void> {
-  const client = new Client(endpoint.origin, {
-    socketPath: endpoint.socketPath,
-    connect: connectOptions(endpoint),
-    headersTimeout: patienceMs,
-    bodyTimeout: patienceMs,
-    allowH2: false,
-  })
+  const client = openEngineClient(endpoint, { headersTimeout: patienceMs, bodyTimeout: patienceMs })
   try {
     for (const { path, body } of calls) {
       const response = await client.request({

@@ -1,8 +1,7 @@
-import { Client } from 'undici'
 import { z } from 'zod'
 import type { SavingEngine } from '../caches/caches.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
+import { openEngineClient } from './engine-client.ts'
 
 const Pending = z.object({ conversations: z.array(z.object({ owner: z.string(), bytes: z.number() })) })
 const Saved = z.object({ saved: z.number(), bytes: z.number() })
@@ -13,11 +12,7 @@ const patienceMs = 5_000
 /** The routes of a built-in engine by which it saves conversations. Both reject if the engine does not answer. */
 export function savingEngineAt(endpoint: Endpoint, headers: readonly string[]): SavingEngine {
   async function ask<Answer>(answer: z.ZodType<Answer>, timeoutMs: number, body?: object): Promise<Answer> {
-    const client = new Client(endpoint.origin, {
-      socketPath: endpoint.socketPath,
-      connect: connectOptions(endpoint),
-      allowH2: false,
-    })
+    const client = openEngineClient(endpoint)
     try {
       const response = await client.request({
         path: '/conversations',

@@ -1,9 +1,8 @@
-import { Client } from 'undici'
 import { z } from 'zod'
 import { jsonOf } from '../../core/json.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
+import { openEngineClient } from './engine-client.ts'
 
 const Saved = z.object({ n_saved: z.number() })
 const Restored = z.object({ n_restored: z.number().min(1) })
@@ -29,12 +28,7 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
     timeoutMs: number,
     body?: object,
   ): Promise<Answer> {
-    const client = new Client(endpoint.origin, {
-      socketPath: endpoint.socketPath,
-      connect: connectOptions(endpoint),
-      maxResponseSize: maxBytes,
-      allowH2: false,
-    })
+    const client = openEngineClient(endpoint, { maxResponseSize: maxBytes })
     try {
       const response = await client.request({
         path,

@@ -3,8 +3,10 @@ import { lstatSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The kernel limits paths of sockets to 108 bytes with a final zero. Those here are up to 20 longer than the folder, and ssh
- * makes its own with 17 bytes more. */
+/**
+ * The kernel limits paths of sockets to 108 bytes with a final zero. Those here are up to 20 longer than the folder, and ssh
+ * makes its own with 17 bytes more.
+ */
 const longestFolder = 107 - 20 - 17
 
 /**
@@ -16,8 +18,8 @@ export function socketFolder(dataDir: string, pool: string): string {
   const name = createHash('sha256').update(inData).digest('hex').slice(0, 12)
   const folder = Buffer.byteLength(inData) <= longestFolder ? inData : join(tmpdir(), `infer-pool-${name}`)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const { uid, mode } = lstatSync(folder)
-  if (!lstatSync(folder).isDirectory() || uid !== process.getuid?.() || (mode & 0o077) !== 0)
+  const found = lstatSync(folder)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
     throw new Error(`${folder} is not a folder that only this user may enter. Remove it.`)
   return folder
 }

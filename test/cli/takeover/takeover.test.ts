@@ -158,18 +158,18 @@ test('a job that the old server has stored in the new one holds its cost until i
   late.write(text.slice(0, 20))
   const image = post('/std/v1/images/generations').on('error', () => {})
   image.end(JSON.stringify({ model: 'painter', prompt: 'mode:hang', size: '64x64' }))
-  const painted = async () =>
+  const statusOfImage = async () =>
     ((await read('/api/jobs?model_id=painter')) as { jobs: { status: string }[] }).jobs[0]?.status
   const busy = async () =>
     ((await read('/api/system/status')) as { engines: { model_id: string; busy: number }[] }).engines
       .filter(({ model_id }) => model_id === 'painter')
       .map(engine => engine.busy)
-  await expect.poll(painted, { timeout: 20_000 }).toBe('processing')
+  await expect.poll(statusOfImage, { timeout: 20_000 }).toBe('processing')
   expect((await takeOver(dataDir)).exitCode).toBe(0)
-  await expect.poll(painted, { timeout: 20_000 }).toBe('processing')
+  await expect.poll(statusOfImage, { timeout: 20_000 }).toBe('processing')
   expect(await busy()).toEqual([1])
   image.destroy()
-  await expect.poll(painted).toBe('cancelled')
+  await expect.poll(statusOfImage).toBe('cancelled')
   await expect.poll(busy, { timeout: 5_000 }).toEqual([0])
   late.end(text.slice(20))
   const [answer] = (await once(late, 'response')) as [IncomingMessage]
