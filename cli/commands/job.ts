@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { jobStatuses } from '../../core/store/store.ts'
+import { organizationIdFor, organizationNames } from '../accounts/account-client.ts'
 import { type Client, dataOf, openClient } from '../client/client.ts'
 import { failureOfJob, jobSummary } from '../generation/generate-all.ts'
 import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
@@ -8,7 +9,16 @@ import { saveFiles } from '../generation/save-files.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { factLines, factsOf, jobRows, section, tableHead, valueWidth } from '../jobs/draw.ts'
 import { followJob, jobSnapshot } from '../jobs/follow.ts'
-import { filesOfJob, findIds, findJob, type Job, type JobSummary, jobOf, jobPages } from '../jobs/job.ts'
+import {
+  filesOfJob,
+  findIds,
+  findJob,
+  type Job,
+  type JobSummary,
+  jobOf,
+  jobPages,
+  type ListedJob,
+} from '../jobs/job.ts'
 import { type LogLine, lineText, logsOf, openLogReader } from '../jobs/log-reader.ts'
 import { connectionText } from '../jobs/submit.ts'
 import { exitCodeOf, failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
@@ -47,12 +57,23 @@ function defineList(command: Command, terminal: Terminal): void {
     .option('--task <name>', 'only jobs of this task, such as text-to-image', readTaskName)
     .option('--model <id>', 'only jobs of this model')
     .option('--since <time>', 'only jobs created since: 30m, 2h, 7d or a date', readSince)
+    .option('--search <words>', 'only jobs whose prompt has these words')
+    .addOption(
+      new Option('--org <organization>', 'jobs of another organization, by id or name; for the owner').conflicts(
+        'search',
+      ),
+    )
+    .addOption(
+      new Option('--all', 'jobs of all organizations; for the owner of the machine').conflicts(['org', 'search']),
+    )
     .option('--limit <count>', 'maximum number, 1 to 10000', readCount(1, 10_000), 20)
-    .action(async ({ status, task, model, since, limit, json, dataDir }) => {
-      const jobs: JobSummary[] = []
+    .action(async ({ status, task, model, since, search, org, all, limit, json, dataDir }) => {
+      const jobs: ListedJob[] = []
       let more = false
-      const filter = { status, task, model, since }
-      for await (const job of jobPages(openClient(dataDir), filter, undefined, limit + 1)) {
+      const client = openClient(dataDir)
+      const organization = all ? 'all' : org === undefined ? undefined : await organizationIdFor(client, org)
+      const filter = { status, task, model, since, search, organization }
+      for await (const job of jobPages(client, filter, undefined, limit + 1)) {
         more = jobs.length === limit
         if (more) break
         jobs.push(job)
@@ -60,15 +81,27 @@ function defineList(command: Command, terminal: Terminal): void {
       if (json) return terminal.json({ jobs, has_more: more })
       if (jobs.length === 0)
         return terminal.remark(
-          (status ?? task ?? model ?? since) ? 'No job matches.' : 'There are no jobs yet. See: infer run --help',
+          (status ?? task ?? model ?? since ?? search ?? organization)
+            ? 'No job matches.'
+            : 'There are no jobs yet. See: infer run --help',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      terminal.table(tableHead, jobRows(jobs, Date.now() / 1000, width, terminal.paint))
+      const rows = jobRows(jobs, Date.now() / 1000, width, terminal.paint)
+      const names = all ? await organizationNames(client) : undefined
+      const nameOf = ({ organization_id: id }: ListedJob) => names?.get(id) ?? id
+      if (names)
+        terminal.table(
+          ['organization', ...tableHead],
+          rows.map((row, at) => [nameOf(jobs[at]!), ...row]),
+        )
+      else terminal.table(tableHead, rows)
       if (more) terminal.remark(`There are more. Show them: --limit ${limit * 5}`)
     })
   withExamples(list, [
     ['infer job list', 'the newest twenty'],
     ['infer job list --status failed --since 1d', 'failures since yesterday'],
+    ['infer job list --search "red boat"', 'by what was requested'],
+    ['infer job list --all --status pending', 'what waits, of all organizations'],
     ['infer job list --task text-to-video --json', 'the response of the API'],
   ])
 }

@@ -5,6 +5,7 @@ import { printable } from '../terminal/styled-line.ts'
 
 export type Job = Api['Job']
 export type JobSummary = Api['JobSummary']
+export type ListedJob = Api['ListedJob']
 
 /** Resolves with the record of a job. */
 export const jobOf = ({ api }: Client, id: string, signal?: AbortSignal): Promise<Job> =>
@@ -125,6 +126,10 @@ export interface JobFilter {
   model?: string
   /** Unix seconds. */
   since?: number
+  /** Words of the prompt. */
+  search?: string
+  /** Id of another organization, or `all`. */
+  organization?: string
 }
 
 const pageSize = 100
@@ -132,11 +137,12 @@ const pageSize = 100
 /** Yields jobs, newest first. Requests the next page only when the caller reads on. */
 export async function* jobPages(
   client: Client,
-  { status, task, model, since }: JobFilter,
+  { status, task, model, since, search, organization }: JobFilter,
   signal?: AbortSignal,
   limit = pageSize,
-): AsyncGenerator<JobSummary, void, void> {
-  const query = { status, task, model_id: model, created_after: since, limit: Math.min(limit, pageSize) }
+): AsyncGenerator<ListedJob, void, void> {
+  const names = { model_id: model, created_after: since, q: search, organization }
+  const query = { status, task, ...names, limit: Math.min(limit, pageSize) }
   let after: string | undefined
   do {
     const page = await dataOf(client.api.GET('/api/jobs', { params: { query: { ...query, after } }, signal }))

@@ -244,7 +244,7 @@ export function openJobs(options: JobsOptions) {
   }
 
   return {
-    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'counts', 'recentRuns'),
+    ...pick(store.jobs, 'find', 'wasRemoved', 'findByKey', 'list', 'excerpts', 'counts', 'recentRuns'),
     events: pick(store.events, 'after', 'last'),
 
     ...submissions,

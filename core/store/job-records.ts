@@ -6,6 +6,7 @@ import type { RegionLabel } from '../schemas/region.ts'
 import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../usage.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
+import type { JobExcerpt, JobFilter } from './job-filter.ts'
 import type { LargeResult } from './large-result.ts'
 import type { CallsText } from './ledger-rows.ts'
 import type { JobLimits } from './limits.ts'
@@ -169,27 +170,6 @@ export interface Backlog extends Pick<WaitingJob, 'modelId' | 'organizationId'> 
 export interface WaitingQuery extends Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> {
   from: number
   limit: number
-}
-
-export interface JobFilter {
-  limit: number
-  /** Cursor: `next` of the page before, or the id of its last job. */
-  after?: string
-  status?: JobStatus
-  task?: Task
-  modelId?: string
-  kind?: 'async' | 'sync'
-  /** Jobs of this execution. */
-  executionId?: string
-  /** Jobs of the tokens of this user. */
-  userId?: string
-  /** Jobs that this token created. */
-  tokenId?: string
-  /** Epoch milliseconds. */
-  createdAfter?: number
-  createdBefore?: number
-  /** Exact values by name. */
-  metadata?: Record<string, string>
 }
 
 export const jobEventTypes = [
@@ -367,6 +347,8 @@ export interface JobStore {
    * is searched for in a bounded number of rows; `next` is the cursor of the next page, null at the end.
    */
   list(organizationId: string, filter: JobFilter): Promise<{ jobs: JobRecord[]; next: string | null }>
+  /** The excerpts of these stored jobs, without those that the organization does not have. */
+  excerpts(organizationId: string, ids: readonly string[]): Promise<JobExcerpt[]>
   /** The log lines of its runs, oldest first, as JSON text of LogLine[]; `[]` if there are none. */
   logs(organizationId: string, id: string): Promise<string>
   /**

@@ -5,7 +5,7 @@ import type { ExecutionNode, ExecutionRecord, NodeResult } from '../workflows.ts
 import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected, withJson } from './columns.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
-import { hasMetadata } from './job-reads.ts'
+import { hasMetadata } from './job-list.ts'
 import { type JobOfNode, statusWith } from './live-executions.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { usageJson } from './usage-columns.ts'

@@ -1,4 +1,3 @@
-import { ulid } from '../../ids.ts'
 import type { Statements } from '../method-table.ts'
 import {
   callRecord,
@@ -11,10 +10,10 @@ import {
   type WaitingJob,
   type WaitingJobDetails,
 } from '../store.ts'
-import { fromJson, pageOf, type RowOf, selected } from './columns.ts'
+import { fromJson, type RowOf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { keptWork, openKeyHolders } from './idempotency-keys.ts'
-import { type CallRow, callColumns, callOf, openCallRows } from './ledger.ts'
+import { openCallRows } from './ledger.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { usageJson } from './usage-columns.ts'
 
@@ -68,7 +67,7 @@ export const jobOf = (
 }
 
 /** The execution and node of a job, and its item. Most jobs have none, and cost no query. */
-function openParents(connection: Connection) {
+export function openParents(connection: Connection) {
   const parent = connection.query<NonNullable<JobRecord['parent']>>`SELECT e.id AS executionId, n.node_id AS nodeId
     FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`
   return ({ execution, node, item }: Pick<JobRow, 'execution' | 'node' | 'item'>): JobRecord['parent'] => {
@@ -137,106 +136,4 @@ export function jobReads(connection: Connection) {
     'jobs.counts': () =>
       Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
   } satisfies Statements
-}
-
-/**
- * How many jobs and calls one page scans before it returns a cursor. Metadata is JSON text that must be parsed, so
- * fewer rows are scanned for it.
- */
-const listScan = { rows: 1000, withMetadata: 500 }
-/** How far the time in an id may differ from the job's own creation time, milliseconds. */
-const driftMs = 3_600_000
-
-/** The lowest id of a job created in this millisecond. */
-const idAt = (at: number): string => `job_${ulid(Math.min(Math.max(0, at), 2 ** 48 - 1)).slice(0, 10)}`
-
-/**
- * Lists jobs and synchronous calls together, newest first. Scans both by id, a bounded number of rows; the rows that
- * pass the filter are the page, and `next` is where the scan stopped.
- */
-export function jobListReads(connection: Connection, scan = listScan) {
-  const parentOf = openParents(connection)
-  const batchOf = openBatchesOf(connection)
-  const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row), batchOf(row))
-  const bounds = (table: string, id: string, kind: string) =>
-    connection.scalar<string>`SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind}
-      AND ${id} < :before AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`
-  const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
-    AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore
-    AND (:tokenId IS NULL OR token_id = :tokenId)
-    AND (:userId IS NULL OR token_id IN (SELECT tokens.id FROM tokens WHERE user_id = :userId))`
-  const jobFloor = bounds('jobs', 'id', '')
-  const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
-  const jobs = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId
-    AND id < :before AND id >= :to AND ${matches} ORDER BY id DESC LIMIT :limit`
-  const numbered = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE number = ?`
-  const described = connection.query<{ number: number; metadata: string }>`SELECT number, metadata FROM jobs
-    WHERE organization_id = :organizationId AND id < :before AND id >= :to AND metadata IS NOT NULL AND ${matches}
-    ORDER BY id DESC`
-  const calls = connection.query<CallRow>`SELECT ${callColumns} FROM ledger WHERE organization_id = :organizationId
-    AND kind = 'sync' AND job_id < :before AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`
-
-  // Items have a list of their own: there may be thousands.
-  const ofExecution = connection.query<JobRow>`SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND item IS NULL AND execution =
-    (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId) AND id < :before
-    AND ${matches} ORDER BY id DESC`
-
-  function jobPage(query: object, metadata: [string, string][], limit: number): JobRecord[] {
-    if (metadata.length === 0) return jobs.all({ ...query, limit }).map(recordOf)
-    const found: number[] = []
-    for (const row of described.iterate(query)) {
-      if (hasMetadata(row.metadata, metadata)) found.push(row.number)
-      if (found.length === limit) break
-    }
-    return found.flatMap(number => numbered.all(number).map(recordOf))
-  }
-
-  return {
-    'jobs.list'(organizationId, filter) {
-      const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
-      const { status = null, task = null, modelId = null, userId = null, tokenId = null } = filter
-      const metadata = Object.entries(filter.metadata ?? {})
-      const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
-      const maxId = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
-      const before = after < maxId ? after : maxId
-      const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
-
-      const wanted = { createdAfter, createdBefore, status, task, modelId, userId, tokenId }
-      if (filter.executionId !== undefined) {
-        const { executionId } = filter
-        const found: JobRow[] = []
-        // At most as many as an execution has nodes, so none is left out as too far back.
-        if (withJobs)
-          for (const row of ofExecution.iterate({ organizationId, before, ...wanted, executionId })) {
-            if (hasMetadata(row.metadata, metadata)) found.push(row)
-            if (found.length > limit) break
-          }
-        const { page, next } = pageOf(found, limit)
-        return { jobs: page.map(recordOf), next: next?.id ?? null }
-      }
-
-      const skip = (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1
-      const span = { organizationId, before, to: minId, skip }
-      const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
-      const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
-
-      const query = { organizationId, before, to, ...wanted }
-      // One more than the limit shows whether there is a next page.
-      const own = withJobs ? jobPage(query, metadata, limit + 1) : []
-      // If the page of jobs is full, older calls do not matter.
-      const from = own.length > limit ? own.at(-1)!.id : to
-      const called = withCalls
-        ? calls.all({ ...query, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
-        : []
-      const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
-      const { page, next } = pageOf(both, limit)
-      return { jobs: page, next: next?.id ?? (to > minId ? to : null) }
-    },
-  } satisfies Statements
-}
-
-/** Whether the JSON text of an object has these values. */
-export function hasMetadata(text: string | null, query: [string, string][]): boolean {
-  const metadata: Record<string, unknown> = fromJson(text) ?? {}
-  return query.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

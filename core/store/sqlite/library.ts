@@ -3,12 +3,11 @@ import type { FileRecord, LibraryItem, NewLibraryItem } from '../store.ts'
 import { openInsert, pageOf, recordIf, selected } from './columns.ts'
 import type { Connection } from './database.ts'
 import { fileFields } from './files.ts'
+import { fold, maxSearchWords, searchWords } from './search-words.ts'
 import type { WriteContext } from './write-context.ts'
 
 /** How many entries a search scans before it returns a cursor. */
 const libraryScan = 1000
-/** Further words of a search are ignored. */
-const maxWords = 8
 
 interface LibraryRow extends FileRecord, Omit<NewLibraryItem, keyof FileRecord> {
   itemJobId: string
@@ -18,8 +17,6 @@ interface LibraryRow extends FileRecord, Omit<NewLibraryItem, keyof FileRecord> 
 /** Columns that were made for videos take these numbers where a file has no such figure. */
 const noSeed = -1
 const noFigure = 0
-
-const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
 
 const itemOf = (row: LibraryRow): LibraryItem => {
   const { itemJobId, itemCreatedAt, task, modelId, prompt, seed, fps, numFrames, thumbnailId, ...file } = row
@@ -69,7 +66,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
     AND jobs.organization_id = library.organization_id AND jobs.id = library.job_id)`
   // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
   const pages = Array.from(
-    { length: maxWords + 1 },
+    { length: maxSearchWords + 1 },
     (_, words) =>
       connection.query<LibraryRow>`${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
       AND (? IS NULL OR model_id = ?) AND (? IS NULL OR substr(content_type, 1, 5) = ?) AND (? IS NULL OR ${ofUser})
@@ -81,7 +78,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
     'library.find': (organizationId, id) => recordIf(one.get(organizationId, id), itemOf),
     'library.list'(organizationId, filter) {
       const { limit, after = '~', search = '', modelId = null, kind = null, userId = null } = filter
-      const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
+      const words = searchWords(search)
       const floorId = floor.get(organizationId, after, scan - 1)
       const { createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
       const range = [organizationId, after, floorId ?? '', modelId, modelId, kind, kind, userId, userId]

@@ -33,6 +33,38 @@ const summary = (more: object) => {
   return rest
 }
 
+test('list: jobs of all organizations, and by words of the prompt', async () => {
+  const foreign = summary({ organization_id: 'org_2', prompt: null, thumbnail_url: null })
+  const server = await setUp({
+    list: [page([foreign])],
+    other: says({
+      organizations: [{ id: 'org_2', name: 'acme', status: 'active' }],
+      has_more: false,
+      next_cursor: null,
+    }),
+  })
+  const all = await server.run('list', '--all', '--status', 'pending')
+  expect(
+    all.stdout
+      .trim()
+      .split('\n')
+      .map(line => line.split(/ {2,}/).slice(0, 2)),
+  ).toEqual([
+    ['organization', 'id'],
+    ['acme', jobId],
+  ])
+  await server.run('list', '--org', 'org_2')
+  await server.run('list', '--search', 'red boat')
+  const queries = server.asked('GET /api/jobs?').map(({ path }) => path)
+  expect(queries.map(path => Object.fromEntries(new URLSearchParams(path.slice(10))))).toEqual([
+    { status: 'pending', organization: 'all', limit: '21' },
+    { organization: 'org_2', limit: '21' },
+    { q: 'red boat', limit: '21' },
+  ])
+  const both = await server.run('list', '--all', '--search', 'boat')
+  expect([both.exitCode, both.stderr]).toEqual([64, expect.stringContaining('cannot be used with')])
+})
+
 test('list: a table with state, time and details', async () => {
   const now = Math.floor(Date.now() / 1000)
   const { run, asked } = await setUp({

@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import type { Subject } from './conformance.ts'
-import { claimWaiting, completed, createOrganization, failed, finishedCall, newJob, organizationId } from './records.ts'
+import {
+  claimWaiting,
+  completed,
+  createOrganization,
+  failed,
+  finishedCall,
+  newJob,
+  newVideo,
+  organizationId,
+} from './records.ts'
 
 /** Jobs from submission to their end, idempotency keys, bills and counts. */
 export function jobRules({ store }: Subject): void {
@@ -40,6 +49,30 @@ export function jobRules({ store }: Subject): void {
       referenceQueueMs: 15_000,
     })
     for (const { id } of [before!, never!]) await store.jobs.cancel(organizationId, id, 14_000)
+  })
+
+  test('an excerpt has the beginning of the prompt and the first small image, and no other organization has it', async () => {
+    const { submit, claim } = alone()
+    const [drawn, large, silent] = [
+      await submit({ inputs: JSON.stringify({ prompt: `A boat ${'x'.repeat(300)}` }) }),
+      await submit({ inputs: JSON.stringify({ prompt: 'y'.repeat(9_000) }) }),
+      await submit({ inputs: '{"n":1}' }),
+    ]
+    const ids = [drawn.id, large.id, silent.id]
+    expect(await store.jobs.excerpts(organizationId, [...ids, 'job_absent'])).toEqual([
+      { id: drawn.id, prompt: `A boat ${'x'.repeat(192)}…`, thumbnailId: null },
+      { id: large.id, prompt: null, thumbnailId: null },
+      { id: silent.id, prompt: null, thumbnailId: null },
+    ])
+    const [first] = await claim()
+    const video = newVideo({ jobId: drawn.id })
+    await store.jobs.settle(first!, { ...completed(), ...video })
+    const { thumbnailId } = video.library[0]!
+    expect(await store.jobs.excerpts(organizationId, [drawn.id])).toMatchObject([{ thumbnailId }])
+    expect(await store.jobs.excerpts('org_absent', ids)).toEqual([])
+    await store.files.remove(organizationId, video.library[0]!.id, Date.now())
+    expect(await store.jobs.excerpts(organizationId, [drawn.id])).toMatchObject([{ thumbnailId: null }])
+    for (const { id } of [large, silent]) await store.jobs.cancel(organizationId, id, Date.now())
   })
 
   test('the same key is the same job for 24 hours, with another body it is refused', async () => {

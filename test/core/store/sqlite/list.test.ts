@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ulid } from '../../../../core/ids.ts'
+import { promptIn } from '../../../../core/store/job-prompt.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { jobListReads } from '../../../../core/store/sqlite/job-reads.ts'
+import { jobListReads } from '../../../../core/store/sqlite/job-list.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
 import { type JobFilter, type JobRecord, jobStatuses, type NewLibraryItem } from '../../../../core/store/store.ts'
 import {
@@ -22,6 +23,18 @@ const start = 1_700_000_000_000
 const models = ['a', 'b', 'c']
 const tasks = ['std/chat-completion', 'std/embeddings'] as const
 const odd = ['', 'x', '"', '\\', "'", 'é', '$.x', '😀', 'a":"b']
+const inputs = [
+  { prompt: 'A red Boat' },
+  {
+    messages: [
+      { role: 'user', content: 'red' },
+      { role: 'assistant', content: 'boat' },
+      { role: 'user', content: 'GRÜN' },
+    ],
+  },
+  { input: 'boat', text: 'red' },
+  { n: 1 },
+].map(one => JSON.stringify(one))
 const all: JobRecord[] = []
 const videos: NewLibraryItem[] = []
 let opened: TestStore
@@ -45,6 +58,7 @@ async function addJob(createdAt: number): Promise<void> {
       modelId: oneOf(models),
       task: oneOf(tasks),
       metadata: metadata && JSON.stringify(metadata),
+      inputs: oneOf(inputs),
     }),
   )
   const status = oneOf(jobStatuses)
@@ -108,10 +122,19 @@ const filters = fc.record({
   kind: maybe(fc.constantFrom('async' as const, 'sync' as const)),
   createdAfter: maybe(moment),
   createdBefore: maybe(moment),
+  search: maybe(fc.constantFrom('red', 'BOAT red', 'grün', 'none', ' ')),
   metadata: maybe(fc.dictionary(fc.constantFrom(...odd), fc.constantFrom(...odd), { maxKeys: 2 })),
 })
 
+const matchesSearch = (search: string | undefined, { inputs }: JobRecord): boolean => {
+  const words = (search ?? '').toLowerCase().split(' ').filter(Boolean)
+  return (
+    words.length === 0 || (inputs !== 'null' && words.every(word => promptIn(inputs)?.toLowerCase().includes(word)))
+  )
+}
+
 const wanted = (filter: JobFilter) => (job: JobRecord) =>
+  matchesSearch(filter.search, job) &&
   (filter.status === undefined || job.status === filter.status) &&
   (filter.task === undefined || job.task === filter.task) &&
   (filter.modelId === undefined || job.modelId === filter.modelId) &&
@@ -137,9 +160,9 @@ function turned<Row>(turn: (after: string | undefined) => { rows: Row[]; next: s
 }
 
 test.each([
-  ['in one look', { rows: 2000, withMetadata: 500 }],
-  ['a few rows at a time', { rows: 7, withMetadata: 3 }],
-  ['one row at a time', { rows: 1, withMetadata: 1 }],
+  ['in one look', { rows: 2000, withMetadata: 500, characters: 1_000_000 }],
+  ['a few rows at a time', { rows: 7, withMetadata: 3, characters: 100 }],
+  ['one row at a time', { rows: 1, withMetadata: 1, characters: 1 }],
 ])('pages of jobs, %s, equal a filter over all jobs', (_, scan) => {
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
   const { 'jobs.list': list } = jobListReads(connection, scan)

@@ -12,6 +12,9 @@ interface Job {
   model_id: string
   metadata: Record<string, string> | null
   created_at: number
+  organization_id: string
+  prompt: string | null
+  thumbnail_url: string | null
 }
 interface Page {
   jobs: Job[]
@@ -75,7 +78,8 @@ test('all jobs and calls, newest first, without inputs and results', async () =>
     const { inputs: _, result: __, ...rest } = one
     // The members that change between two reads.
     const still = { updated_at: 0, waiting_for: 0, eta_seconds: 0 }
-    expect({ ...job, ...still }).toEqual({ ...rest, ...still })
+    const { prompt: _prompt, thumbnail_url: _thumbnail, ...facts } = job
+    expect({ ...facts, ...still }).toEqual({ ...rest, ...still })
   }
 })
 
@@ -169,5 +173,61 @@ describe('invalid queries', () => {
   ])('%s', async (query, param) => {
     const { error } = await list(query)
     expect([error?.param, error?.code]).toEqual([param, expect.stringMatching(/^invalid_/)])
+  })
+})
+
+describe('prompts', () => {
+  test('are shown of jobs whose inputs are kept', async () => {
+    const prompts = (await list()).jobs.map(({ kind, prompt }) => [kind, prompt])
+    expect(prompts).toContainEqual(['async', '400'])
+    expect(prompts).toContainEqual(['sync', null])
+    expect((await list()).jobs.every(job => job.thumbnail_url === null)).toBe(true)
+  })
+
+  test('are searched by words, in any case', async () => {
+    expect(names(await list('q=HOLD'))).toEqual(['hold'])
+    expect(names(await list('q=400&status=failed'))).toEqual(['failed'])
+    expect(names(await list('q=400&status=completed'))).toEqual([])
+    expect(names(await list('q=%20'))).toEqual(names(await list()))
+  })
+
+  test('are not searched where that cannot be', async () => {
+    for (const query of ['q=a&organization=all', 'q=a&workflow_execution_id=exec_1'])
+      expect(await list(query)).toMatchObject({ error: { code: 'invalid_value', param: 'q' } })
+  })
+})
+
+describe('jobs of several organizations', () => {
+  test('are listed together for the owner of the machine, without prompts of others', async () => {
+    const other = await makeOrganization(app)
+    const body = { task: 'std/embeddings', model_id: 'near', inputs: { input: 'theirs' } }
+    const { id } = (await (await app.fetch('/api/jobs', { body, token: other.secret })).json()) as Job
+    ids.theirs = id
+    const together = await list('organization=all')
+    expect(names(together)).toEqual(['theirs', ...names(await list())])
+    expect(together.jobs[0]).toMatchObject({ organization_id: other.organizationId, prompt: null })
+    expect(together.jobs.find(job => job.id === ids.failed)?.prompt).toBe('400')
+    const turned: (string | undefined)[] = []
+    for (let after = ''; ; ) {
+      const page = await list(`organization=all&limit=2${after}`)
+      turned.push(...names(page))
+      if (page.next_cursor === null) break
+      after = `&after=${page.next_cursor}`
+    }
+    expect(turned).toEqual(names(together))
+    expect(names(await list(`organization=${other.organizationId}`))).toEqual(['theirs'])
+    expect(names(await list(`organization=${other.organizationId}`, other.secret))).toEqual(['theirs'])
+  })
+
+  test('are refused to all others', async () => {
+    const other = await makeOrganization(app)
+    const own = (await list()).jobs[0]!.organization_id
+    for (const query of ['organization=all', `organization=${own}`, 'organization=org_absent'])
+      expect((await list(query, other.secret)).error?.code).toBe('organization_mismatch')
+    const reader = { name: 'reader', scopes: ['user:read'] }
+    const made = await app.fetch(`/api/organizations/${own}/tokens`, { body: reader })
+    const { secret } = (await made.json()) as { secret: string }
+    expect((await list('organization=all', secret)).error?.code).toBe('insufficient_scope')
+    expect((await list('organization=org_absent')).error?.code).toBe('not_found')
   })
 })
