@@ -21,10 +21,12 @@ const referencePage = `<!doctype html>
 .bar { position: sticky; top: 0; z-index: 100; display: flex; gap: 1rem; align-items: center; height: 3rem; padding: 0 1.25rem; font: 16px/1.6 system-ui, sans-serif; color: var(--scalar-color-1); background: var(--scalar-background-1); border-bottom: 1px solid var(--scalar-border-color); }
 .bar a { color: inherit; }
 .bar b { margin-right: .5rem; }
+.bar span { margin-left: auto; font-size: 13px; color: var(--scalar-color-2); }
+@media (max-width: 48rem) { .bar span { display: none; } }
 </style>
 </head>
 <body>
-<nav class="bar"><b>infer</b><a href="/docs/guides">Guides</a><a href="/docs/configuration">Configuration</a></nav>
+<nav class="bar"><b>infer</b><a href="/docs/guides">Guides</a><a href="/docs/configuration">Configuration</a><span>Signed in to the <a href="/console/">console</a>? Requests without a token use your session.</span></nav>
 <div id="reference"></div>
 <script src="/docs/scalar.js"></script>
 <script src="/docs/start.js"></script>
@@ -32,8 +34,20 @@ const referencePage = `<!doctype html>
 </html>
 `
 
-/** Starts the reference. A separate file, so that the page needs no inline script. */
-const start = `Scalar.createApiReference('#reference', {
+/**
+ * Starts the reference. A separate file, so that the page needs no inline script. Requests without a token carry the header
+ * with which the server accepts the session of the console: a page of another origin cannot send it.
+ */
+const start = `const send = window.fetch.bind(window)
+window.fetch = (input, init) => {
+  const request = new Request(input, init)
+  const token = /^Bearer +(\\S+)/.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (token || request.headers.has('x-api-key') || new URL(request.url).origin !== location.origin) return send(request)
+  request.headers.delete('authorization')
+  request.headers.set('x-infer-console', '1')
+  return send(request)
+}
+Scalar.createApiReference('#reference', {
   url: '/openapi.json',
   withDefaultFonts: false,
   telemetry: false,
