@@ -47,7 +47,8 @@ test.each(sizes)('on %s a person finds an image that was made, and makes it agai
   await page.getByLabel('Task').selectOption('slug/text-to-image')
   // A job far down in the list is shown from its beginning.
   await page.setViewportSize({ ...size, height: 300 })
-  await page.getByRole('link', { name: id }).click()
+  await page.getByRole('link', { name: 'a red boat' }).first().click()
+  await page.getByRole('region', { name: 'Job', exact: true }).getByRole('link', { name: 'Whole page' }).click()
   await page.getByRole('heading', { level: 1, name: 'infer/demo' }).waitFor()
   expect(await page.evaluate('scrollY + document.getElementById("main").parentElement.scrollTop')).toBe(0)
   await page.setViewportSize(size)
@@ -70,14 +71,15 @@ test.each(sizes)('on %s a person sees why a job waits, and cancels it', async (_
   const { id } = await image('tomorrow', { not_before: later })
   await using opened = await console.open('/jobs?status=pending', { size })
   const { page } = opened
-  await page.getByRole('link', { name: id }).click()
-  await page.getByText('Why it waits').waitFor()
+  await page.getByRole('link', { name: 'tomorrow' }).click()
+  const panel = page.getByRole('region', { name: 'Job', exact: true })
+  await panel.getByText('Why it waits').waitFor()
   await opened.expectAccessible()
   await page.getByRole('button', { name: 'Cancel job' }).click()
   await page.getByText('The job is cancelled.').waitFor()
   await page.getByRole('button', { name: 'Delete job' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete job' }).click()
-  await expect.poll(() => page.url()).toMatch(/\/jobs$/)
+  await expect.poll(() => page.url()).toMatch(/\/jobs\?status=pending$/)
   expect((await console.server.fetch(`/api/jobs/${id}`)).status).toBe(410)
 })
 
@@ -86,8 +88,12 @@ test('the list is live: a job that another client sends appears', async () => {
   const { page } = opened
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
   const { id } = await image('from elsewhere')
-  await page.getByRole('link', { name: id }).waitFor()
-  await page.getByRole('row', { name: id }).getByText('Completed').waitFor()
+  await page.getByRole('link', { name: 'from elsewhere' }).waitFor()
+  await page.getByRole('row', { name: 'from elsewhere' }).getByText('Completed').waitFor()
+  expect((await page.locator(`a[data-job="${id}"] img`).boundingBox())?.width).toBe(28)
+  const rows = await page.locator('tbody tr').all()
+  const heights = await Promise.all(rows.map(async row => (await row.boundingBox())?.height ?? 0))
+  expect(heights.filter(height => height < 32 || height > 37)).toEqual([])
   await opened.expectAccessible()
   await opened.screenshot('jobs')
 })
@@ -142,6 +148,115 @@ test('a person opens a job by the id of its request, and filters between two tim
   await page.goto('/console/jobs?since=between&from=2020-01-01T00:00&until=2020-01-02T00:00')
   await page.getByText('No job matches these filters').waitFor()
   await page.getByLabel('Until').fill('')
-  await page.getByRole('link', { name: id }).waitFor()
+  await page.getByRole('link', { name: 'by its id' }).first().waitFor()
   await opened.expectAccessible()
+})
+
+test.each(sizes)(
+  'on %s a person searches prompts, goes through what is found by keys, and closes it',
+  async (_, size) => {
+    for (const prompt of ['a green kite', 'two green kites']) {
+      const { id } = await image(prompt)
+      await console.call(`/api/jobs/${id}?wait=60`)
+    }
+    await using opened = await console.open('/jobs', { size })
+    const { page } = opened
+    await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('GREEN kite')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.url()).toContain('q=GREEN+kite')
+    const newest = page.getByRole('link', { name: 'two green kites' }).first()
+    await newest.click()
+    const panel = page.getByRole('region', { name: 'Job', exact: true })
+    await panel.getByText('two green kites').first().waitFor()
+    if (size.width > 1_000) {
+      await page.keyboard.press('ArrowDown')
+      await panel.getByText('a green kite', { exact: true }).first().waitFor()
+      await page.keyboard.press('ArrowUp')
+      await panel.getByText('two green kites').first().waitFor()
+    }
+    await opened.expectAccessible()
+    await opened.screenshot('jobs-panel')
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await page.keyboard.press('Escape')
+    await panel.waitFor({ state: 'detached' })
+    await newest.waitFor()
+    // A page with a filter and an open job is a link.
+    await page.getByLabel('State').selectOption('failed')
+    await page.getByText('Prompts are searched in background jobs').waitFor()
+  },
+)
+
+test.each(sizes)('on %s a person cancels and deletes several jobs at once', async (_, size) => {
+  const later = Math.floor(Date.now() / 1_000) + 3_600
+  await Promise.all(['later one', 'later two'].map(prompt => image(prompt, { not_before: later })))
+  await using opened = await console.open('/jobs?status=pending', { size })
+  const { page } = opened
+  await page.getByLabel('Choose later one').check()
+  await page.getByLabel('Choose later two').check()
+  await opened.expectAccessible()
+  await page.getByRole('button', { name: 'Cancel 2' }).click()
+  await page.getByText('2 jobs are cancelled.').waitFor()
+  await page.getByLabel('State').selectOption('cancelled')
+  await page.getByLabel('Choose all on this page').check()
+  await page.getByRole('button', { name: /^Delete \d+/ }).click()
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: /^Delete \d+/ })
+    .click()
+  await page.getByText('No job matches these filters').waitFor()
+  expect((await console.call<{ jobs: object[] }>('/api/jobs?status=cancelled')).jobs).toEqual([])
+})
+
+test.each(sizes)('on %s two jobs are compared', async (_, size) => {
+  for (const prompt of ['a small house', 'a large house']) {
+    const { id } = await image(prompt)
+    await console.call(`/api/jobs/${id}?wait=60`)
+  }
+  await using opened = await console.open('/jobs?q=house', { size })
+  const { page } = opened
+  await page.getByLabel('Choose a small house').first().check()
+  await page.getByLabel('Choose a large house').first().check()
+  await page.getByRole('link', { name: 'Compare' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Compare jobs' }).waitFor()
+  await page.getByRole('region', { name: 'Differences of the inputs' }).getByText('prompt').first().waitFor()
+  expect(
+    await page
+      .getByRole('region', { name: /result$/ })
+      .getByRole('img')
+      .count(),
+  ).toBe(2)
+  await opened.expectAccessible()
+  await opened.screenshot('jobs-compared')
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+})
+
+test.each(sizes)('on %s the owner sees jobs of all organizations, and others see no such choice', async (_, size) => {
+  const name = `acme-${size.width}`
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/organizations', { name })
+  const path = `/api/organizations/${organization.id}/tokens`
+  const made = await console.call<{ secret: string }>(path, {
+    name: 'theirs',
+    scopes: ['user:read', 'user:write', 'admin:read'],
+  })
+  const body = {
+    task: 'slug/text-to-image',
+    model: 'infer/demo',
+    inputs: { prompt: 'their secret', width: 64, height: 64 },
+  }
+  const sent = await console.server.fetch('/api/jobs', { body, token: made.secret })
+  expect(sent.status).toBe(202)
+  await using opened = await console.open('/jobs', { size })
+  const { page } = opened
+  await page.getByLabel('Organization').selectOption({ label: 'All organizations' })
+  const row = page.getByRole('row', { name: 'Text to image' }).first()
+  if (size.width > 1_000) await row.getByText(name).waitFor()
+  await row.getByRole('link').click()
+  await page.getByText('This job belongs to another organization').waitFor()
+  expect(await page.getByText('their secret').count()).toBe(0)
+  await opened.expectAccessible()
+  await using other = await console.open('/jobs', { size, token: made.secret })
+  await other.page.getByRole('link', { name: 'their secret' }).waitFor()
+  expect(await other.page.getByLabel('Organization').count()).toBe(0)
 })

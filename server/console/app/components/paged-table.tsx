@@ -17,14 +17,27 @@ export function PagedTable<Row>({
   names: Readonly<Record<'newest' | 'older', string>>
   children: ReactNode
 }) {
-  const [params, change] = useAddress('push')
   return (
     <>
       {table.rows.length > 0 ? <Table {...table} /> : children}
-      <div className="mt-3 flex gap-2 empty:hidden">
-        {params.get('after') && <Button onClick={() => change({ after: undefined })} label={names.newest} />}
-        {next !== null && <Button onClick={() => change({ after: next })} label={names.older} />}
-      </div>
+      <PageButtons next={next} names={names} />
     </>
+  )
+}
+
+/** The ways from one page of a list to the following one, and back to the first. */
+export function PageButtons({
+  next,
+  names,
+}: {
+  next: string | null
+  names: Readonly<Record<'newest' | 'older', string>>
+}) {
+  const [params, change] = useAddress('push')
+  return (
+    <div className="mt-3 flex gap-2 empty:hidden">
+      {params.get('after') && <Button onClick={() => change({ after: undefined })} label={names.newest} />}
+      {next !== null && <Button onClick={() => change({ after: next })} label={names.older} />}
+    </div>
   )
 }

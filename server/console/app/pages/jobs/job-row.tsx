@@ -1,0 +1,113 @@
+import { AudioLines, Film, Image, type LucideIcon, MessageSquareText } from 'lucide-react'
+import { memo } from 'react'
+import { Link } from 'wouter'
+import type { Schema } from '../../api/client.ts'
+import { ownUrl } from '../../components/addresses.ts'
+import { JobStatus } from '../../components/badge.tsx'
+import { Cost } from '../../components/cost.tsx'
+import { durationText } from '../../components/format.ts'
+import { Time } from '../../components/time.tsx'
+import { addressWith } from '../../components/use-address.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { taskName } from '../../text/tasks.ts'
+import { usedText } from './used-text.ts'
+
+type ListedJob = Schema<'ListedJob'>
+
+const icons: readonly [RegExp, LucideIcon][] = [
+  [/video/, Film],
+  [/image/, Image],
+  [/audio|speech|transcri/, AudioLines],
+]
+const iconOf = (task: string): LucideIcon => icons.find(([names]) => names.test(task))?.[1] ?? MessageSquareText
+
+/** What a job is called: what was requested, else its task. */
+export const jobTitle = ({ prompt, task }: Pick<ListedJob, 'prompt' | 'task'>): string => prompt ?? taskName(task)
+
+/** What is known of a job that has not ended: its place, or when it will end. */
+function timeOf({ metrics, queue_position, eta_seconds, status }: ListedJob): string {
+  if (metrics.run_ms !== null) return durationText(metrics.run_ms)
+  if (queue_position !== null) return jobsText.position(queue_position)
+  if (eta_seconds !== null && status === 'processing') return jobsText.ends(durationText(eta_seconds * 1_000))
+  return '–'
+}
+
+/** The picture of a result, or the kind of the task. */
+export function JobPicture({ job: { thumbnail_url, task } }: { job: ListedJob }) {
+  if (thumbnail_url !== null)
+    return <img src={ownUrl(thumbnail_url)} alt="" loading="lazy" className="size-7 shrink-0 rounded object-cover" />
+  const Icon = iconOf(task)
+  return (
+    <span aria-hidden className="bg-raised text-muted flex size-7 shrink-0 items-center justify-center rounded">
+      <Icon className="size-4" />
+    </span>
+  )
+}
+
+interface JobRowProps {
+  job: ListedJob
+  isOpen: boolean
+  isChosen: boolean
+  choose: (id: string) => void
+  /** The parameters of the address without the open job. */
+  query: string
+  /** The name of its token, and of its organization where several are listed; undefined: there is no such column. */
+  token: string | undefined
+  organization: string | undefined
+}
+
+const cell = 'px-2 py-1 max-lg:py-0.5'
+const wide = `${cell} max-lg:hidden`
+
+/**
+ * A job in a row: what was requested, and what became of it. While a job is open beside the list, the columns that are of class
+ * `aside` are left out.
+ */
+export const JobRow = memo(function JobRow(props: JobRowProps) {
+  const { job, isOpen, isChosen, choose, query, token, organization } = props
+  const title = jobTitle(job)
+  return (
+    <tr
+      aria-selected={isOpen}
+      className={`max-lg:grid max-lg:grid-cols-[auto_1fr_auto] max-lg:items-center max-lg:py-1 ${isOpen ? 'bg-accent-soft' : 'hover:bg-raised/50'}`}
+    >
+      <td className={`${cell} w-8`}>
+        <input
+          type="checkbox"
+          aria-label={jobsText.choose(title)}
+          checked={isChosen}
+          onChange={() => choose(job.id)}
+          className="accent-accent block size-4"
+        />
+      </td>
+      <td className={`${cell} w-full max-w-0 max-lg:w-auto max-lg:max-w-none max-lg:min-w-0`}>
+        <Link
+          href={addressWith('/jobs', new URLSearchParams(query), { job: job.id })}
+          data-job={job.id}
+          title={job.id}
+          className="flex min-w-0 items-center gap-2 hover:underline"
+        >
+          <JobPicture job={job} />
+          <span className={`truncate ${job.prompt === null ? 'text-muted' : ''}`}>{title}</span>
+        </Link>
+      </td>
+      <td className={cell}>
+        <JobStatus status={job.status} progress={job.progress} />
+      </td>
+      <td className={`${cell} text-muted max-lg:col-span-2 max-lg:col-start-2 lg:max-w-48 lg:truncate`}>
+        {job.model_id}
+        <span className="lg:hidden"> · {timeOf(job)}</span>
+      </td>
+      {organization !== undefined && <td className={`${wide} max-w-32 truncate`}>{organization}</td>}
+      <td className={`${wide} aside text-right whitespace-nowrap tabular-nums`}>{usedText(job.usage)}</td>
+      <td className={`${wide} text-right whitespace-nowrap tabular-nums`}>{timeOf(job)}</td>
+      <td className={`${wide} aside text-right whitespace-nowrap tabular-nums`}>
+        {job.cost ? <Cost of={job.cost} /> : '–'}
+      </td>
+      {token !== undefined && <td className={`${wide} aside max-w-32 truncate`}>{token}</td>}
+      <td className={`${wide} text-muted`}>
+        <Time at={job.created_at} />
+      </td>
+    </tr>
+  )
+})

@@ -1,0 +1,116 @@
+import { useCallback, useEffect, useEffectEvent, useRef } from 'react'
+import type { Schema } from '../../api/client.ts'
+import { useAddress } from '../../components/use-address.ts'
+import { jobsText } from '../../text/jobs.ts'
+import { neighbourOf, toggled } from './job-choice.ts'
+import { JobRow } from './job-row.tsx'
+
+interface JobTableProps {
+  jobs: readonly Schema<'ListedJob'>[]
+  chosen: ReadonlySet<string>
+  setChosen: (change: (now: ReadonlySet<string>) => ReadonlySet<string>) => void
+  /** Names by ids; undefined where there is no such column. */
+  tokens: ReadonlyMap<string, string> | undefined
+  organizations: ReadonlyMap<string, string> | undefined
+}
+
+const { columns: names } = jobsText
+const head = 'px-2 py-2 font-medium'
+
+/** Whether the arrow keys mean something else there. */
+const hasOwnKeys = (target: EventTarget | null): boolean =>
+  target instanceof Element &&
+  target.closest('textarea, select, pre, video, audio, dialog, input:not([type=checkbox]), [role=listbox]') !== null
+
+/**
+ * The jobs of a page in rows. The arrow keys go from row to row, and take the job that is open beside the list along; Escape
+ * closes it.
+ */
+export function JobTable({ jobs, chosen, setChosen, tokens, organizations }: JobTableProps) {
+  const table = useRef<HTMLTableElement>(null)
+  const [params, change] = useAddress()
+  const open = params.get('job') ?? undefined
+  const rest = new URLSearchParams(params)
+  rest.delete('job')
+  const query = rest.toString()
+  const choose = useCallback((id: string) => setChosen(now => toggled(now, id)), [setChosen])
+  const allChosen = jobs.every(({ id }) => chosen.has(id))
+
+  const press = useEffectEvent((event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || hasOwnKeys(event.target)) return
+    const linkOf = (id: string) => table.current?.querySelector<HTMLElement>(`a[data-job="${id}"]`)
+    if (event.key === 'Escape' && open !== undefined) {
+      change({ job: undefined })
+      linkOf(open)?.focus()
+    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      const row = event.target instanceof Element ? event.target.closest('tr') : null
+      const from = row?.querySelector<HTMLElement>('a[data-job]')?.dataset['job'] ?? open
+      const ids = jobs.map(({ id }) => id)
+      const next = neighbourOf(ids, from, event.key === 'ArrowDown' ? 1 : -1)
+      if (next === undefined) return
+      linkOf(next)?.focus()
+      if (open !== undefined) change({ job: next })
+    } else return
+    event.preventDefault()
+  })
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => press(event)
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [])
+
+  return (
+    <div className="border-line bg-surface overflow-x-auto rounded-lg border">
+      <table
+        ref={table}
+        aria-label={jobsText.list}
+        className={`w-full text-left max-lg:block ${open === undefined ? '' : '[&_.aside]:hidden'}`}
+      >
+        <thead className="text-muted border-line border-b text-xs max-lg:block">
+          <tr className="max-lg:flex max-lg:items-center">
+            <th scope="col" className={`${head} w-8`}>
+              <input
+                type="checkbox"
+                aria-label={jobsText.chooseAll}
+                checked={allChosen}
+                onChange={() => setChosen(() => new Set(allChosen ? [] : jobs.map(({ id }) => id)))}
+                className="accent-accent block size-4"
+              />
+            </th>
+            <th scope="col" className={head}>
+              {names.job}
+            </th>
+            {[
+              { name: names.status },
+              { name: names.model },
+              ...(organizations ? [{ name: names.organization }] : []),
+              { name: names.used, look: 'aside text-right' },
+              { name: names.duration, look: 'text-right' },
+              { name: names.cost, look: 'aside text-right' },
+              ...(tokens ? [{ name: names.token, look: 'aside' }] : []),
+              { name: names.created },
+            ].map(({ name, look = '' }) => (
+              <th key={name} scope="col" className={`${head} max-lg:sr-only ${look}`}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-line divide-y max-lg:block">
+          {jobs.map(job => (
+            <JobRow
+              key={job.id}
+              job={job}
+              isOpen={job.id === open}
+              isChosen={chosen.has(job.id)}
+              choose={choose}
+              query={query}
+              token={tokens && (tokens.get(job.token_id) ?? '–')}
+              organization={organizations && (organizations.get(job.organization_id) ?? job.organization_id)}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
