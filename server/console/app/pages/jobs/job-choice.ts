@@ -3,8 +3,8 @@ import type { Schema } from '../../api/schema.ts'
 type Job = Pick<Schema<'JobSummary'>, 'id' | 'kind' | 'status'>
 
 /** What can be done with several jobs at once. */
-export const bulkActions = ['cancel', 'retry', 'remove'] as const
-export type BulkAction = (typeof bulkActions)[number]
+
+export type BulkAction = 'cancel' | 'retry' | 'remove'
 
 const isLive = ({ status }: Job): boolean => status === 'pending' || status === 'processing'
 

@@ -2,6 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { tasksQuery, useSession, useTokens } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { type Option, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
+import type { Choice } from '../../components/matching.ts'
+import { modelOption, taskOption } from '../../components/options.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { jobsText } from '../../text/jobs.ts'
 
 /** The filters of the list by their names in the address. */
@@ -50,16 +53,31 @@ export function JobFilters({
       />
     </div>
   )
+  const pick = (name: FilterName, label: string, choices: readonly Choice[]) => (
+    <div className="min-w-32 flex-1">
+      <PickerField
+        label={label}
+        value={filters[name] ?? ''}
+        none={text.any}
+        choices={[...absent(filters[name], choices).map(id => ({ id, name: id })), ...choices]}
+        change={value => change({ [name]: value })}
+      />
+    </div>
+  )
   return (
     <fieldset className="mb-4 flex flex-wrap items-end gap-3">
       <legend className="sr-only">{text.label}</legend>
       {select('status', text.status, optionsOf(jobsText.statuses, statuses))}
-      {select(
+      {pick(
         'task',
         text.task,
-        (tasks?.tasks ?? []).map(({ id, title }) => ({ id, name: title })),
+        (tasks?.tasks ?? []).map(({ id }) => taskOption(id)),
       )}
-      {select('model_id', text.model, models)}
+      {pick(
+        'model_id',
+        text.model,
+        models.map(id => modelOption(id)),
+      )}
       {can('admin:read') && !filters.organization && select('token_id', text.token, tokens ?? [])}
       {organizations && select('organization', text.organization, organizations)}
       {select('since', text.since, [...optionsOf(text.times), { id: between, name: text.between }])}

@@ -1,11 +1,13 @@
-import { AudioLines, Film, Image, type LucideIcon, MessageSquareText } from 'lucide-react'
+import { Workflow } from 'lucide-react'
 import { memo } from 'react'
 import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { JobStatus } from '../../components/badge.tsx'
+import { kindOfTask } from '../../components/colours.ts'
 import { Cost } from '../../components/cost.tsx'
 import { durationText } from '../../components/format.ts'
+import { KindIcon, ModelMark } from '../../components/marks.tsx'
 import { Time } from '../../components/time.tsx'
 import { addressWith } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -13,13 +15,6 @@ import { taskName } from '../../text/tasks.ts'
 import { usedText } from './used-text.ts'
 
 type ListedJob = Schema<'ListedJob'>
-
-const icons: readonly [RegExp, LucideIcon][] = [
-  [/video/, Film],
-  [/image/, Image],
-  [/audio|speech|transcri/, AudioLines],
-]
-const iconOf = (task: string): LucideIcon => icons.find(([names]) => names.test(task))?.[1] ?? MessageSquareText
 
 /** What a job is called: what was requested, else its task. */
 export const jobTitle = ({ prompt, task }: Pick<ListedJob, 'prompt' | 'task'>): string => prompt ?? taskName(task)
@@ -33,13 +28,13 @@ function timeOf({ metrics, queue_position, eta_seconds, status }: ListedJob): st
 }
 
 /** The picture of a result, or the kind of the task. */
-export function JobPicture({ job: { thumbnail_url, task } }: { job: ListedJob }) {
+function JobPicture({ job: { thumbnail_url, task } }: { job: ListedJob }) {
   if (thumbnail_url !== null)
     return <img src={ownUrl(thumbnail_url)} alt="" loading="lazy" className="size-7 shrink-0 rounded object-cover" />
-  const Icon = iconOf(task)
+  const kind = kindOfTask(task)
   return (
     <span aria-hidden className="bg-raised text-muted flex size-7 shrink-0 items-center justify-center rounded">
-      <Icon className="size-4" />
+      {kind ? <KindIcon kind={kind} /> : <Workflow className="size-4" />}
     </span>
   )
 }
@@ -95,7 +90,7 @@ export const JobRow = memo(function JobRow(props: JobRowProps) {
         <JobStatus status={job.status} progress={job.progress} />
       </td>
       <td className={`${cell} text-muted max-lg:col-span-2 max-lg:col-start-2 lg:max-w-48 lg:truncate`}>
-        {job.model_id}
+        <ModelMark id={job.model_id} /> {job.model_id}
         <span className="lg:hidden"> · {timeOf(job)}</span>
       </td>
       {organization !== undefined && <td className={`${wide} max-w-32 truncate`}>{organization}</td>}

@@ -20,7 +20,9 @@ const head = 'px-2 py-2 font-medium'
 /** Whether the arrow keys mean something else there. */
 const hasOwnKeys = (target: EventTarget | null): boolean =>
   target instanceof Element &&
-  target.closest('textarea, select, pre, video, audio, dialog, input:not([type=checkbox]), [role=listbox]') !== null
+  target.closest(
+    'textarea, select, pre, video, audio, dialog, [aria-haspopup], input:not([type=checkbox]), [role=listbox]',
+  ) !== null
 
 /**
  * The jobs of a page in rows. The arrow keys go from row to row, and take the job that is open beside the list along; Escape
