@@ -37,7 +37,7 @@ export interface ConsolePage extends AsyncDisposable {
   expectAccessible(): Promise<void>
   /** Keeps what is shown as build/screenshots/<name>-<width>.png. */
   screenshot(name: string): Promise<void>
-  /** Chooses in a list with a search, as a person does: by a click, the name and Enter. */
+  /** Chooses in a list with a search, as a person does: opens it, types the name and clicks what is found. */
   choose(label: string, name: string): Promise<void>
   /** Opens the menu of the account and signs out. */
   signOut(): Promise<void>
@@ -157,8 +157,10 @@ async function openConsolePage(
     async choose(label, name) {
       await page.getByLabel(label, { exact: true }).click()
       await page.getByRole('combobox', { name: `Search: ${label}` }).fill(name)
-      await page.getByRole('option', { name }).first().waitFor()
-      await page.keyboard.press('Enter')
+      await page
+        .getByRole('option')
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .click()
       await page.getByRole('listbox').waitFor({ state: 'detached' })
     },
     async signOut() {
