@@ -69,9 +69,13 @@ put('assets/worker.json', JSON.stringify(workerFiles()))
 put('assets/slurm-wrapper.py', readFileSync(join(root, 'gpu/launcher/slurm/wrapper.py'), 'utf8'))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
-for (const { path, encodings } of webConsole.files) {
-  put(`assets/console/${path}.br`, encodings.br)
-  put(`assets/console/${path}.gz`, encodings.gzip)
+for (const { path, content } of webConsole.files) {
+  if (content instanceof Uint8Array) {
+    put(`assets/console/${path}`, content)
+    continue
+  }
+  put(`assets/console/${path}.br`, content.br)
+  put(`assets/console/${path}.gz`, content.gzip)
 }
 const consoleFiles = Object.fromEntries(webConsole.files.map(({ path }) => [path, typeOfFile(path)]))
 put(

@@ -6,19 +6,21 @@ import { compile } from '@tailwindcss/node'
 import { Scanner } from '@tailwindcss/oxide'
 import { build as bundle, transform } from 'esbuild'
 import { root } from '../bundle.ts'
+import { fontFiles } from './fonts.ts'
 
 /** One file of the web console, as the server sends it. */
 interface ConsoleFile {
   /** Below `/console/`: `assets/main-<hash>.js`. */
   path: string
-  /** Compressed, by the name of the encoding. */
-  encodings: { br: Uint8Array; gzip: Uint8Array }
+  /** Compressed, by the name of the encoding; or the bytes of a font, whose format is compressed. */
+  content: { br: Uint8Array; gzip: Uint8Array } | Uint8Array
   /** Sources of which something is in it, relative to the root. */
   inputs: string[]
 }
 
 const consoleFolder = join(root, 'server/console/app')
 const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
+const fontType = 'font/woff2'
 
 /**
  * Builds the web console: scripts in chunks, of which a page loads its own when it is opened, and one stylesheet. Names
@@ -29,20 +31,25 @@ const contentType: Record<string, string> = { '.js': 'text/javascript', '.css': 
 export async function buildConsole(
   previous: string,
 ): Promise<{ files: ConsoleFile[]; page: string; preloads: Record<string, string> }> {
-  const [scripts, css] = await Promise.all([bundleScripts(), stylesheet()])
+  const fonts = fontFiles().map(font => ({ ...font, path: `assets/${hashedName(font.source, font.bytes)}` }))
+  const faces = fonts.map(({ rule, path }) => rule(basename(path))).join('')
+  const [scripts, rules] = await Promise.all([bundleScripts(), stylesheet()])
+  const css = faces + rules
   const styles = { path: `assets/main-${hashOf(css)}.css`, text: css, inputs: ['node_modules/tailwindcss/index.css'] }
   const scriptOf = (name: string) => scripts.find(({ path }) => path.startsWith(`assets/${name}-`))!
   const main = scriptOf('main')
-  const files = [...scripts, styles].map(({ path, text, inputs }) => ({
+  const texts = [...scripts, styles].map(({ path, text, inputs }) => ({
     path,
     inputs,
-    encodings: {
+    content: {
       br: kept(join(previous, `${path}.br`)) ?? brotli(text),
       gzip: kept(join(previous, `${path}.gz`)) ?? gzipSync(text, { level: 9 }),
     },
   }))
+  const files = [...texts, ...fonts.map(({ path, bytes, source }) => ({ path, inputs: [source], content: bytes }))]
   const page = readFileSync(join(consoleFolder, 'index.html'), 'utf8')
     .replace('{styles}', `/console/${styles.path}`)
+    .replace('{font}', `/console/${fonts.find(({ isFirst }) => isFirst)!.path}`)
     .replace('{layout-worker}', `/console/${scriptOf('layout-worker').path}`)
     .replace('{first-session}', `/console/${scriptOf('first-session').path}`)
     .replace('{script}', `/console/${main.path}`)
@@ -68,14 +75,20 @@ function closureOf(paths: readonly string[], importsOf: (path: string) => string
 }
 
 /** The content type of a file of the console. */
-export const typeOfFile = (path: string): string => `${contentType[extname(path)]!}; charset=utf-8`
+export const typeOfFile = (path: string): string =>
+  extname(path) === '.woff2' ? fontType : `${contentType[extname(path)]!}; charset=utf-8`
 
 const kept = (path: string): Uint8Array | undefined => (existsSync(path) ? readFileSync(path) : undefined)
 const brotli = (text: string): Uint8Array =>
   brotliCompressSync(text, {
     params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: text.length },
   })
-const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase()
+const hashOf = (text: string | Uint8Array): string =>
+  createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase()
+
+/** `geist-latin-<hash>.woff2` */
+const hashedName = (source: string, bytes: Uint8Array): string =>
+  `${basename(source, '-wght-normal.woff2')}-${hashOf(bytes)}.woff2`
 
 async function bundleScripts() {
   const { outputFiles, metafile } = await bundle({
@@ -122,7 +135,9 @@ async function bundleScripts() {
 async function stylesheet(): Promise<string> {
   const source = join(consoleFolder, 'styles.css')
   const compiler = await compile(readFileSync(source, 'utf8'), { base: dirname(source), onDependency: () => {} })
-  const scanner = new Scanner({ sources: [{ base: consoleFolder, pattern: '**/*.tsx', negated: false }] })
+  const scanner = new Scanner({
+    sources: ['**/*.tsx', 'components/colours.ts'].map(pattern => ({ base: consoleFolder, pattern, negated: false })),
+  })
   const packages = realpathSync(join(root, 'node_modules'))
   const libraries = ['@xyflow/react/dist/style.css', 'uplot/dist/uPlot.min.css'].map(path =>
     readFileSync(join(packages, path), 'utf8'),

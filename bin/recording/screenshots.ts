@@ -4,17 +4,21 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { chromium, type Page } from 'playwright-core'
+import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import sharp from 'sharp'
 import { root } from '../bundle.ts'
 
 /**
- * Makes the pictures of the console in the README and the guides: starts the packed executable in an empty folder, uses
- * it, and takes screenshots in Chromium. Prints one line for each picture.
+ * Makes the pictures of the console in the README and the guides, and pictures of every page in both themes and both
+ * sizes in build/screenshots/pages, for people who look at them: starts the packed executable in an empty folder, uses it,
+ * and takes screenshots in Chromium. Prints one line for each picture of the guides, and one for the others.
  */
 const output = join(root, 'server/docs/images')
+const everyPage = join(root, 'build/screenshots/pages')
 const executable = join(root, 'build/infer')
 if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
+/** Milliseconds in which a page shows its answers. */
+const settledMs = 700
 const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
   .flatMap(name => (process.env.PATH ?? '').split(':').map(folder => join(folder, name)))
   .find(path => existsSync(path))
@@ -77,6 +81,11 @@ async function takeAll(url: string): Promise<void> {
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
     return (await answer.json()) as T
   }
+  const read = async <T>(path: string): Promise<T> => {
+    const answer = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
   const context = await browser.newContext({
     baseURL: url,
     viewport: { width: 1280, height: 800 },
@@ -118,6 +127,70 @@ async function takeAll(url: string): Promise<void> {
     .waitFor({ timeout: 60_000 })
   await page.evaluate('Promise.all([...document.images].map(image => image.decode()))')
   await take(page, 'console-library')
+
+  const { jobs } = await read<{ jobs: { id: string }[] }>('/api/jobs?limit=1&task=slug/text-to-image')
+  const { executions } = await read<{ executions: { id: string }[] }>('/api/workflow-executions?limit=1')
+  const state = await context.storageState()
+  await takeEveryPage(url, state, {
+    'sign-in': '/sign-in',
+    overview: '/',
+    'playground-chat': '/playground?task=std/chat-completion',
+    'playground-image': `/playground?job=${jobs[0]!.id}`,
+    workflows: '/workflows',
+    editor: `/workflows/${stored.workflow.id}`,
+    library: '/library',
+    jobs: '/jobs',
+    job: `/jobs/${jobs[0]!.id}`,
+    executions: '/executions',
+    execution: `/executions/${executions[0]!.id}`,
+    approvals: '/approvals',
+    usage: '/usage',
+    models: '/models',
+    catalog: '/models/catalog',
+    model: '/models/details/infer/tiny-chat',
+    organizations: '/organizations',
+    tokens: '/organizations?part=tokens',
+    system: '/system',
+    palette: '/?palette',
+  })
+}
+
+/** Takes each page on a desktop and on a phone, light and dark. The names of two of them say what else is done. */
+async function takeEveryPage(
+  url: string,
+  state: Awaited<ReturnType<BrowserContext['storageState']>>,
+  pages: Readonly<Record<string, string>>,
+): Promise<void> {
+  rmSync(everyPage, { recursive: true, force: true })
+  mkdirSync(everyPage, { recursive: true })
+  let count = 0
+  for (const [width, height] of [
+    [1280, 800],
+    [390, 844],
+  ] as const)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const shared = { baseURL: url, viewport: { width, height }, colorScheme, reducedMotion: 'reduce' } as const
+      const context = await browser.newContext({ ...shared, storageState: state })
+      const stranger = await browser.newContext(shared)
+      for (const [name, path] of Object.entries(pages)) {
+        const page = await (name === 'sign-in' ? stranger : context).newPage()
+        await page.goto(`/console${path}`)
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        if (name === 'palette') {
+          await page.keyboard.press('Control+k')
+          await page.getByRole('option').nth(12).waitFor()
+        }
+        // Live pages are never idle: what they show at first is there when their first answers are.
+        await page.waitForLoadState('load')
+        await page.waitForTimeout(settledMs)
+        await page.screenshot({ path: join(everyPage, `${name}-${colorScheme}-${width}.png`) })
+        await page.close()
+        count++
+      }
+      await context.close()
+      await stranger.close()
+    }
+  process.stdout.write(`${everyPage.slice(root.length + 1)}: ${count} pictures\n`)
 }
 
 async function take(page: Page, name: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** One row of `taskTable`. */
-interface TaskRow {
+export interface TaskRow {
   /** Name for people. */
   name: string
   /** The family of code that runs it. */

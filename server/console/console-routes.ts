@@ -46,18 +46,20 @@ export function consoleRoutes({ config }: Owners<'config'>): Route[] {
   ]
 }
 
-/** Sends a compressed file. Browsers keep it for ever, because another content has another name. */
+const forEver = ['cache-control', 'public, max-age=31536000, immutable']
+
+/** Sends a file, compressed unless it is a font. Browsers keep it for ever, because another content has another name. */
 function sendFile(exchange: ClientExchange, path: string, { files }: Manifest): void {
   const type = files[path]
   if (type === undefined)
     throw new Failure('not_found', 'The console has no such file. It may have been updated: reload the page.')
+  if (type.startsWith('font/')) return exchange.send(200, readAsset(`console/${path}`), type, forEver)
   const accepted = [exchange.req.headers['accept-encoding'] ?? []].flat().join()
   const [encoding, bytes] = /\bbr\b/.test(accepted)
     ? (['br', readAsset(`console/${path}.br`)] as const)
     : ([/\bgzip\b/.test(accepted) ? 'gzip' : undefined, readAsset(`console/${path}.gz`)] as const)
   exchange.send(200, encoding === undefined ? gunzipSync(bytes) : bytes, type, [
-    'cache-control',
-    'public, max-age=31536000, immutable',
+    ...forEver,
     'vary',
     'accept-encoding',
     ...(encoding === undefined ? [] : ['content-encoding', encoding]),

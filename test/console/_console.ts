@@ -37,6 +37,10 @@ export interface ConsolePage extends AsyncDisposable {
   expectAccessible(): Promise<void>
   /** Keeps what is shown as build/screenshots/<name>-<width>.png. */
   screenshot(name: string): Promise<void>
+  /** Chooses in a list with a search, as a person does: opens it, types the name and clicks what is found. */
+  choose(label: string, name: string): Promise<void>
+  /** Opens the menu of the account and signs out. */
+  signOut(): Promise<void>
   /** Errors in the browser's console that the test causes on purpose, such as a refused request. */
   expectErrors(...these: RegExp[]): void
 }
@@ -149,6 +153,19 @@ async function openConsolePage(
     async screenshot(name) {
       mkdirSync(screenshots, { recursive: true })
       await page.screenshot({ path: join(screenshots, `${name}-${size.width}.png`), fullPage: false })
+    },
+    async choose(label, name) {
+      await page.getByLabel(label, { exact: true }).click()
+      await page.getByRole('combobox', { name: `Search: ${label}` }).fill(name)
+      await page
+        .getByRole('option')
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .click()
+      await page.getByRole('listbox').waitFor({ state: 'detached' })
+    },
+    async signOut() {
+      await page.getByRole('button', { name: /^Signed in with the token/ }).click()
+      await page.getByRole('menuitem', { name: 'Sign out' }).click()
     },
     expectErrors: (...these) => void expected.push(...these),
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 import type { TestConsole } from './_console.ts'
 
-/** Bytes as sent, and milliseconds until the heading is drawn, of a browser that has never seen the console. */
+/** Bytes as sent without those of fonts, and milliseconds until the heading is drawn, of a browser that has never seen the console. */
 export async function firstScreen(console: TestConsole): Promise<{ bytes: number; ms: number }> {
   // Signs in and ends where nothing of the console has been loaded.
   await using opened = await console.open('/no-such-file.js')
@@ -9,7 +9,11 @@ export async function firstScreen(console: TestConsole): Promise<{ bytes: number
   await devtools.send('Network.enable')
   await devtools.send('Network.clearBrowserCache')
   let bytes = 0
-  devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
+  const fonts = new Set<string>()
+  devtools.on('Network.responseReceived', ({ type, requestId }) => type === 'Font' && fonts.add(requestId))
+  devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    if (!fonts.has(requestId)) bytes += encodedDataLength
+  })
   const began = performance.now()
   await page.goto('/console/', { waitUntil: 'commit' })
   await page.getByRole('heading', { level: 1 }).waitFor()

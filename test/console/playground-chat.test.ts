@@ -114,7 +114,7 @@ test('an answer is stopped, also at the engine, and two models answer side by si
   await gone.promise
   expect(silent).toBe(1)
   await page.getByRole('button', { name: 'Clear conversation' }).click()
-  await page.getByLabel('Compare with').selectOption('other')
+  await opened.choose('Compare with', 'other')
   await message.fill('Hello')
   await message.press('Enter')
   for (const name of ['thinker', 'other']) await page.getByRole('log', { name }).getByText('You said "Hello"').waitFor()
@@ -192,7 +192,7 @@ test('a conversation outlives another model, another page, a reload, another tab
     on.getByRole('article', { name, exact: true }).getByText(words)
   await send(page, 'Hello')
   await article(page, 'thinker', 'You said "Hello"').waitFor()
-  await page.getByLabel('Model', { exact: true }).selectOption('other')
+  await opened.choose('Model', 'other')
   await send(page, 'And now')
   await article(page, 'other', 'You said "And now"').waitFor()
   await article(page, 'thinker', 'You said "Hello"').waitFor()

@@ -36,7 +36,7 @@ test.each(sizes)('on %s a person signs in with a token, opens every page and sig
     expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Menu')
     await menu.click()
   }
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await opened.signOut()
   await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
@@ -88,6 +88,97 @@ test('shortcuts go to pages and are listed', async () => {
   await opened.expectAccessible()
   await page.keyboard.press('Escape')
   await list.waitFor({ state: 'detached' })
+})
+
+test('Ctrl+K finds pages, models, jobs and actions, also without a mouse', async () => {
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'slug/text-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'to be found', width: 64, height: 64 },
+  })
+  await using opened = await console.open('/')
+  const { page } = opened
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  const search = page.getByRole('combobox', { name: /^Find pages/ })
+  const find = async (words: string) => {
+    await page.keyboard.press('Control+k')
+    await search.fill(words)
+  }
+  await page.keyboard.press('Control+k')
+  await page.getByRole('option', { name: 'infer/tiny-embed Not loaded' }).waitFor()
+  await opened.expectAccessible()
+  await page.keyboard.press('Escape')
+  await search.waitFor({ state: 'detached' })
+
+  await find('lib')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Library' }).waitFor()
+  await find('models tiny')
+  await page
+    .getByRole('option', { name: /^infer\/tiny/ })
+    .first()
+    .waitFor()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'infer/tiny-embed' }).waitFor()
+  await find(id)
+  await page.keyboard.press('Enter')
+  await page.getByText('to be found').first().waitFor()
+  await find('theme dark')
+  await page.keyboard.press('Enter')
+  expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+  await find('no such thing at all')
+  await page.getByText('Nothing is found.').waitFor()
+  await opened.expectAccessible()
+})
+
+test('the menu of the account is used by keyboard', async () => {
+  await using opened = await console.open('/models')
+  const { page } = opened
+  const button = page.getByRole('button', { name: /^Signed in with the token/ })
+  await button.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('menu', { name: 'Account' }).waitFor()
+  await opened.expectAccessible()
+  await page.keyboard.press('End')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Sign out')
+  await page.keyboard.press('Escape')
+  await page.getByRole('menu').waitFor({ state: 'detached' })
+  expect(await page.evaluate('document.activeElement.ariaHasPopup')).toBe('menu')
+  await page.keyboard.press('Enter')
+  await page.getByRole('menuitemradio', { name: 'Dark' }).click()
+  expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+})
+
+test('nothing moves when the font comes', async () => {
+  await using opened = await console.open('/no-such-file.js')
+  const { page } = opened
+  const gate = Promise.withResolvers<void>()
+  await page.route('**/*.woff2', async route => {
+    await gate.promise
+    await route.continue()
+  })
+  await page.goto('/console/models', { waitUntil: 'commit' })
+  await page.getByRole('link', { name: 'infer/demo' }).waitFor()
+  const width = () =>
+    page.evaluate<number>(`(() => {
+      const range = document.createRange()
+      range.selectNodeContents(document.querySelector('h1'))
+      return range.getBoundingClientRect().width
+    })()`)
+  const before = await width()
+  await page.evaluate(`globalThis.moved = 0
+    new PerformanceObserver(list => { for (const { value } of list.getEntries()) moved += value }).observe({ type: 'layout-shift' })`)
+  gate.resolve()
+  await page.evaluate('document.fonts.ready')
+  expect(
+    await page.evaluate('[...document.fonts].filter(one => one.family === "Geist" && one.status === "loaded").length'),
+  ).toBeGreaterThan(0)
+  await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+  expect(await page.evaluate<number>('moved')).toBeLessThan(0.01)
+  const after = await width()
+  expect(after).not.toBe(before)
+  expect(Math.abs(after - before) / before).toBeLessThan(0.05)
 })
 
 test('a page that the token may not use is not offered, and refused by its address', async () => {
@@ -169,7 +260,7 @@ test('a lost connection is said after a while, and what was missed appears when 
   expect(await model.count()).toBe(1)
   await opened.expectAccessible()
   await opened.screenshot('offline')
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await opened.signOut()
   await page.locator('[aria-live=polite]').getByText('The server does not answer').waitFor()
   await page.clock.fastForward(6_000)
   await page.getByRole('button', { name: 'Connect now' }).waitFor()

@@ -226,8 +226,8 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   await page.keyboard.press('Tab')
   await hasFocus('Node spare')
   await press('Limits, retries, cache and condition')
-  await page.keyboard.press('Tab')
-  await page.keyboard.press('Tab')
+  // Past the outputs and the help of both fields.
+  for (let tabs = 0; tabs < 4; tabs++) await page.keyboard.press('Tab')
   await page.keyboard.type('2')
   await expect.poll(() => page.getByLabel('Retries after a failure').inputValue()).toBe('2')
   await page.getByLabel('Wait between attempts').waitFor()

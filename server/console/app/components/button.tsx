@@ -29,6 +29,13 @@ export const buttonClass = (props: Look): string =>
     props.small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3'
   } ${look(props)}`
 
+/** Runs along the lower edge of a button while what it began goes on. */
+const BusyBar = () => (
+  <span aria-hidden className="absolute inset-x-0 bottom-0 h-0.5 overflow-hidden">
+    <span className="animate-busy block h-full w-1/3 bg-current" />
+  </span>
+)
+
 export function Button({ primary, danger, small, busy, icon: Icon, label, className = '', ...rest }: ButtonProps) {
   return (
     <button
@@ -38,8 +45,9 @@ export function Button({ primary, danger, small, busy, icon: Icon, label, classN
       aria-disabled={busy || undefined}
       aria-busy={busy || undefined}
       onClick={busy ? event => event.preventDefault() : rest.onClick}
-      className={`${buttonClass({ primary, danger, small })} ${className}`}
+      className={`relative overflow-hidden ${buttonClass({ primary, danger, small })} ${className}`}
     >
+      {busy && <BusyBar />}
       {Icon && <Icon aria-hidden className="size-4 shrink-0" />}
       {label}
     </button>

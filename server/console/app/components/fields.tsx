@@ -1,4 +1,4 @@
-import { Search } from 'lucide-react'
+import { Info, Search } from 'lucide-react'
 import {
   type InputHTMLAttributes,
   type ReactNode,
@@ -8,7 +8,9 @@ import {
   useEffect,
   useId,
   useRef,
+  useState,
 } from 'react'
+import { shellText } from '../text/shell.ts'
 
 interface FieldFacts {
   label: string
@@ -29,30 +31,61 @@ interface FormFieldProps extends FieldFacts {
 /** A control with its label, hint and error, which are tied to it for screen readers. */
 export function FormField({ label, hint, error, children }: FormFieldProps) {
   const id = useId()
+  const [isHelped, setHelped] = useState(false)
   return (
     <div className="min-w-0 space-y-1">
-      <label htmlFor={id} className="block text-sm font-medium">
-        {label}
-      </label>
+      <div className="flex items-center gap-1">
+        <label id={`${id}-label`} htmlFor={id} className="text-sm font-medium">
+          {label}
+        </label>
+        {hint && <HelpButton of={id} isOpen={isHelped} show={setHelped} />}
+      </div>
       {children({
         id,
         'aria-describedby': describedBy(id, hint, error),
         'aria-invalid': error ? true : undefined,
       })}
-      <Hint id={id} hint={hint} error={error} />
+      <Hint id={id} hint={hint} error={error} isShown={isHelped} />
     </div>
   )
 }
+
+interface HelpButtonProps {
+  /** The id of the control. */
+  of: string
+  isOpen: boolean
+  show: (isOpen: boolean) => void
+}
+
+/** Shows the hint of a control. Screen readers read the hint with the control, also while it is not shown. */
+const HelpButton = ({ of, isOpen, show }: HelpButtonProps) => (
+  <button
+    type="button"
+    aria-label={shellText.help}
+    title={shellText.help}
+    aria-expanded={isOpen}
+    aria-controls={`${of}-hint`}
+    onClick={() => show(!isOpen)}
+    className={`inline-flex size-6 shrink-0 items-center justify-center rounded-md ${isOpen ? 'text-accent' : 'text-muted hover:text-text'}`}
+  >
+    <Info aria-hidden className="size-3.5" />
+  </button>
+)
 
 /** The ids of what `Hint` shows, for the control that it is about. */
 export const describedBy = (id: string, hint: ReactNode, error: string | undefined): string | undefined =>
   [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined
 
-/** The hint and the error of a control. */
-export const Hint = ({ id, hint, error }: { id: string } & Omit<FieldFacts, 'label'>) => (
+/** The hint and the error of a control. A hint that is not shown still describes the control. */
+export const Hint = ({
+  id,
+  hint,
+  error,
+  isShown = true,
+}: { id: string; isShown?: boolean } & Omit<FieldFacts, 'label'>) => (
   <>
     {hint && (
-      <p id={`${id}-hint`} className="text-muted text-xs">
+      <p id={`${id}-hint`} hidden={!isShown} className="text-muted text-xs">
         {hint}
       </p>
     )}
@@ -135,6 +168,7 @@ export function Checkbox({
   'onChange'
 >) {
   const id = useId()
+  const [isHelped, setHelped] = useState(false)
   return (
     <div className="flex items-start gap-2">
       <input
@@ -143,11 +177,14 @@ export function Checkbox({
         type="checkbox"
         onChange={change && (event => change(event.target.checked))}
         aria-describedby={hint ? `${id}-hint` : undefined}
-        className="accent-accent mt-0.5 size-4 shrink-0"
+        className="accent-accent mt-1 size-4 shrink-0"
       />
-      <div>
-        <label htmlFor={id}>{label}</label>
-        <Hint id={id} hint={hint} />
+      <div className="min-w-0">
+        <div className="flex min-h-6 items-center gap-1">
+          <label htmlFor={id}>{label}</label>
+          {hint && <HelpButton of={id} isOpen={isHelped} show={setHelped} />}
+        </div>
+        <Hint id={id} hint={hint} isShown={isHelped} />
       </div>
     </div>
   )

@@ -1,5 +1,5 @@
 /** The colours of the parts, in their order. */
-export const meterColours = ['bg-accent', 'bg-control', 'bg-warning'] as const
+export const meterColours = ['bg-accent', 'bg-control', 'bg-model-1'] as const
 
 /** How far a node is, at the end of its card; from 0 to 1. */
 export const Progress = ({ value, className = '' }: { value: number; className?: string }) => (

@@ -6,6 +6,7 @@ import { useAction } from './announcements.tsx'
 import { Badge, type BadgeKind } from './badge.tsx'
 import { Button } from './button.tsx'
 import { sentenceText } from './format.ts'
+import { ModelMark } from './marks.tsx'
 
 export type ModelState = Schema<'ModelStatus'>['status']
 
@@ -63,7 +64,10 @@ export function ModelActions({ id, status, small = true }: { id: string; status:
 
 /** Leads to the page of a model. */
 export const ModelLink = ({ id }: { id: string }) => (
-  <Link href={modelHref(id)} className="text-accent break-words hover:underline">
-    {id}
-  </Link>
+  <span className="inline-flex max-w-full items-baseline gap-1.5 md:min-w-40">
+    <ModelMark id={id} />
+    <Link href={modelHref(id)} className="text-accent min-w-0 break-words hover:underline">
+      {id}
+    </Link>
+  </span>
 )

@@ -22,7 +22,9 @@ export function PageHeading({
   return (
     <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
       <div className="min-w-0">
-        <h1 className={`text-xl font-semibold break-words ${badge ? 'flex flex-wrap items-center gap-2' : ''}`}>
+        <h1
+          className={`text-xl font-semibold tracking-tight break-words ${badge ? 'flex flex-wrap items-center gap-2' : ''}`}
+        >
           {title}
           {badge}
         </h1>
@@ -35,9 +37,9 @@ export function PageHeading({
 
 /** A part of a page with a heading. */
 export const Section = ({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) => (
-  <section aria-label={title} className="mb-6 min-w-0">
+  <section aria-label={title} className="mb-8 min-w-0">
     <div className="mb-2 flex flex-wrap items-center justify-between gap-2">
-      <h2 className="font-semibold">{title}</h2>
+      <h2 className="text-base font-semibold">{title}</h2>
       {actions}
     </div>
     {children}

@@ -46,7 +46,7 @@ export function Table<Row>({
         <thead className="text-muted border-line border-b text-xs max-md:sr-only">
           <tr>
             {columns.map(({ name, number }) => (
-              <th key={name} scope="col" className={`px-3 py-2 font-medium ${number ? 'text-right' : ''}`}>
+              <th key={name} scope="col" className={`h-8 px-3 font-medium ${number ? 'text-right' : ''}`}>
                 {name}
               </th>
             ))}
@@ -72,7 +72,7 @@ const TableRow = memo(function TableRow({ row, columns }: { row: unknown; column
       {columns.map(({ name, number, wideOnly, show }) => (
         <td
           key={name}
-          className={`px-3 py-2 max-md:flex max-md:justify-between max-md:gap-4 max-md:py-1 ${number ? 'tabular-nums md:text-right' : ''} ${wideOnly ? 'max-md:hidden' : ''}`}
+          className={`h-9 px-3 py-1 max-md:h-auto max-md:flex max-md:justify-between max-md:gap-4 max-md:py-1 ${number ? 'tabular-nums md:text-right' : ''} ${wideOnly ? 'max-md:hidden' : ''}`}
         >
           <span aria-hidden className="text-muted shrink-0 text-xs md:hidden">
             {name}

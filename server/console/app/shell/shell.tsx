@@ -1,15 +1,18 @@
-import { Keyboard, LogOut, Menu, Monitor, Moon, Sun, X } from 'lucide-react'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { Link, useLocation } from 'wouter'
-import { useSession } from '../api/client.ts'
+import { Menu, Search, X } from 'lucide-react'
+import { type ReactNode, useCallback, useEffect, useRef, useState } from 'react'
+import { useLocation } from 'wouter'
 import { startLive, useLiveState } from '../api/live.ts'
 import { Button, IconButton } from '../components/button.tsx'
-import { Dialog } from '../components/dialog.tsx'
+import { loaded } from '../components/loaded.tsx'
 import { Notice } from '../components/page.tsx'
-import { pages } from '../pages.ts'
 import { shellText } from '../text/shell.ts'
+import { AccountMenu } from './account-menu.tsx'
 import { keepFocus } from './keep-focus.ts'
-import { useTheme } from './theme.ts'
+import { Mark } from './mark.tsx'
+import { Navigation } from './navigation.tsx'
+import { Shortcuts } from './shortcuts.tsx'
+
+const Palette = loaded<{ close: () => void; showShortcuts: () => void }>(() => import('./palette.tsx'), null)
 
 /** Milliseconds after which a lost connection is worth a word; shorter interruptions heal by themselves. */
 const patienceMs = 2_000
@@ -32,12 +35,14 @@ function OfflineNotice() {
   )
 }
 
-const themeIcons = { auto: Monitor, light: Sun, dark: Moon }
-
 /** The frame: navigation at the side, or behind a button on a narrow screen, and the page. */
 export function Shell({ children }: { children: ReactNode }) {
   const [menuOpen, setMenuOpen] = useState(false)
   const [shortcuts, setShortcuts] = useState(false)
+  const [isFinding, setFinding] = useState(false)
+  const find = useCallback(() => setFinding(true), [])
+  const endFinding = useCallback(() => setFinding(false), [])
+  const showShortcuts = useCallback(() => setShortcuts(true), [])
   const [location] = useLocation()
   const main = useRef<HTMLElement>(null)
   const header = useRef<HTMLElement>(null)
@@ -65,7 +70,7 @@ export function Shell({ children }: { children: ReactNode }) {
   }, [menuOpen])
 
   return (
-    <div className="md:grid md:h-dvh md:grid-cols-[13rem_1fr]">
+    <div className="md:grid md:h-dvh md:grid-cols-[14rem_1fr]">
       <a href="#main" className="bg-accent text-accent-text sr-only z-50 rounded p-2 focus:not-sr-only focus:absolute">
         {shellText.skip}
       </a>
@@ -79,15 +84,23 @@ export function Shell({ children }: { children: ReactNode }) {
           aria-expanded={menuOpen}
           onClick={() => setMenuOpen(!menuOpen)}
         />
-        <span className="font-semibold">{shellText.product}</span>
+        <Mark />
+        <span className="flex-1 font-semibold">{shellText.product}</span>
+        <IconButton icon={Search} label={shellText.palette.title} onClick={find} />
       </header>
       <nav
         aria-label={shellText.navigation}
         className={`bg-surface border-line flex-col border-r p-3 md:flex md:overflow-y-auto ${menuOpen ? 'fixed inset-0 top-13 z-20 flex overflow-y-auto' : 'hidden'}`}
       >
-        <span className="hidden px-2 pb-3 text-base font-semibold md:block">{shellText.product}</span>
-        <Links />
-        <Footer showShortcuts={() => setShortcuts(true)} />
+        <div className="hidden items-center gap-2 px-2 pb-3 md:flex">
+          <Mark />
+          <span className="text-base font-semibold">{shellText.product}</span>
+        </div>
+        <FindButton find={find} />
+        <Navigation />
+        <div className="border-line mt-3 border-t pt-2">
+          <AccountMenu showShortcuts={showShortcuts} />
+        </div>
       </nav>
       <div className="relative flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
         <OfflineNotice />
@@ -95,125 +108,22 @@ export function Shell({ children }: { children: ReactNode }) {
           {children}
         </main>
       </div>
-      <Shortcuts shown={shortcuts} show={setShortcuts} />
+      <Shortcuts shown={shortcuts} show={setShortcuts} find={find} />
+      {isFinding && <Palette close={endFinding} showShortcuts={showShortcuts} />}
     </div>
   )
 }
 
-function Links() {
-  const { can } = useSession()
-  const [location] = useLocation()
-  const offered = pages.filter(page => can(page.scope))
-  const ordered = [offered.at(-1)!, ...offered.slice(0, -1)]
-  return (
-    <ul className="flex-1 space-y-0.5">
-      {ordered.map(({ path, name, icon: Icon, Content }) => {
-        const current = path === '/' ? location === '/' : location === path || location.startsWith(`${path}/`)
-        return (
-          <li key={path}>
-            <Link
-              href={path}
-              // Before the click: whether it can be loaded is said when it is opened.
-              onPointerEnter={() => void Content.load().catch(() => {})}
-              aria-current={current ? 'page' : undefined}
-              className={`flex items-center gap-2.5 rounded-md px-2 py-2 md:py-1.5 ${current ? 'bg-accent-soft text-accent font-medium' : 'text-muted hover:bg-raised hover:text-text'}`}
-            >
-              <Icon aria-hidden className="size-4 shrink-0" />
-              {name}
-            </Link>
-          </li>
-        )
-      })}
-    </ul>
-  )
-}
-
-function Footer({ showShortcuts }: { showShortcuts: () => void }) {
-  const { session, signOut } = useSession()
-  const [theme, nextTheme] = useTheme()
-  const account = shellText.account(session.token.name, session.organization.name)
-  return (
-    <div className="border-line mt-3 space-y-2 border-t pt-3">
-      <div className="text-muted flex gap-3 px-2 text-xs">
-        <a className="hover:text-text underline" href="/docs">
-          {shellText.documentation}
-        </a>
-        <a className="hover:text-text underline" href="/docs/guides">
-          {shellText.guides}
-        </a>
-      </div>
-      <p className="px-2 text-xs" title={account}>
-        <span className="sr-only">{account}</span>
-        <span aria-hidden className="block truncate font-medium">
-          {session.token.name}
-        </span>
-        <span aria-hidden className="text-muted block truncate">
-          {session.organization.name}
-        </span>
-      </p>
-      <div className="flex gap-1">
-        <IconButton icon={themeIcons[theme]} label={shellText.theme[theme]} onClick={nextTheme} />
-        <IconButton icon={Keyboard} label={shellText.shortcuts} onClick={showShortcuts} />
-        <IconButton icon={LogOut} label={shellText.signOut} onClick={() => void signOut()} />
-      </div>
-    </div>
-  )
-}
-
-/** Milliseconds in which a letter follows `g`. */
-const sequenceMs = 1_500
-
-const isWriting = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement &&
-  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('dialog') !== null)
-
-/** Keyboard shortcuts of all pages: `/` searches, `g` and a letter goes to a page, `?` shows them. */
-function Shortcuts({ shown, show }: { shown: boolean; show: (shown: boolean) => void }) {
-  const [, go] = useLocation()
-  const { can } = useSession()
-  const began = useRef(0)
-  const [offered] = useState(() => pages.filter(page => can(page.scope)))
-
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return
-      const follows = performance.now() - began.current < sequenceMs
-      began.current = 0
-      const page = follows ? offered.find(({ key }) => key === event.key) : undefined
-      if (page) go(page.path)
-      else if (event.key === 'g') began.current = performance.now()
-      else if (event.key === '?') show(true)
-      else if (event.key === '/') document.querySelector<HTMLElement>('main [type=search]')?.focus()
-      else return
-      event.preventDefault()
-    }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
-  }, [go, offered, show])
-
-  if (!shown) return null
-  const rows = [
-    { keys: ['/'], does: shellText.shortcutList.search },
-    ...offered.map(({ key, name }) => ({ keys: ['g', key], does: shellText.shortcutList.go(name) })),
-    { keys: ['?'], does: shellText.shortcutList.show },
-  ]
-  return (
-    <Dialog title={shellText.shortcuts} close={() => show(false)}>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
-        {rows.map(({ keys, does }) => (
-          <div key={does} className="contents">
-            <dt className="flex items-center gap-1">
-              {keys.map((key, at) => (
-                <span key={key} className="contents">
-                  {at > 0 && <span className="text-muted text-xs">{shellText.keyThen}</span>}
-                  <kbd className="border-line bg-raised rounded border px-1.5 font-mono text-xs">{key}</kbd>
-                </span>
-              ))}
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
-  )
-}
+/** Opens what Ctrl+K opens; on a narrow screen the button in the header does. */
+const FindButton = ({ find }: { find: () => void }) => (
+  <button
+    type="button"
+    aria-keyshortcuts="Control+K"
+    onClick={find}
+    className="border-line text-muted hover:border-control mb-3 hidden min-h-8 items-center gap-2 rounded-md border px-2 text-xs md:flex"
+  >
+    <Search aria-hidden className="size-4 shrink-0" />
+    <span className="flex-1 text-left">{shellText.find}</span>
+    <kbd className="font-sans">{shellText.findKey}</kbd>
+  </button>
+)

@@ -7,6 +7,7 @@ import { CopyText } from '../components/code.tsx'
 import { TextField } from '../components/fields.tsx'
 import { Notice } from '../components/page.tsx'
 import { shellText } from '../text/shell.ts'
+import { Mark } from './mark.tsx'
 
 /** Exchanges a token, or the one-time code of a link, for a session. The token is not kept in the browser. */
 export function SignIn({ reason, signedIn }: { reason?: string | undefined; signedIn: (session: Session) => void }) {
@@ -40,7 +41,8 @@ export function SignIn({ reason, signedIn }: { reason?: string | undefined; sign
     <main className="grid min-h-dvh place-items-center p-4">
       <title>{shellText.signIn.title}</title>
       <form onSubmit={submit} className="bg-surface border-line w-full max-w-sm space-y-4 rounded-lg border p-6">
-        <h1 className="text-lg font-semibold">{shellText.signIn.title}</h1>
+        <Mark className="size-10" />
+        <h1 className="text-xl font-semibold tracking-tight">{shellText.signIn.title}</h1>
         {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
         <TextField
           label={shellText.signIn.token}

@@ -2,9 +2,9 @@ import { useState } from 'react'
 
 export type Theme = 'auto' | 'light' | 'dark'
 const key = 'infer.theme'
-const order: readonly Theme[] = ['auto', 'light', 'dark']
+export const themes: readonly Theme[] = ['auto', 'light', 'dark']
 
-const stored = (): Theme => order.find(one => one === localStorage.getItem(key)) ?? 'auto'
+const stored = (): Theme => themes.find(one => one === localStorage.getItem(key)) ?? 'auto'
 
 /** Sets the theme that this browser chose last. */
 export function applyTheme(theme = stored()): void {
@@ -12,14 +12,18 @@ export function applyTheme(theme = stored()): void {
   else document.documentElement.dataset.theme = theme
 }
 
-/** The theme, and the function that changes to the next one. */
-export function useTheme(): [theme: Theme, next: () => void] {
+/** Sets a theme, which this browser keeps. */
+export function chooseTheme(theme: Theme): void {
+  localStorage.setItem(key, theme)
+  applyTheme(theme)
+}
+
+/** The theme, and the function that sets another one. */
+export function useTheme(): [theme: Theme, choose: (theme: Theme) => void] {
   const [theme, setTheme] = useState(stored)
-  const next = () => {
-    const chosen = order[(order.indexOf(theme) + 1) % order.length]!
-    localStorage.setItem(key, chosen)
-    applyTheme(chosen)
+  const choose = (chosen: Theme) => {
+    chooseTheme(chosen)
     setTheme(chosen)
   }
-  return [theme, next]
+  return [theme, choose]
 }

@@ -2,7 +2,7 @@ import { named } from './named.ts'
 
 /** Texts of the frame around the pages, of the sign-in, and of states that every page has. */
 export const shellText = {
-  ...named('menu', 'closeMenu', 'loading', 'signOut', 'guides', 'close', 'copy', 'copied', 'cancel'),
+  ...named('menu', 'closeMenu', 'loading', 'signOut', 'guides', 'close', 'copy', 'copied', 'cancel', 'help'),
   product: 'infer',
   running: (version: string, since: string) => `infer ${version}, running for ${since}`,
   skip: 'Skip to content',
@@ -20,6 +20,7 @@ export const shellText = {
     'organizations',
     'system',
   ),
+  groups: named('create', 'activity', 'manage'),
   noSuchPage: 'There is no page at this address. Choose one in the navigation.',
   notPermitted: (scope: string) =>
     `Your token lacks the scope ${scope}, which this page needs. Sign in with a token that has it.`,
@@ -31,11 +32,29 @@ export const shellText = {
     'The connection to the server is lost. What you see may be out of date; it is updated when the server answers.',
   reconnect: 'Connect now',
   account: (token: string, organization: string) => `Signed in with the token ${token} of ${organization}`,
-  theme: { auto: 'Theme: as the system', light: 'Theme: light', dark: 'Theme: dark' },
+  themes: { auto: 'System', light: 'Light', dark: 'Dark' },
+  theme: 'Theme',
+  accountMenu: 'Account',
   documentation: 'API reference',
   shortcuts: 'Keyboard shortcuts',
-  shortcutList: { search: 'Search on this page', go: (page: string) => `Go to ${page}`, show: 'Show this list' },
+  shortcutList: {
+    search: 'Search on this page',
+    go: (page: string) => `Go to ${page}`,
+    show: 'Show this list',
+    find: 'Find a page, model, workflow, job or action',
+  },
   keyThen: 'then',
+  find: 'Find',
+  findKey: 'Ctrl K',
+  palette: {
+    title: 'Find pages, models, workflows, jobs and actions',
+    groups: named('pages', 'actions', 'models', 'workflows', 'jobs'),
+    goTo: (name: string) => `Go to ${name}`,
+    theme: (name: string) => `Theme: ${name}`,
+    newWorkflow: 'Create workflow',
+    open: (id: string) => `Open ${id}`,
+    tryModel: (id: string) => `Try ${id} in the playground`,
+  },
   sessionEnded: 'The session has ended. Sign in again.',
   signIn: {
     title: 'Sign in to infer',

@@ -1,6 +1,7 @@
 import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflow/react'
 import { ChevronDown, ChevronRight, Pin, Repeat, StickyNote } from 'lucide-react'
 import { memo, useEffect, useId } from 'react'
+import { taskEdge } from '../../components/colours.ts'
 import { editorText } from '../../text/editor.ts'
 import { itemsText } from '../executions/items-text.ts'
 import { type ExecutionNode } from '../executions/use-execution.ts'
@@ -64,7 +65,9 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
   const edge =
     errors > 0 ? 'border-bad' : run?.status === 'running' || run?.status === 'waiting' ? 'border-accent' : 'border-line'
   return (
-    <div className={`bg-surface w-[248px] rounded-lg border text-xs shadow-xs ${edge} ${ring}`}>
+    <div
+      className={`bg-surface w-[248px] rounded-lg border text-xs shadow-xs ${edge} ${ring} ${task ? taskEdge(task.id) : ''}`}
+    >
       <div className="border-line relative border-b px-3 py-2">
         {node && (
           <>

@@ -8,13 +8,13 @@ import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { Cost } from '../../components/cost.tsx'
 import { countText, durationText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
+import { TaskLabel } from '../../components/marks.tsx'
 import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { TagLinks } from '../../components/tags.tsx'
 import { executionsText as text } from '../../text/executions.ts'
-import { taskName } from '../../text/tasks.ts'
 import { ApprovalNotice } from './approval-notice.tsx'
 import { compareHref } from './compare/comparison.ts'
 import { NodeDetail, useRetry } from './node-detail.tsx'
@@ -184,7 +184,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
       name: text.columns.status,
       show: ({ status, progress, awaits }) => <JobStatus status={status} progress={progress} awaits={awaits} />,
     },
-    { name: text.node.task, wideOnly: true, show: ({ task }) => taskName(task) },
+    { name: text.node.task, wideOnly: true, show: ({ task }) => <TaskLabel task={task} /> },
     { name: text.node.model, show: ({ model_id }) => model_id },
     {
       name: text.columns.duration,

@@ -11,6 +11,7 @@ import {
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { executionsText as text } from '../../text/executions.ts'
+import { ExecutionLine } from './execution-line.tsx'
 import { cardSize, graphOfExecution } from './graph-of-execution.ts'
 import { ExecutionNodeCard, farZoom, nameId } from './node-card.tsx'
 import { NodeStatesContext, openNodeStates } from './node-states.ts'
@@ -19,6 +20,7 @@ import type { Execution, ExecutionNode } from './use-execution.ts'
 type Select = (id: string | undefined) => void
 
 const nodeTypes = { node: ExecutionNodeCard }
+const edgeTypes = { line: ExecutionLine }
 const proOptions = { hideAttribution: true }
 const fitOptions = { padding: 0.1, maxZoom: 1 }
 /** The view of a node that is selected where it cannot be read. */
@@ -88,7 +90,9 @@ const Graph = memo(function Graph({
   )
   const edges = useMemo(
     () =>
-      graph.edges.map(({ from, to }): Edge => ({ id: `${from} ${to}`, source: from, target: to, focusable: false })),
+      graph.edges.map(
+        ({ from, to }): Edge => ({ id: `${from} ${to}`, source: from, target: to, type: 'line', focusable: false }),
+      ),
     [graph],
   )
   const instance = useRef<ReactFlowInstance>(undefined)
@@ -123,6 +127,7 @@ const Graph = memo(function Graph({
       nodes={nodes}
       edges={edges}
       nodeTypes={nodeTypes}
+      edgeTypes={edgeTypes}
       onInit={opened}
       onNodeClick={choose}
       onPaneClick={clear}

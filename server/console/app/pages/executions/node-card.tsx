@@ -1,13 +1,13 @@
 import { Handle, type Node, type NodeProps, Position, useStore } from '@xyflow/react'
-import { AudioLines } from 'lucide-react'
 import { memo } from 'react'
 import { ownUrl } from '../../components/addresses.ts'
 import { JobStatus, statusLook } from '../../components/badge.tsx'
+import { taskEdge } from '../../components/colours.ts'
+import { KindIcon, TaskLabel } from '../../components/marks.tsx'
 import { Progress } from '../../components/meter.tsx'
 import { mediaIn, resultTextIn } from '../../components/result/result-facts.ts'
 import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { taskName } from '../../text/tasks.ts'
 import { itemsText } from './items-text.ts'
 import { useNodeState } from './node-states.ts'
 import type { ExecutionNode } from './use-execution.ts'
@@ -34,14 +34,16 @@ export const ExecutionNodeCard = memo(function ExecutionNodeCard({ id, selected 
   const said = jobsText.awaits[node?.awaits ?? ''] ?? jobsText.statuses[status] ?? status
   const edge = selected ? 'border-accent outline-accent outline-2' : (edges[status] ?? 'border-line')
   return (
-    <div className={`relative h-full rounded-lg border text-xs ${edge} ${isFar ? statusLook(status) : 'bg-surface'}`}>
+    <div
+      className={`relative h-full rounded-lg border text-xs ${edge} ${node ? taskEdge(node.task) : ''} ${isFar ? statusLook(status) : 'bg-surface'}`}
+    >
       <span id={nameId(id)} className="sr-only">
         {text.nodeLabel(id, said)}
       </span>
       <Handle type="target" position={Position.Left} className={handle} />
       <Handle type="source" position={Position.Right} className={handle} />
       {isFar ? (
-        <p className="truncate px-2 pt-6 text-center text-4xl font-semibold">{id}</p>
+        <p className="truncate px-2 pt-6 text-center text-[2.25rem] font-semibold">{id}</p>
       ) : (
         node && <Near node={node} />
       )}
@@ -65,7 +67,10 @@ function Near({ node }: { node: ExecutionNode }) {
             {items && <span className="text-muted"> {itemsText(items)}</span>}
           </p>
           {words === '' ? (
-            <p className="text-muted truncate">{[taskName(task), model_id].filter(Boolean).join(' · ')}</p>
+            <p className="text-muted flex items-center gap-1.5">
+              <TaskLabel task={task} />
+              {model_id && <span className="min-w-0 truncate">{model_id}</span>}
+            </p>
           ) : (
             <p className={`line-clamp-2 break-words ${error ? 'text-bad' : ''}`}>{words}</p>
           )}
@@ -84,5 +89,5 @@ function Thumbnail({ kind, url }: { kind: 'image' | 'video' | 'audio'; url: stri
   const look = 'bg-raised size-20 shrink-0 rounded object-cover'
   if (kind === 'image') return <img src={url} alt="" loading="lazy" decoding="async" className={look} />
   if (kind === 'video') return <video src={url} aria-hidden muted preload="metadata" className={look} />
-  return <AudioLines aria-hidden className="bg-raised text-muted size-20 shrink-0 rounded p-5" />
+  return <KindIcon kind="audio" className="bg-raised size-20 rounded p-5" />
 }

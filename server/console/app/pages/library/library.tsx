@@ -1,4 +1,4 @@
-import { AudioLines, Copy, Download, Film, Recycle, Trash2 } from 'lucide-react'
+import { Copy, Download, Recycle, Trash2 } from 'lucide-react'
 import { memo, useDeferredValue, useState } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
 import { api, at, refresh, type Schema, useAnswer, usePages, useSession } from '../../api/client.ts'
@@ -9,7 +9,10 @@ import { Button, ButtonLink, buttonClass } from '../../components/button.tsx'
 import { Confirm, Dialog } from '../../components/dialog.tsx'
 import { optionsOf, SearchField, SelectField } from '../../components/fields.tsx'
 import { dateText, durationText, sizeText } from '../../components/format.ts'
+import { KindIcon } from '../../components/marks.tsx'
+import { modelOption } from '../../components/options.tsx'
 import { Empty, Facts, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { Media } from '../../components/result/media.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -40,11 +43,11 @@ export default function Library() {
           options={optionsOf(text.kinds)}
           change={kind => change({ kind })}
         />
-        <SelectField
+        <PickerField
           label={text.model}
           value={filter.model}
           none={text.allModels}
-          options={makers.map(({ id }) => id)}
+          choices={makers.map(({ id }) => modelOption(id))}
           change={model => change({ model })}
         />
       </div>
@@ -113,7 +116,6 @@ const ItemTile = memo(
   function ItemTile({ item, address }: { item: LibraryItem; address: string }) {
     const { id, kind, prompt, thumbnail_url, file, duration_seconds, created_at } = item
     const picture = thumbnail_url ?? (kind === 'image' ? file.url : undefined)
-    const Icon = kind === 'audio' ? AudioLines : Film
     return (
       <li className="min-w-0">
         <Link
@@ -124,7 +126,7 @@ const ItemTile = memo(
             {picture ? (
               <img src={ownUrl(picture)} alt="" loading="lazy" decoding="async" className="size-full object-cover" />
             ) : (
-              <Icon aria-hidden className="text-muted size-10" />
+              <KindIcon kind={kind} className="size-10" />
             )}
             {duration_seconds !== null && (
               <span className="bg-surface absolute right-1 bottom-1 rounded px-1.5 text-xs tabular-nums">
@@ -137,7 +139,8 @@ const ItemTile = memo(
               <span className="sr-only">{text.open(text.kindNames[kind])} </span>
               {prompt || text.noPrompt}
             </span>
-            <span className="text-muted block truncate text-xs">
+            <span className="text-muted flex items-center gap-1.5 truncate text-xs">
+              <KindIcon kind={kind} className="size-3.5" />
               <Time at={created_at} />
             </span>
           </span>

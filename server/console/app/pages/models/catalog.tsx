@@ -5,6 +5,7 @@ import { Benchmark } from '../../components/benchmark.tsx'
 import { Button } from '../../components/button.tsx'
 import { Checkbox, SearchField } from '../../components/fields.tsx'
 import { shortCountText } from '../../components/format.ts'
+import { TaskLabels } from '../../components/marks.tsx'
 import { Empty, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { useSearch } from '../../components/use-address.ts'
@@ -37,7 +38,7 @@ const columnsFor = (add: ((model: string) => void) | undefined): readonly Column
         <span className="text-muted block max-w-md text-xs">{summary}</span>
       </>
     ),
-    tasks: ({ tasks }) => tasksText(tasks),
+    tasks: ({ tasks }) => <TaskLabels tasks={tasks} />,
     fit: ({ fit: { grade, text }, benchmark }) => (
       <>
         <Badge kind={kinds[grade] ?? 'plain'}>{modelsText.grades[grade] ?? modelsText.otherGrade}</Badge>

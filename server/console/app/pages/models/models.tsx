@@ -5,6 +5,7 @@ import { type Schema, useModels, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
 import { countText, sizeText } from '../../components/format.ts'
+import { TaskLabels } from '../../components/marks.tsx'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -73,7 +74,7 @@ const columns: readonly Column<Model>[] = columnsOf(modelsText.columns, {
       </span>
     </>
   ),
-  tasks: ({ tasks }) => tasksText(tasks),
+  tasks: ({ tasks }) => <TaskLabels tasks={tasks} />,
   state: ModelStateView,
   context: {
     wideOnly: true,

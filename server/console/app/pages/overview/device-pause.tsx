@@ -16,7 +16,7 @@ export function DevicePause({ device }: { device: Schema<'DeviceStatus'> }) {
   const mayChange = ownerCan('admin:write')
   if (!paused && !mayChange) return null
   return (
-    <div className="mt-3 flex flex-wrap items-center gap-2">
+    <div className="flex max-w-md flex-wrap items-center gap-2">
       {paused && <p className="text-warning min-w-0 flex-1 text-xs">{sentenceText(paused.reason)}</p>}
       {mayChange && (paused ? <Resume id={id} /> : <Pause id={id} />)}
     </div>
@@ -47,7 +47,7 @@ function Pause({ id }: { id: string }) {
         id={select}
         value={length}
         onChange={({ target }) => setLength(Number(target.value))}
-        className={`${controlClass} w-auto text-xs`}
+        className={`${controlClass} w-32! text-xs`}
       >
         {lengths.map(one => (
           <option key={one} value={one}>

@@ -4,7 +4,7 @@ import { modelHref } from '../../components/addresses.ts'
 import { TextLink } from '../../components/button.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Meter, meterColours } from '../../components/meter.tsx'
-import { EngineStateView, ModelActions } from '../../components/model.tsx'
+import { EngineStateView, ModelActions, ModelLink } from '../../components/model.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { DevicePause } from './device-pause.tsx'
@@ -26,9 +26,9 @@ export function Devices({
 }) {
   const saved = new Map(models.map(model => [model.model_id, model.saved_conversations]))
   return (
-    <ul className="grid gap-3 lg:grid-cols-2">
+    <ul className={`grid gap-3 ${devices.length > 1 ? 'lg:grid-cols-2' : ''}`}>
       {devices.map(device => (
-        <li key={device.id} className="border-line bg-surface min-w-0 rounded-lg border p-3">
+        <li key={device.id} className="border-line bg-surface min-w-0 rounded-lg border p-4 shadow-xs">
           <DeviceView
             device={device}
             engines={engines.filter(engine => engine.devices.includes(device.id))}
@@ -56,10 +56,17 @@ function DeviceView({
   }))
   return (
     <>
-      <div className="mb-2 flex flex-wrap justify-between gap-x-3">
-        <h3 className="font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
-        <p className="text-muted tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
+      <div className="mb-3 flex flex-wrap items-start justify-between gap-x-3 gap-y-2">
+        <div className="min-w-0">
+          <h3 className="text-base font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
+          <p className="text-muted text-xs tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
+        </div>
+        <DevicePause device={device} />
       </div>
+      <p aria-hidden className="mb-1 text-2xl font-semibold tracking-tight tabular-nums">
+        {sizeText(use.own + use.reserved + use.foreign)}
+        <span className="text-muted text-sm font-normal tracking-normal"> / {sizeText(device.total_bytes)}</span>
+      </p>
       <Meter
         label={overviewText.memory}
         value={overviewText.memoryValue(
@@ -80,7 +87,6 @@ function DeviceView({
           ),
         )}
       </p>
-      <DevicePause device={device} />
       {engines.length === 0 ? (
         <p className="text-muted mt-3">{overviewText.noEngines}</p>
       ) : (
@@ -115,7 +121,9 @@ const EngineRow = memo(function EngineRow({
   const memory = engine.device_memory_bytes[engine.devices.indexOf(device)] ?? engine.memory_bytes
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
-      <TextLink href={modelHref(model)} className="min-w-40 flex-1 break-words" label={model} />
+      <span className="min-w-40 flex-1">
+        <ModelLink id={model} />
+      </span>
       <span className="text-muted text-xs tabular-nums">
         {overviewText.engineSlots(busy, slots)} · {sizeText(memory)}
         {placement.layers !== null && ` · ${overviewText.layers(placement.gpu_layers ?? 0, placement.layers)}`}

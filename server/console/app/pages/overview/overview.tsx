@@ -3,6 +3,7 @@ import { useLiveRefresh } from '../../api/live.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { TextLink } from '../../components/button.tsx'
 import { decimalText, durationText, knownDuration, serverText } from '../../components/format.ts'
+import { TaskLabel } from '../../components/marks.tsx'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
 import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
@@ -10,7 +11,6 @@ import { Time } from '../../components/time.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { shellText } from '../../text/shell.ts'
-import { taskName } from '../../text/tasks.ts'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
 import { GpuSetup } from './gpu-setup.tsx'
@@ -168,7 +168,7 @@ const key = ['overview', 'failures']
 
 const failureTable: readonly Column<Schema<'JobSummary'>>[] = columnsOf(overviewText.failureColumns, {
   when: ({ finished_at: at, updated_at: updated }) => <Time at={at ?? updated} />,
-  work: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={taskName(task)} />,
+  work: ({ id, task }) => <TextLink href={`/jobs/${id}`} label={<TaskLabel task={task} />} />,
   model: ({ model_id: id }) => <ModelLink id={id} />,
   why: ({ error }) => error?.message ?? '–',
 })

@@ -3,11 +3,12 @@ import type { Schema } from '../../api/client.ts'
 export type TaskChoice = Schema<'TaskList'>['tasks'][number]
 
 /**
- * What the playground needs of a model: its paths under `/slug` and its optional request features, both by task, and the
+ * What the playground needs of a model: its state, its paths under `/slug` and its optional request features, both by task, and the
  * currency of its prices, which is empty if it costs nothing.
  */
-export const modelChoice = ({ model_id, slugs, features, price }: Schema<'ModelStatus'>) => ({
+export const modelChoice = ({ model_id, status, slugs, features, price }: Schema<'ModelStatus'>) => ({
   id: model_id,
+  status,
   slugs,
   features,
   currency: price?.currency ?? '',

@@ -4,8 +4,9 @@ import { useSearchParams } from 'wouter'
 import { api, at, dataOf, tasksQuery, useAnswer } from '../../api/client.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
-import { SelectField } from '../../components/fields.tsx'
+import { modelOption, taskOption } from '../../components/options.tsx'
 import { Empty, Failed, Loading, Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { shellText } from '../../text/shell.ts'
@@ -113,24 +114,24 @@ function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
   return (
     <>
       <div className="mb-6 grid gap-4 sm:grid-cols-3">
-        <SelectField
+        <PickerField
           label={text.task}
           value={task.id}
-          options={offered.map(({ id, title }) => ({ id, name: title }))}
+          choices={offered.map(({ id }) => taskOption(id))}
           change={id => change({ task: id, with: '' })}
         />
-        <SelectField
+        <PickerField
           label={text.model}
           value={model.id}
-          options={able.map(({ id }) => id)}
+          choices={able.map(({ id, status }) => modelOption(id, status))}
           change={id => change({ model: id })}
         />
         {able.length > 1 && (
-          <SelectField
+          <PickerField
             label={text.compare}
             value={other?.id ?? ''}
             none={text.compareNone}
-            options={able.map(({ id }) => id).filter(id => id !== model.id)}
+            choices={able.filter(({ id }) => id !== model.id).map(({ id, status }) => modelOption(id, status))}
             change={id => change({ with: id })}
           />
         )}

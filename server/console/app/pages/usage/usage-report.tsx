@@ -3,6 +3,7 @@ import { memo, type ReactNode, useMemo } from 'react'
 import { type Schema, useSession, useTokens } from '../../api/client.ts'
 import { ButtonLink } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { ModelMark } from '../../components/marks.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -71,9 +72,16 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   const measure = offered.find(one => one === params.get('show')) ?? preferred
   const groupName = by === 'day' ? usageText.times[width] : usageText.groups[by]
   const name = (key: string) =>
-    by === 'day'
-      ? bucketText(Number(key), width)
-      : (tokens?.find(({ id }) => id === key)?.name ?? (key || usageText.noName))
+    by === 'day' ? (
+      bucketText(Number(key), width)
+    ) : by === 'model' && key ? (
+      <span className="inline-flex items-center gap-1.5">
+        <ModelMark id={key} />
+        {key}
+      </span>
+    ) : (
+      (tokens?.find(({ id }) => id === key)?.name ?? (key || usageText.noName))
+    )
   return (
     <>
       <Section

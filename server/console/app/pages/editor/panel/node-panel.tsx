@@ -1,6 +1,8 @@
 import { Copy, Play, StepForward, Trash2, X } from 'lucide-react'
 import { useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
+import { modelOption, taskOption } from '../../../components/options.tsx'
+import { PickerField } from '../../../components/picker-field.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { otherProblems } from '../document/diagnostics.ts'
 import { addEdge, duplicateNode, nodePath, removeEdge, removeNodes, renameNode } from '../document/edits.ts'
@@ -70,24 +72,28 @@ export function NodePanel({ node }: { node: WorkflowNode }) {
       {run && <ResultPreview node={run} />}
       <NameField label={editorText.id} hint={editorText.idHint} value={id} commit={rename} />
       {text('displayName', 'name', node.name)}
-      <ChoiceField
+      <PickerField
         label={editorText.task}
+        disabled={readOnly}
         hint={task?.description}
         error={errorAt('task')}
         value={node.task}
-        options={[
+        choices={[
           ...(task ? [] : [{ id: node.task, name: node.task || editorText.unknownTask }]),
-          ...[...tasks.values()].map(({ id, title }) => ({ id, name: title })),
+          ...[...tasks.values()].map(({ id }) => taskOption(id)),
         ]}
         change={value => set('task', value)}
       />
       {(task?.needs_model !== false || node.model !== undefined) && (
-        <ChoiceField
+        <PickerField
           label={editorText.model}
+          disabled={readOnly}
           error={errorAt('model_id')}
           value={node.model ?? ''}
           none={editorText.noModel}
-          options={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])]}
+          choices={[...new Set([...(task?.models ?? []), ...(node.model === undefined ? [] : [node.model])])].map(
+            model => modelOption(model),
+          )}
           change={value => set('model_id', value || undefined)}
         />
       )}

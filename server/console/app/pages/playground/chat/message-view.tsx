@@ -1,5 +1,6 @@
 import { memo, type ReactNode, useState } from 'react'
 import { Button } from '../../../components/button.tsx'
+import { Caret } from '../../../components/caret.tsx'
 import { CopyButton } from '../../../components/code.tsx'
 import { controlClass } from '../../../components/fields.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
@@ -43,7 +44,12 @@ export const MessageView = memo(function MessageView({
           <p className="break-words whitespace-pre-wrap">{reasoning}</p>
         </details>
       )}
-      {words !== '' && <p className="break-words whitespace-pre-wrap">{words}</p>}
+      {words !== '' && (
+        <p className="break-words whitespace-pre-wrap">
+          {words}
+          {growing && <Caret />}
+        </p>
+      )}
       {toolCalls.map(call => (
         <Call key={call.id} call={call} />
       ))}

@@ -1,0 +1,6 @@
+/** Texts of lists with a search. */
+export const searchListText = {
+  search: (label: string) => `Search: ${label}`,
+  nothing: 'Nothing is found.',
+  found: (count: number) => (count === 1 ? '1 found' : `${count} found`),
+} as const
