@@ -36,21 +36,23 @@ test.each(sizes)(
   },
 )
 
-test.each(sizes)('on %s a person makes an image, opens it in the library and repeats it', async (_, size) => {
+test.each(sizes)('on %s a person makes an image, opens it in the library and repeats it', async (name, size) => {
   await using opened = await console.open('/playground?task=slug/text-to-image', { size })
   const { page } = opened
-  await page.getByLabel('Prompt', { exact: true }).fill('a lighthouse at dusk')
+  const words = `a lighthouse at dusk on ${name}`
+  await page.getByLabel('Prompt', { exact: true }).fill(words)
   await page.getByLabel('Seed').fill('7')
   await page.getByRole('button', { name: 'Run' }).click()
-  await page.getByRole('img', { name: 'Image 1: a lighthouse at dusk' }).waitFor()
-  await page.getByText(/^(waited .* · )?1 image$/).waitFor()
+  const run = page.getByRole('article').filter({ hasText: words })
+  await run.getByRole('img', { name: `Image 1: ${words}` }).waitFor()
+  await run.getByText(/^(waited .* · )?1 image$/).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('playground-image')
-  await page.getByRole('link', { name: 'Open library' }).click()
-  await page.getByRole('searchbox').fill('LIGHTHOUSE dusk')
-  await page.getByRole('link', { name: 'Open image: a lighthouse at dusk' }).first().click()
+  await run.getByRole('link', { name: 'Open library' }).click()
+  await page.getByRole('searchbox').fill(words.toUpperCase())
+  await page.getByRole('link', { name: `Open image: ${words}` }).click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByRole('img', { name: 'a lighthouse at dusk' }).waitFor()
+  await dialog.getByRole('img', { name: words }).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('library-item')
   // Escape closes the question, and not the file behind it.
@@ -58,7 +60,7 @@ test.each(sizes)('on %s a person makes an image, opens it in the library and rep
   await page.keyboard.press('Escape')
   await page.getByRole('dialog', { name: 'Delete' }).waitFor({ state: 'detached' })
   await dialog.getByRole('link', { name: 'Repeat with changes' }).click()
-  await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a lighthouse at dusk')
+  await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe(words)
   expect(await page.getByLabel('Seed').inputValue()).toBe('7')
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
@@ -215,34 +217,34 @@ test('what a prompt says is text, and a conversation ends with the session', asy
   expect(await kept()).toBe(0)
 })
 
-test('prompt and result of a task outlive another task, another page and a reload', async () => {
+test('the prompt is shared by all tasks, and what a task has made is there after another page and a reload', async () => {
   await using opened = await console.open('/playground?task=slug/text-to-image')
   const { page } = opened
   const prompt = page.getByLabel('Prompt', { exact: true })
-  const isThere = async (words: string) => {
-    await page.getByRole('region', { name: 'Result' }).getByRole('img').waitFor()
-    expect(await prompt.inputValue()).toBe(words)
-  }
+  const barn = page.getByRole('article').filter({ hasText: 'A red barn' }).getByRole('img')
   await prompt.fill('A red barn')
   await page.getByRole('button', { name: 'Run' }).click()
-  await isThere('A red barn')
+  await barn.waitFor()
   await opened.choose('Task', 'Completion')
+  expect(await prompt.inputValue()).toBe('A red barn')
   await prompt.fill('Once upon a time')
   await page.getByRole('button', { name: 'Run' }).click()
   const story = page.getByRole('article')
   await story.getByText(/tokens out/).waitFor()
   const written = await story.innerText()
   await opened.choose('Task', 'Text to image')
-  await isThere('A red barn')
+  await barn.waitFor()
+  expect(await prompt.inputValue()).toBe('Once upon a time')
   await page.getByRole('link', { name: 'Models', exact: true }).click()
   await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
   await page.goBack()
-  await isThere('A red barn')
+  await barn.waitFor()
   await prompt.fill('A blue barn')
   await page.reload()
-  await isThere('A blue barn')
+  await barn.waitFor()
+  expect(await prompt.inputValue()).toBe('A blue barn')
   await page.goto('/console/playground?task=std/completion')
-  await expect.poll(() => prompt.inputValue()).toBe('Once upon a time')
+  await expect.poll(() => prompt.inputValue()).toBe('A blue barn')
   expect(await story.innerText()).toBe(written)
   // Inputs that the address names are taken once: what a person makes of them stays.
   const { id } = await console.call<{ id: string }>('/api/jobs', {

@@ -23,6 +23,7 @@ import {
   fieldsOf,
   formRequest,
 } from '../../../server/console/app/pages/playground/form/fields.ts'
+import { isSlider } from '../../../server/console/app/pages/playground/form/sliders.ts'
 import { languages, sampleOf } from '../../../server/console/app/pages/playground/samples.ts'
 import { schemasOfTask } from '../../../server/views/task-schemas.ts'
 
@@ -62,7 +63,7 @@ test('controls fit the values', () => {
     seed: 'number',
     strength: 'number',
     negative_prompt: 'more text',
-    image_size: 'more choice',
+    image_size: 'more shape',
     enable_prompt_expansion: 'more yes-no',
   })
   expect(kindsOf('std/embeddings')).toMatchObject({ input: 'texts', dimensions: 'more number' })
@@ -71,6 +72,19 @@ test('controls fit the values', () => {
   expect(kindsOf('std/audio-transcription')).toMatchObject({ url: 'media', language: 'line' })
   expect(kindsOf('std/chat-completion')).toMatchObject({ tools: 'more json', temperature: 'more number' })
   expect(kindsOf('std/completion')).toMatchObject({ prompt: 'text' })
+})
+
+test('a number has the default that its description names, and a slider where both ends are near', () => {
+  const numbers = fieldsOf(formTask('slug/inpainting')).filter(({ kind }) => kind === 'number')
+  const found = numbers.map(field => [field.name, field.byDefault, isSlider(field)])
+  expect(Object.fromEntries(found.map(([name, ...facts]) => [name, facts]))).toMatchObject({
+    strength: [0.8, true],
+    num_inference_steps: [30, true],
+    guidance_scale: [5, true],
+    num_images: [1, true],
+    seed: [undefined, false],
+    width: [undefined, false],
+  })
 })
 
 test('a form sends what was entered, and nothing else', () => {

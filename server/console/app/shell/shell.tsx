@@ -104,7 +104,12 @@ export function Shell({ children }: { children: ReactNode }) {
       </nav>
       <div className="relative flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
         <OfflineNotice />
-        <main ref={main} id="main" tabIndex={-1} className="mx-auto w-full max-w-7xl flex-1 p-4 outline-none md:p-6">
+        <main
+          ref={main}
+          id="main"
+          tabIndex={-1}
+          className="mx-auto w-full max-w-7xl flex-1 has-data-wide:max-w-none p-4 outline-none md:p-6"
+        >
           {children}
         </main>
       </div>

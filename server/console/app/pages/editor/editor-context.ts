@@ -11,6 +11,8 @@ import type { Workflow } from './document/workflow-document.ts'
 /** What the parts of the editor share. */
 interface EditorFacts {
   workflow: Workflow
+  /** The same as the server gets it; undefined while the text has faults. */
+  value: Readonly<Record<string, unknown>> | undefined
   tasks: ReadonlyMap<string, TaskFacts>
   /** What the nodes that run workflows run. */
   nested: NestedWorkflows

@@ -23,6 +23,7 @@ import { RunDialog } from './run/run-dialog.tsx'
 import { RunPanel, useRun } from './run/run-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
+import { useImport } from './use-import.ts'
 import { useNested } from './use-nested.ts'
 import { useStorage } from './use-storage.ts'
 
@@ -127,6 +128,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const facts = useMemo(
     () => ({
       workflow,
+      value,
       tasks,
       nested,
       apply,
@@ -144,6 +146,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
     }),
     [
       workflow,
+      value,
       tasks,
       nested,
       apply,
@@ -162,6 +165,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   )
   useShortcuts({ save: () => !readOnly && storage.unsaved && parsed.value && storage.save(), undo, redo })
 
+  const importing = useImport(setText)
   const errors = problems.filter(({ severity }) => severity === 'error').length
   return (
     <EditorContext value={facts}>
@@ -214,7 +218,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
             />
           )}
         </div>
-        <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">
+        <div data-wide className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]" {...(readOnly ? {} : importing)}>
           <div className="min-w-0">
             <Views />
           </div>

@@ -36,6 +36,7 @@ import { GraphLine, type LineData } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { taskDragType } from './palette.tsx'
+import { isGraphFocused, useClipboard } from './use-clipboard.ts'
 
 type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<LineData>
@@ -92,6 +93,9 @@ function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph
   useEffect(() => {
     setNodes(before => {
       const known = new Map(before.map(node => [node.id, node]))
+      // Several are selected as long as the one with the properties is among them.
+      const chosen = new Set(before.filter(node => node.selected).map(node => idOfCard(node.id)))
+      const several = selected !== undefined && chosen.has(selected) ? chosen : new Set([selected])
       return cards.map(({ id, node, ports, at }) => {
         const key = cardKey(id)
         const old = known.get(key)
@@ -102,7 +106,7 @@ function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph
           type: 'card',
           position: at,
           data: old && sameData(old.data, data) ? old.data : data,
-          selected: id === selected,
+          selected: several.has(id),
           draggable: node !== undefined && !readOnly,
           deletable: node !== undefined && !readOnly,
           ariaLabel: node ? `${editorText.node} ${id}` : editorText.parameters,
@@ -173,6 +177,7 @@ export const GraphView = memo(function GraphView() {
   const { cards, isEmpty, many } = graph
   const { nodes, setNodes, edges, selectEdges } = useFlow(graph)
   const view = useView(graph)
+  useClipboard(useMemo(() => new Set(nodes.filter(node => node.selected).map(node => idOfCard(node.id))), [nodes]))
 
   const changeNodes = useCallback(
     (changes: NodeChange<FlowNode>[]) => {
@@ -255,7 +260,8 @@ export const GraphView = memo(function GraphView() {
         isValidConnection={mayConnect}
         nodesConnectable={!readOnly}
         deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
-        onBeforeDelete={isGraphFocused}
+        // The library listens to the keys of the whole page.
+        onBeforeDelete={mayDelete}
         // The library would take the space bar from everything on the page that is not a button.
         panActivationKeyCode={null}
         onlyRenderVisibleElements={many}
@@ -278,12 +284,6 @@ export const GraphView = memo(function GraphView() {
     </div>
   )
 })
-
-/** The library listens to the keys of the whole page; they delete only if no other part of it has the focus. */
-function isGraphFocused(): Promise<boolean> {
-  const focused = document.activeElement ?? document.body
-  return Promise.resolve(focused === document.body || focused.closest('.react-flow') !== null)
-}
 
 function allowTask(event: DragEvent): void {
   if (event.dataTransfer.types.includes(taskDragType)) event.preventDefault()
@@ -312,6 +312,8 @@ function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured'])
     })),
   }
 }
+
+const mayDelete = () => Promise.resolve(isGraphFocused())
 
 const sameData = (a: NodeCardData, b: NodeCardData): boolean =>
   a.node === b.node && a.expanded === b.expanded && JSON.stringify(a.ports) === JSON.stringify(b.ports)

@@ -6,7 +6,7 @@ import { durationText } from '../../components/format.ts'
 import { Failed, Notice } from '../../components/page.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { modelsText } from '../../text/models.ts'
-import { createJobs, followJob, type Job } from '../playground/run/runs.ts'
+import { createJob, followJob, type Job } from '../playground/run/runs.ts'
 import { type TestJob, type TestRequest, testRequest } from './test-request.ts'
 
 interface Outcome {
@@ -20,8 +20,7 @@ const none = { text: null, audio: null, job: null }
 
 async function runJob(model: string, { task, inputs }: TestJob): Promise<Outcome> {
   const began = performance.now()
-  const [id] = await createJobs({ task, model, inputs })
-  const job = await followJob(id!, () => {}, new AbortController().signal)
+  const job = await followJob(await createJob(task, model, inputs))
   if (job.status !== 'completed') throw new Error(job.error?.message ?? modelsText.notTested)
   return { ...none, ms: performance.now() - began, job }
 }

@@ -7,15 +7,21 @@ export type Origin = string
 
 /**
  * State of a task that this tab keeps: another task, another page and a reload leave it. `initial` counts where nothing is
- * kept, and where the address names another job or file than the one that the kept state began with. Signing out removes
- * it (`infer.person.`).
+ * kept, and where the address names another job or file than the one that the kept state began with. `adopt` may change
+ * what it begins with. Signing out removes it (`infer.person.`).
  */
-export function useKept<T>(task: string, name: string, origin: Origin, initial: () => T) {
+export function useKept<T>(
+  task: string,
+  name: string,
+  origin: Origin,
+  initial: () => T,
+  adopt = (begun: T): T => begun,
+) {
   const { session } = useSession()
   const key = `infer.person.playground.${session.token.id}.${task}.${name}`
   const [state, setState] = useState<T>(() => {
     const kept = readKept(key)
-    return kept && (origin === '' || origin === kept.origin) ? (kept.value as T) : initial()
+    return adopt(kept && (origin === '' || origin === kept.origin) ? (kept.value as T) : initial())
   })
   useKeeping(state, value => {
     try {

@@ -15,6 +15,7 @@ import { Completion } from './chat/completion.tsx'
 import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
 import { rememberPreview } from './form/files.tsx'
 import type { Origin } from './kept.ts'
+import { usePrompt } from './prompt.ts'
 import { TaskPanel } from './run/task-panel.tsx'
 
 /** What the address asks to begin with: a task, a model, the inputs of a job, or a file. */
@@ -93,6 +94,7 @@ interface ChoicesProps {
 
 function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
   const [search, change] = useAddress()
+  const prompt = usePrompt(origin, beginning.inputs?.prompt)
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task
   const task = offered.find(({ id }) => id === wanted) ?? offered[0]
@@ -145,6 +147,7 @@ function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
         models={other ? [model, other] : [model]}
         initial={initial}
         origin={initial ? origin : ''}
+        prompt={prompt}
       />
     </>
   )

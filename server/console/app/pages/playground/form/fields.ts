@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../../api/schema.ts'
 
 /** The control that a field gets. */
-export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'yes-no' | 'media' | 'json'
+export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'shape' | 'yes-no' | 'media' | 'json'
 
 /** A field of a form. */
 export interface FormField {
@@ -13,12 +13,14 @@ export interface FormField {
   required: boolean
   /** Shown at first; the others are under "More parameters". */
   main: boolean
-  /** Of `choice`. */
+  /** Of `choice` and `shape`. */
   options: readonly string[]
   /** Of `number`. */
   whole: boolean
   minimum?: number
   maximum?: number
+  /** Of `number`: the value that counts where none is sent, as far as the description has one. */
+  byDefault?: number
 }
 
 /** The parts of a task that its form needs. */
@@ -115,11 +117,19 @@ function fieldOf(task: FormTask, name: string, property: JsonSchema): FormField 
     kind,
     required: isRequired,
     main: isRequired || (mainFields.includes(name) && !task.form.more_fields.includes(name)),
-    options: kind === 'choice' ? choices.flatMap(one => one.enum ?? one.const ?? []).map(String) : [],
+    options:
+      kind === 'choice' || kind === 'shape' ? choices.flatMap(one => one.enum ?? one.const ?? []).map(String) : [],
     whole: first?.type === 'integer',
     minimum: first?.minimum,
     maximum: first?.maximum,
+    ...(kind === 'number' ? { byDefault: defaultIn(property.description) } : {}),
   }
+}
+
+/** `Default: 0.8, with a mask 1.` → 0.8; `Default: that of the model, else 30.` → 30 */
+function defaultIn(description = ''): number | undefined {
+  const found = /Default: (?:[^.]*\belse )?(\d+(?:\.\d+)?)/.exec(description)
+  return found ? Number(found[1]) : undefined
 }
 
 /** Returns what a value may be, without null and without references. */
@@ -136,11 +146,12 @@ function kindOf(name: string, choices: readonly JsonSchema[]): FieldKind {
   const [first] = choices
   const textLists = choices.some(({ type, items }) => type === 'array' && isText(items))
   if (!first) return 'json'
-  if (choices.some(one => one.enum ?? one.const) && choices.every(({ type }) => type === 'string')) return 'choice'
+  if (choices.some(one => one.enum ?? one.const) && choices.every(({ type }) => type === 'string'))
+    return name === 'aspect_ratio' ? 'shape' : 'choice'
   if (name !== 'prompt' && textLists && choices.every(({ type }) => type === 'string' || type === 'array'))
     return 'texts'
   if (choices.some(({ type, enum: all }) => type === 'string' && !all)) return longTexts.test(name) ? 'text' : 'line'
-  if (choices.some(one => one.enum)) return 'choice'
+  if (choices.some(one => one.enum)) return name === 'image_size' ? 'shape' : 'choice'
   if (first.type === 'integer' || first.type === 'number') return 'number'
   return first.type === 'boolean' ? 'yes-no' : 'json'
 }

@@ -15,9 +15,13 @@ import { Section } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import type { ModelChoice, TaskChoice } from '../choices.ts'
 import { type Origin, useKept } from '../kept.ts'
+import type { SharedPrompt } from '../prompt.ts'
 import { type Entered, enteredOf, type FormField, fieldsOf, formRequest, textsOf } from './fields.ts'
 import { previewOf } from './files.tsx'
 import { MediaField } from './media-field.tsx'
+import { ShapeField } from './shape-field.tsx'
+import { SliderField } from './slider-field.tsx'
+import { isSlider } from './sliders.ts'
 
 /** What a panel of the playground gets. */
 export interface PanelProps {
@@ -27,18 +31,22 @@ export interface PanelProps {
   /** Inputs of an earlier job, or a file to use. */
   initial: Record<string, unknown> | undefined
   origin: Origin
+  /** What all tasks with a prompt share. */
+  prompt: SharedPrompt
 }
 
 /**
  * What a person has entered for a task, which the tab keeps, the request that it makes, and what is wrong with it. `without`
  * never changes.
  */
-export function useForm({ task, initial = {}, origin }: PanelProps, ...without: readonly string[]) {
+export function useForm({ task, initial = {}, origin, prompt }: PanelProps, ...without: readonly string[]) {
   const fields = useMemo(() => fieldsOf(task).filter(({ name }) => !without.includes(name)), [task])
-  const [entered, setEntered] = useKept<Entered>(task.id, 'entered', origin, () => enteredOf(fields, initial))
+  const [own, setOwn] = useKept<Entered>(task.id, 'entered', origin, () => enteredOf(fields, initial))
+  const entered = useMemo(() => ({ ...own, prompt: prompt.text }), [own, prompt.text])
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
   const change = useCallback((name: string, value: unknown) => {
-    setEntered(now => ({ ...now, [name]: value }))
+    if (name === 'prompt') prompt.change(value as string)
+    else setOwn(now => ({ ...now, [name]: value }))
     setErrors(now => {
       const { [name]: _, ...others } = now
       return others
@@ -50,6 +58,13 @@ export function useForm({ task, initial = {}, origin }: PanelProps, ...without: 
     form: { fields, entered, change, errors },
     request,
     setErrors,
+    /** Fills the form with a request, such as that of an earlier run. */
+    fill: (inputs: Readonly<Record<string, unknown>>): void => {
+      const filled = enteredOf(fields, inputs)
+      setOwn(filled)
+      setErrors({})
+      if (typeof filled.prompt === 'string') prompt.change(filled.prompt)
+    },
     /** Shows what is wrong. Returns whether the request can be sent. */
     check: (): boolean => {
       const wrong = Object.entries(faults)
@@ -72,6 +87,11 @@ export const RequestForm = ({ run, children }: { run: () => void; children: Reac
         event.preventDefault()
         run()
       }}
+      onKeyDown={event => {
+        if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+        event.preventDefault()
+        run()
+      }}
       className="bg-surface border-line space-y-4 rounded-lg border p-4"
     >
       {children}
@@ -79,11 +99,14 @@ export const RequestForm = ({ run, children }: { run: () => void; children: Reac
   </Section>
 )
 
-/** Runs the request with one model or with both. */
+/** Runs the request with one model or with both; Ctrl and Enter in a field do the same. */
 export const RunButton = ({ models, busy = false }: Pick<PanelProps, 'models'> & { busy?: boolean }) => {
-  const { run, runTwo, running } = playgroundText
+  const { run, runTwo, running, enter } = playgroundText
   return (
-    <Button primary type="submit" icon={Play} busy={busy} label={busy ? running : models.length > 1 ? runTwo : run} />
+    <div className="flex flex-wrap items-center gap-3">
+      <Button primary type="submit" icon={Play} busy={busy} label={busy ? running : models.length > 1 ? runTwo : run} />
+      <p className="text-muted text-xs max-sm:hidden">{enter}</p>
+    </div>
   )
 }
 
@@ -181,6 +204,7 @@ function FieldControl({ field, value, change, error, suggestions, image, drawn }
         <TextArea {...facts} rows={3} className="font-mono text-xs" spellCheck={false} value={text} change={change} />
       )
     case 'number':
+      if (isSlider(field)) return <SliderField {...facts} field={field} value={text} change={change} />
       return (
         <TextField
           {...facts}
@@ -193,6 +217,8 @@ function FieldControl({ field, value, change, error, suggestions, image, drawn }
           change={change}
         />
       )
+    case 'shape':
+      return <ShapeField {...facts} options={field.options} value={text} change={change} />
     case 'choice':
     case 'yes-no': {
       const { byDefault, yes, no } = playgroundText

@@ -1,0 +1,75 @@
+import type { Schema } from '../../../api/schema.ts'
+import type { Submission, Unanswered } from './outbox.ts'
+
+export type JobSummary = Schema<'JobSummary'>
+
+/** The metadata by which the jobs of the playground are listed. */
+export const playgroundSource = { source: 'playground' } as const
+
+/** The metadata of a job of the playground. */
+export const metadataOf = ({ key }: Submission) => ({ ...playgroundSource, submission: key })
+
+/** What one press of the button has made: the jobs of all models, shapes and variations. */
+export interface FeedRun {
+  id: string
+  jobs: readonly JobSummary[]
+  unanswered: readonly Unanswered[]
+}
+
+const keyOf = ({ id, metadata }: JobSummary): string =>
+  (metadata as Partial<ReturnType<typeof metadataOf>> | null)?.submission ?? id
+const runOf = (key: string): string => key.replace(/\.\d+$/, '')
+const placeOf = (key: string): number => Number(/\.(\d+)$/.exec(key)?.[1] ?? 0)
+
+/** Returns the runs, newest first: `jobs` are newest first, `unanswered` newest last. */
+export function runsOf(jobs: readonly JobSummary[], unanswered: readonly Unanswered[]): FeedRun[] {
+  const known = new Set(jobs.map(keyOf))
+  const waiting = unanswered.filter(({ key }) => !known.has(key))
+  const ids = new Set([...waiting.map(({ key }) => key).toReversed(), ...jobs.map(keyOf)].map(runOf))
+  const byRun = Map.groupBy(jobs, job => runOf(keyOf(job)))
+  return [...ids].map(id => ({
+    id,
+    jobs: (byRun.get(id) ?? []).toSorted((a, b) => placeOf(keyOf(a)) - placeOf(keyOf(b))),
+    unanswered: waiting.filter(({ key }) => runOf(key) === id),
+  }))
+}
+
+interface Wanted {
+  /** Id of the run. */
+  run: string
+  task: string
+  models: readonly string[]
+  inputs: Readonly<Record<string, unknown>>
+  /** Aspect ratios to make; none for that of the inputs. */
+  ratios: readonly string[]
+  /** Seeds, one for each variation; none for that of the inputs. */
+  seeds: readonly number[]
+}
+
+/** Returns the jobs of a run: for each model, each aspect ratio and each seed one. */
+export function submissionsOf({ run, task, models, inputs, ratios, seeds }: Wanted): Submission[] {
+  const shapes = ratios.length > 0 ? ratios.map(ratio => ({ ...inputs, aspect_ratio: ratio })) : [inputs]
+  const variations = shapes.flatMap(shape => (seeds.length > 0 ? seeds.map(seed => ({ ...shape, seed })) : [shape]))
+  return models
+    .flatMap(model => variations.map(one => ({ task, model, inputs: one })))
+    .map((one, place) => ({ ...one, key: `${run}.${place}` }))
+}
+
+/** Returns as many seeds as variations, from that of the inputs or a new one; none for a single result. */
+export const seedsFor = (variations: number, seed: unknown, newSeed: () => number): number[] => {
+  if (variations <= 1) return []
+  const first = typeof seed === 'number' ? seed : newSeed()
+  return Array.from({ length: variations }, (_, at) => first + at)
+}
+
+/** Texts by which people recognise a request, in this order. */
+const titleFields = ['prompt', 'input', 'query', 'text_1'] as const
+
+/** Returns the text by which a person recognises a request; undefined for one without a text. */
+export function titleOf(inputs: unknown): string | undefined {
+  if (typeof inputs !== 'object' || inputs === null) return undefined
+  const found = titleFields.map(name => (inputs as Record<string, unknown>)[name])
+  const title = found.find(value => typeof value === 'string' || Array.isArray(value)) as string | unknown[] | undefined
+  if (title === undefined) return undefined
+  return Array.isArray(title) ? title.filter(one => typeof one === 'string').join(' · ') : title
+}
