@@ -66,6 +66,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
   events: () => Pick<
     Residency,
     | 'ready'
+    | 'endsAt'
     | 'startFailed'
     | 'exited'
     | 'settled'
@@ -215,12 +216,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (slots) saves.ready(engineId, slots.saving)
       else if (conversations !== undefined && writes === conversations)
         saves.ready(engineId, savingEngineAt(at.endpoint, at.headers))
-      const loadMs = Math.round(performance.now() - startedAt)
+      const queueMs = resident.placement.pool === undefined ? 0 : Math.round(engine.queueMs())
+      const loadMs = Math.round(performance.now() - startedAt) - queueMs
       if (left)
         log.info(`Took over the engine of '${serves.model.id}' from an earlier server`, { ...fields, ms: loadMs })
-      else log.info('Engine ready', { ...fields, load_ms: loadMs })
+      else log.info('Engine ready', { ...fields, load_ms: loadMs, ...(queueMs > 0 && { queue_ms: queueMs }) })
       history.ready(engineId, loadMs)
-      events().ready(engineId, chosen.level === null ? null : chosen.memory)
+      events().ready(engineId, chosen.level === null ? null : chosen.memory, queueMs)
+      engine.watchEndsAt(at => {
+        const { now, epoch } = options.clock
+        events().endsAt(engineId, at === null ? null : now() + at - epoch())
+      })
       noteReady(resident)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
