@@ -349,13 +349,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
     failAll(failure: () => Failure): void {
       for (const { connections } of running.values()) connections?.fail(failure)
     },
-    /** Resolves when all have ended. One of a pool, which may not answer, is waited for as long as it may take to stop. */
-    async allExited(residents: readonly Resident[]): Promise<void> {
-      const inPools = residents.filter(({ placement }) => placement.pool !== undefined)
+    /**
+     * Resolves when all have ended but those for which `stays` holds. One of a pool, which may not answer, is waited for as long as
+     * it may take to stop.
+     */
+    async allExited(residents: readonly Resident[], stays: (resident: Resident) => boolean): Promise<void> {
+      const left = new Set(residents.filter(stays).map(({ engineId }) => engineId))
+      const inPools = residents.filter(one => one.placement.pool !== undefined && !left.has(one.engineId))
       const those = new Set(inPools.map(({ engineId }) => engineId))
       const ended = async (isOne: (engineId: string) => boolean): Promise<void> => {
-        for (let left = [...running.keys()].filter(isOne); left.length > 0; left = [...running.keys()].filter(isOne))
-          await Promise.all(left.map(exited))
+        const those = () => [...running.keys()].filter(id => !left.has(id) && isOne(id))
+        for (let some = those(); some.length > 0; some = those()) await Promise.all(some.map(exited))
       }
       const longest = Math.max(0, ...inPools.map(({ serves }) => serves.model.stop_grace))
       const late = pause(longest + poolAnswerMs, undefined, { ref: false })

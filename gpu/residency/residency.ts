@@ -239,8 +239,9 @@ export function openResidency(
       reconciler.close()
       for (const state of all.values()) reconciler.refuse(state, states.modelsClosed)
     },
-    stopAll(reason: string): void {
-      for (const resident of residents.all()) residents.stop(resident, reason)
+    /** Ends every engine but those for which `stays` holds. */
+    stopAll(reason: string, stays: (resident: Resident) => boolean): void {
+      for (const resident of residents.all()) if (!stays(resident)) residents.stop(resident, reason)
     },
     residents: residents.all,
     find: (modelId: string): ModelState | undefined => all.get(modelId),

@@ -118,6 +118,8 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
       setTimeout(() => void real.stop(launchId, 0, AbortSignal.timeout(10_000)), ms)
       for (const listener of listeners) listener()
     },
+    /** Its launches, as it lists them. */
+    list: () => launcher.list(AbortSignal.timeout(10_000)),
     changed: (): void => listeners.forEach(listener => listener()),
   }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { FleetOptions } from '../../gpu/fleet-options.ts'
 import { cluster, fakePool } from './_fake-pool.ts'
@@ -114,6 +115,20 @@ test('an engine whose machine ends it is succeeded: no request fails, and a stre
   await until(() => engines().every(({ engineId }) => engineId !== first!.engineId))
   expect(engines()).toMatchObject([{ modelId: 'big', state: 'ready' }])
   expect(lab.started).toHaveLength(2)
+})
+
+test('a server that leaves its engines to the next, without a keeper, ends its own and none of a pool', async () => {
+  const [far, here] = [inLab('far'), fake('here')]
+  const { fleet, lab } = await withLab([far, here])
+  for (const model of [far, here]) await fleet.load(model)
+  const [pid] = fleet.snapshot().residents.flatMap(one => (one.modelId === 'here' ? one.pid! : []))
+  await fleet.leave()
+  expect((await chat(fleet, here)).text).toContain('Hello')
+  await fleet.close(0)
+  expect(existsSync(`/proc/${pid}`)).toBe(false)
+  expect(await lab.list()).toMatchObject([
+    { modelId: 'far', state: 'running', note: { running: expect.anything() as object } },
+  ])
 })
 
 describe('a pool that does not answer', () => {
