@@ -10,7 +10,7 @@ import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, fromEpoch } from './clock.ts'
 import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
 import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
@@ -223,10 +223,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       else log.info('Engine ready', { ...fields, load_ms: loadMs, ...(queueMs > 0 && { queue_ms: queueMs }) })
       history.ready(engineId, loadMs)
       events().ready(engineId, chosen.level === null ? null : chosen.memory, queueMs)
-      engine.watchEndsAt(at => {
-        const { now, epoch } = options.clock
-        events().endsAt(engineId, at === null ? null : now() + at - epoch())
-      })
+      engine.watchEndsAt(at => events().endsAt(engineId, at === null ? null : fromEpoch(options.clock, at)))
       noteReady(resident)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
@@ -373,7 +370,7 @@ const poolAnswerMs = 5_000
 
 const noParking: ParkingChoice = { level: null, reason: 'Its engine cannot be parked.' }
 
-/** How long an engine may save conversations before it is stopped: others wait for its memory. */
+/** Milliseconds in which an engine may save conversations before it is stopped: others wait for its memory. */
 const maxSaveMs = 1_500
 
 /** Whether the engine of a model saves conversations. */
