@@ -8,6 +8,9 @@ export interface Clock {
   after(ms: number, run: () => void): () => void
 }
 
+/** A time of the wall clock, on the monotonic one. */
+export const fromEpoch = ({ now, epoch }: Clock, at: number): number => now() + at - epoch()
+
 /** The system's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => performance.now(),

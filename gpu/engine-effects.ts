@@ -10,7 +10,7 @@ import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, fromEpoch } from './clock.ts'
 import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
 import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
@@ -66,6 +66,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
   events: () => Pick<
     Residency,
     | 'ready'
+    | 'endsAt'
     | 'startFailed'
     | 'exited'
     | 'settled'
@@ -215,12 +216,14 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (slots) saves.ready(engineId, slots.saving)
       else if (conversations !== undefined && writes === conversations)
         saves.ready(engineId, savingEngineAt(at.endpoint, at.headers))
-      const loadMs = Math.round(performance.now() - startedAt)
+      const queueMs = resident.placement.pool === undefined ? 0 : Math.round(engine.queueMs())
+      const loadMs = Math.round(performance.now() - startedAt) - queueMs
       if (left)
         log.info(`Took over the engine of '${serves.model.id}' from an earlier server`, { ...fields, ms: loadMs })
-      else log.info('Engine ready', { ...fields, load_ms: loadMs })
+      else log.info('Engine ready', { ...fields, load_ms: loadMs, ...(queueMs > 0 && { queue_ms: queueMs }) })
       history.ready(engineId, loadMs)
-      events().ready(engineId, chosen.level === null ? null : chosen.memory)
+      events().ready(engineId, chosen.level === null ? null : chosen.memory, queueMs)
+      engine.watchEndsAt(at => events().endsAt(engineId, at === null ? null : fromEpoch(options.clock, at)))
       noteReady(resident)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
     } catch (thrown) {
@@ -343,13 +346,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
     failAll(failure: () => Failure): void {
       for (const { connections } of running.values()) connections?.fail(failure)
     },
-    /** Resolves when all have ended. One of a pool, which may not answer, is waited for as long as it may take to stop. */
-    async allExited(residents: readonly Resident[]): Promise<void> {
-      const inPools = residents.filter(({ placement }) => placement.pool !== undefined)
+    /**
+     * Resolves when all have ended but those for which `stays` holds. One of a pool, which may not answer, is waited for as long as
+     * it may take to stop.
+     */
+    async allExited(residents: readonly Resident[], stays: (resident: Resident) => boolean): Promise<void> {
+      const left = new Set(residents.filter(stays).map(({ engineId }) => engineId))
+      const inPools = residents.filter(one => one.placement.pool !== undefined && !left.has(one.engineId))
       const those = new Set(inPools.map(({ engineId }) => engineId))
       const ended = async (isOne: (engineId: string) => boolean): Promise<void> => {
-        for (let left = [...running.keys()].filter(isOne); left.length > 0; left = [...running.keys()].filter(isOne))
-          await Promise.all(left.map(exited))
+        const those = () => [...running.keys()].filter(id => !left.has(id) && isOne(id))
+        for (let some = those(); some.length > 0; some = those()) await Promise.all(some.map(exited))
       }
       const longest = Math.max(0, ...inPools.map(({ serves }) => serves.model.stop_grace))
       const late = pause(longest + poolAnswerMs, undefined, { ref: false })
@@ -363,7 +370,7 @@ const poolAnswerMs = 5_000
 
 const noParking: ParkingChoice = { level: null, reason: 'Its engine cannot be parked.' }
 
-/** How long an engine may save conversations before it is stopped: others wait for its memory. */
+/** Milliseconds in which an engine may save conversations before it is stopped: others wait for its memory. */
 const maxSaveMs = 1_500
 
 /** Whether the engine of a model saves conversations. */

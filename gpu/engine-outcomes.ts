@@ -9,7 +9,7 @@ interface OutcomeOptions {
   log: Log
   memory: Pick<Memory, 'health'>
   measured: Pick<ReturnType<typeof openMeasuredMemory>, 'remember'>
-  loadTimes: Pick<ReturnType<typeof openLoadTimes>, 'loaded' | 'first' | 'parked'>
+  loadTimes: Pick<ReturnType<typeof openLoadTimes>, 'loaded' | 'loadedInPools' | 'first' | 'parked'>
   residency: () => Residency
   /** Determines the memory of a model again. */
   resize: (modelId: string) => void
@@ -51,6 +51,7 @@ export const engineOutcomes = ({ log, memory, measured, loadTimes, residency, re
     const { model } = resident.serves
     memory.health.engineReady(resident.devices)
     loadTimes.loaded(model, resident.placement.bytes, ms)
+    if (resident.placement.pool !== undefined) loadTimes.loadedInPools(model, resident.serves.durations.inPools)
     for (const state of residency().states())
       if (state.durations.loadMs === null) state.firstLoad = loadTimes.first(state.model, state.placement.bytes)
     onLoaded?.(model.id, ms)

@@ -45,6 +45,7 @@ export function openEngine(
   let starting: { done: Promise<void>; abort: AbortController } | undefined
   let stopping: Promise<void> | undefined
   let attempts = 0
+  let queueMs = 0
 
   const launchId = () => (left ? left.launchId : `${engineId}-${attempts}`)
   const logs = () => launches.logs(launchId())
@@ -80,7 +81,9 @@ export function openEngine(
     })
     const polling = new AbortController()
     const asked = left ? { ...options, loadStallMs: Math.min(options.loadStallMs, leftAnswerMs) } : options
-    const failed = await Promise.race([exited, poll(asked, one, AbortSignal.any([abort, polling.signal]))])
+    const begun = performance.now()
+    const ran = () => void (queueMs = performance.now() - begun)
+    const failed = await Promise.race([exited, poll(asked, one, AbortSignal.any([abort, polling.signal]), ran)])
     polling.abort()
     if (failed !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
@@ -117,6 +120,10 @@ export function openEngine(
     node: (): string | null => launched?.node() ?? null,
     /** Why it does not run yet, as a sentence; null once it does. */
     waits: (): string | null => launched?.waits() ?? null,
+    /** How long its launch has waited for a machine, milliseconds; 0 before it runs. */
+    queueMs: (): number => queueMs,
+    /** Calls the listener with the time at which the machine of the running engine ends it: see `Launched`. */
+    watchEndsAt: (listener: (endsAt: number | null) => void): void => launched?.watchEndsAt(listener),
     /** Its address; undefined while it is stopped. */
     endpoint: (): Endpoint | undefined => launched?.endpoint(),
     /** The id of its newest launch. */
@@ -157,13 +164,18 @@ const pauseAfter = (loadingMs: number): number => Math.min(500, Math.max(20, loa
 /** Milliseconds between two looks at an engine that waits for a machine. */
 const pendingPauseMs = 100
 
-/** Resolves with undefined when the engine is ready, else with the reason why it is not, as a sentence. */
+/**
+ * Resolves with undefined when the engine is ready, else with the reason why it is not, as a sentence. `ran` is called when it
+ * runs on its machine.
+ */
 async function poll(
   { healthPath, headers, loadStallMs }: EngineOptions,
   { endpoint: endpointOf, waits, lastOutputAt }: Launched,
   signal: AbortSignal,
+  ran: () => void,
 ): Promise<string | undefined> {
   let startedAt = performance.now()
+  let runs = false
   let lastBody = ''
   let lastBodyAt = startedAt
   let failingSince = Number.POSITIVE_INFINITY
@@ -176,6 +188,8 @@ async function poll(
       await delay(pendingPauseMs, undefined, { signal }).catch(() => {})
       continue
     }
+    if (!runs) ran()
+    runs = true
     if (healthPath === null) return undefined
     // Of several addresses one is enough.
     const origins = endpoint.origins ?? [endpoint.origin]

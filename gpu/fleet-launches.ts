@@ -17,7 +17,8 @@ export async function openFleetLaunches(
     openLaunches({ launcher: openUpstreamLauncher(), outputs, pool: 'elsewhere', log }),
     openPools({ ...options, openLauncher: options.openPoolLauncher, outputs }),
   ])
-  const started = () => [local, ...pools.flatMap(({ launches }) => launches() ?? [])]
+  const inPools = () => pools.flatMap(({ launches }) => launches() ?? [])
+  const started = () => [local, ...inPools()]
   return {
     outputs,
     pools,
@@ -28,9 +29,13 @@ export async function openFleetLaunches(
       async stop(launchId: string, graceMs: number): Promise<void> {
         await Promise.all(started().map(one => one.stop(launchId, graceMs)))
       },
+      /** Lets go of those of pools, and with a keeper of those here; without one those here stay followed until `close`. */
       async leave(): Promise<void> {
-        await Promise.all(started().map(one => one.leave()))
+        const here = options.keeper ? local.leave() : launcher.leave()
+        await Promise.all([here, ...inPools().map(one => one.leave())])
       },
+      /** Whether those of the pool, undefined for this machine, outlive a server that has left. */
+      outlives: (pool: string | undefined): boolean => pool !== undefined || options.keeper !== undefined,
     },
     /** Follows the engines of a pool; without one, those of this machine. Throws Failure `worker_error`. */
     launchesIn: (pool: string | undefined): Launches => {

@@ -37,7 +37,7 @@ import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import { type ModelState, modelsClosed, newModelState } from './residency/model-state.ts'
+import { type ModelState, modelsClosed, newModelState, type Resident } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
 import { openModelSizing } from './size-model.ts'
@@ -323,10 +323,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         clock.after(deadlineMs, done)
       })
     engines.failAll(modelsClosed)
-    if (!hasLeft) {
-      residency.stopAll('the server is shutting down')
-      await engines.allExited(residents())
-    }
+    const isLeft = ({ placement }: Resident) => hasLeft && launches.outlives(placement.pool)
+    residency.stopAll('the server is shutting down', isLeft)
+    await engines.allExited(residents(), isLeft)
     for (const stop of [cancelWake, stopFollowing]) stop()
     for (const owner of [paused, schedules, memory, pools]) owner.close()
     await launched.close()
@@ -387,7 +386,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       residency.settle()
       for (const stop of [cancelWake, stopFollowing]) stop()
       await launches.leave()
-      hasLeft = options.keeper !== undefined
+      hasLeft = true
     },
     grants,
     close(deadlineMs) {

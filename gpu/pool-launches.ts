@@ -1,14 +1,11 @@
-import { renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Failure } from '../core/failure.ts'
-import { ulid } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import type { PoolSettings, Pools } from '../core/models/pools.ts'
-import { optionalText } from '../core/optional-file.ts'
 import type { Discovery } from './devices/device.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { type Launches, openLaunches } from './launcher/launches.ts'
 import type { EngineOutputs } from './launcher/outputs.ts'
+import { serverIdIn } from './server-id.ts'
 
 /** What the launcher of a pool is opened with. `serverId`: names this data directory among all that use the pool. */
 export interface PoolLauncherOptions<Settings extends PoolSettings = PoolSettings> {
@@ -44,7 +41,7 @@ export async function openPools(options: {
   const { pools, openLauncher, dataDir, host, outputs, log } = options
   const names = Object.entries(pools)
   if (names.length === 0) return []
-  const serverId = serverIdIn(dataDir)
+  const serverId = serverIdIn(dataDir, log)
 
   return await Promise.all(
     names.map(async ([name, settings]): Promise<OpenedPool> => {
@@ -72,14 +69,3 @@ export async function openPools(options: {
 /** Failure of a start in a pool that could not be opened. */
 export const poolNotOpen = (pool: string): Failure =>
   new Failure('worker_error', `The pool '${pool}' cannot be used now.`)
-
-/** The id of the data directory, made with the first pool. */
-function serverIdIn(dataDir: string): string {
-  const path = join(dataDir, 'server-id')
-  const known = optionalText(path)?.trim()
-  if (known) return known
-  const id = ulid().toLowerCase()
-  writeFileSync(`${path}.new`, `${id}\n`, { mode: 0o600 })
-  renameSync(`${path}.new`, path)
-  return id
-}

@@ -66,6 +66,8 @@ export interface Admitted {
   readonly requestedModel: string | null
   /** The region in which it must run; null if any will do. */
   readonly region: RegionLabel | null
+  /** Whether its request was passed on by another infer; absent if not. */
+  readonly relayed?: true
   /** Limits of the organization that the store checks when the job is added; absent if there are none. */
   readonly jobLimits?: JobLimits
   readonly spender: Spender
@@ -132,7 +134,7 @@ export function openAdmission(options: {
   /** Whether the work of a requester may leave this machine for the model. */
   function mayRunAt(requester: Requester, modelId: string): boolean {
     const model = registry.find(modelId)
-    if (isPassedOnAgain(requester, model)) return false
+    if (isPassedOnAgain(requester.isRelayed, model)) return false
     return !isElsewhere(model) || localOnlyOwner(requester) === undefined
   }
 
@@ -140,12 +142,7 @@ export function openAdmission(options: {
   function requireLocal(requester: Requester, modelId: string, param: string | null): void {
     const model = registry.find(modelId)
     if (isElsewhere(model)) refuseLeaving(modelId, localOnlyOwner(requester), param)
-    if (!isPassedOnAgain(requester, model)) return
-    throw new Failure(
-      'model_not_allowed',
-      `The model '${modelId}' is one of another infer, and this request was passed on by an infer already. Requests are passed on once only, so that they cannot go in circles: name a model of this machine.`,
-      { param: param ?? undefined },
-    )
+    if (isPassedOnAgain(requester.isRelayed, model)) throw passedOnAgain(modelId, param)
   }
 
   /**
@@ -170,8 +167,8 @@ export function openAdmission(options: {
   }
 
   /** The model of a job that was admitted before, if it is still offered for its task and region. */
-  function readmit(job: Pick<JobRecord, 'task' | 'region' | 'tokenId'> & NamedWork): Model {
-    const { task, modelId, region, tokenId } = job
+  function readmit(job: Pick<JobRecord, 'task' | 'region' | 'tokenId' | 'relayed'> & NamedWork): Model {
+    const { task, modelId, region, tokenId, relayed } = job
     if (!needsModel(task)) return noModel
     const model = modelOfWork(registry.find, job)
     if (!model) {
@@ -185,6 +182,7 @@ export function openAdmission(options: {
     if (region !== null && entry.region !== region)
       throw new Failure('no_capacity', outside(entry, region, registry.catalog().values()).message)
     requireStillLocal(model, tokenId)
+    if (isPassedOnAgain(relayed, model)) throw passedOnAgain(modelId, null)
     return model
   }
 
@@ -268,8 +266,7 @@ export function openAdmission(options: {
       const region = regionFor(requester, entry, ofWorkflow)
       // A batch runs whenever there is capacity: rates do not limit it.
       if (record.category === 'text' && kind !== 'line') tokenLimiter.admit(requester)
-      const ofToken = spenderOf(requester.token, requester.limits.monthlySpendLimit)
-      const spender: Spender = kind === 'job' && requester.isRelayed ? { ...ofToken, isRelayed: true } : ofToken
+      const spender = spenderOf(requester.token, requester.limits.monthlySpendLimit)
       const cost = holdOf(model, estimate)
       const hold = kind === 'line' ? Math.ceil(cost * batchPriceFactor) : cost
       // Calls and jobs are checked after their idempotency keys, and hold when they begin; nodes hold when they start.
@@ -278,7 +275,7 @@ export function openAdmission(options: {
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       const jobLimits = jobLimitsOf(requester, record)
-      const more = jobLimits ? { jobLimits } : {}
+      const more = { ...(jobLimits && { jobLimits }), ...(requester.isRelayed && { relayed: true }) }
       const requestedModel = entry.named ? entry.id : null
       return { organizationId, tokenId, task, model, requestedModel, region, spender, hold, ...more } as Admitted
     },
@@ -314,13 +311,14 @@ export function openAdmission(options: {
      * them, and the job was accepted.
      */
     async admitForJob(
-      { id: jobId, organizationId, tokenId, region }: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region'>,
+      job: Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'region' | 'relayed'>,
       { task, modelId, estimate }: Pick<AdmissionRequest, 'task' | 'modelId' | 'estimate'>,
     ): Promise<Admitted> {
+      const { id: jobId, organizationId, tokenId, region, relayed } = job
       const { id, named } = modelFor(taskRecord(task), modelId, registry.catalog())
       const requestedModel = named ? id : null
-      const work = { task, modelId: named?.modelId ?? id, requestedModel, fallbackReason: null, region, tokenId }
-      const model = readmit(work)
+      const name = { modelId: named?.modelId ?? id, requestedModel, fallbackReason: null }
+      const model = readmit({ task, ...name, region, tokenId, relayed })
       const limited = await spend.spenderOf(organizationId, tokenId)
       if (!limited) throw new Failure('token_revoked', 'The token that submitted this job no longer exists.')
       const spender = spend.holdsFor(jobId) ? withoutLimits(limited) : limited
@@ -340,9 +338,16 @@ export function openAdmission(options: {
 }
 export type Admission = ReturnType<typeof openAdmission>
 
-/** Whether the request was passed on by an infer, and would be again for the model. */
-const isPassedOnAgain = ({ isRelayed }: Requester, model: Model | undefined): boolean =>
-  isRelayed === true && engineFacts(model?.engine).isInfer === true
+/** Whether work that was passed on by an infer would be again for the model. */
+const isPassedOnAgain = (relayed: boolean | undefined, model: Model | undefined): boolean =>
+  relayed === true && engineFacts(model?.engine).isInfer === true
+
+const passedOnAgain = (modelId: string, param: string | null): Failure =>
+  new Failure(
+    'model_not_allowed',
+    `The model '${modelId}' is one of another infer, and this request was passed on by an infer already. Requests are passed on once only, so that they cannot go in circles: name a model of this machine.`,
+    { param: param ?? undefined },
+  )
 
 const isElsewhere = (model: Pick<Model, 'engine'> | undefined): boolean =>
   engineFacts(model?.engine).isElsewhere === true

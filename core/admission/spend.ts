@@ -21,8 +21,6 @@ export interface Spender {
   parents: readonly ParentLimits[]
   /** The model that does the work as a fallback, and what its organization may spend on it in a month. */
   fallback?: { modelId: string; limit: number | null }
-  /** Whether it is for a job whose request was passed on by an infer. */
-  isRelayed?: true
 }
 
 /** The sums of an organization or of a token. */
@@ -101,8 +99,6 @@ export async function openSpend(options: {
   const accounts = new Map<string, Account>()
   /** By job id. */
   const holds = new Map<string, Hold>()
-  /** The jobs whose requests were passed on by an infer, until their ends. A restart forgets them. */
-  const relayed = new Set<string>()
   const budgets = openBudgets(currency)
   let month = monthOf(clock.now())
   let told: ((change: SpendChange) => void) | undefined
@@ -135,7 +131,6 @@ export async function openSpend(options: {
   }
 
   function release(id: string): Hold | undefined {
-    relayed.delete(id)
     const hold = holds.get(id)
     if (!hold) return undefined
     holds.delete(id)
@@ -251,7 +246,6 @@ export async function openSpend(options: {
      * is held than is left, so that it is never exceeded.
      */
     hold(id: string, spender: Spender, amount: number, limits?: NodeLimits): void {
-      if (spender.isRelayed) relayed.add(id)
       if (amount <= 0 || holds.has(id)) return
       requireAnythingLeft(spender)
       const noFallback = fallbackFailure(spender, amount)
@@ -269,9 +263,6 @@ export async function openSpend(options: {
 
     /** Whether this amount is left of the limit of the spender's fallback, if it has one. */
     mayFallBack: (spender: Spender, amount: number): boolean => fallbackFailure(spender, amount) === undefined,
-
-    /** Whether the request of a job that has not ended was passed on by an infer, as far as this process knows. */
-    isRelayed: (id: string): boolean => relayed.has(id),
 
     /** Whether a job that has not ended holds anything. */
     holdsFor: (id: string): boolean => holds.has(id),

@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { type JobSpend, type Spend, withoutLimits } from '../admission/spend.ts'
+import { type JobSpend, withoutLimits } from '../admission/spend.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { fallbackReason, isFor, spendLimitOf } from '../models/fallbacks.ts'
@@ -53,7 +53,7 @@ export function openJobFallbacks(dependencies: {
   registry: Pick<Registry, 'find'>
   admission: Pick<Admission, 'admit'>
   requesterOf: (organizationId: string, tokenId: string, region: Region | undefined) => Promise<Requester | undefined>
-  spend: Pick<JobSpend, 'hold' | 'release' | 'mayFallBack'> & Pick<Spend, 'isRelayed'>
+  spend: Pick<JobSpend, 'hold' | 'release' | 'mayFallBack'>
   /** Expected milliseconds until one more job of a model would start; null if unknown. */
   etaMs: (modelId: string) => number | null
   log: Log
@@ -70,7 +70,7 @@ export function openJobFallbacks(dependencies: {
     const left = fallbacks.slice(after).filter(one => isFor(one, reason))
     const owner = left.length > 0 ? await requesterOf(organizationId, tokenId, job.region ?? undefined) : undefined
     if (!owner) return undefined
-    const requester: Requester = spend.isRelayed(id) ? { ...owner, isRelayed: true } : owner
+    const requester: Requester = job.relayed ? { ...owner, isRelayed: true } : owner
     for (const one of left)
       try {
         const { model, wait } = one

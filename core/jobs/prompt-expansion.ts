@@ -117,7 +117,8 @@ export function openPromptExpansion(dependencies: {
     const maxLength = Math.max(defaultRewriteLength, prompt.length)
     const estimate = () => rewriteEstimate({ prompt, count: 1, maxLength })
     const admit = (modelId: string) => admission.admitForJob(job, { task: conversationTask, modelId, estimate })
-    const requester = await requesterOf(job.organizationId, job.tokenId, job.region ?? undefined)
+    const owner = await requesterOf(job.organizationId, job.tokenId, job.region ?? undefined)
+    const requester: Requester | undefined = owner && job.relayed ? { ...owner, isRelayed: true } : owner
     const admitted = await admit(model)
     const { organizationId, id } = job
     const caller = new AbortSource()

@@ -16,7 +16,7 @@ import type { DueTimer } from './due-timer.ts'
 /** A job to store, for admitted work. */
 export type AdmittedJob = Omit<
   NewJob,
-  'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'requestedModel' | 'region' | 'limits'
+  'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'requestedModel' | 'region' | 'relayed' | 'limits'
 > & {
   admitted: Admitted
   /** Its answer is known to need no engine: it waits for no slot and loads no model. */
@@ -55,11 +55,11 @@ export function openSubmissions(options: SubmissionsOptions) {
 
   function newJobOf({ admitted, ...job }: AdmittedJob): NewJob {
     const { withoutEngine: _, ...wanted } = job
-    const { organizationId, tokenId, task, model, requestedModel, region, jobLimits, hold } = admitted
+    const { organizationId, tokenId, task, model, requestedModel, region, relayed = false, jobLimits, hold } = admitted
     const rank = rankOf(wanted.priority)
     const limits = jobLimits ? { limits: jobLimits } : {}
     const named = { modelId: model.id, requestedModel }
-    return { ...wanted, organizationId, tokenId, task, ...named, region, rank, held: hold, ...limits }
+    return { ...wanted, organizationId, tokenId, task, ...named, region, relayed, rank, held: hold, ...limits }
   }
 
   /** Holds what the jobs may cost while they are stored, and until their ends if they are. */

@@ -18,6 +18,7 @@ export const callRecordDefaults = {
   parent: null,
   batch: null,
   region: null,
+  relayed: false,
   attempt: 1,
   maxAttempts: 1,
   claims: 1,

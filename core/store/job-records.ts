@@ -77,6 +77,8 @@ export interface NewJob {
   metadata: string | null
   /** The region in which it must run; null if any will do. */
   region?: RegionLabel | null
+  /** Whether its request was passed on by another infer. */
+  relayed?: boolean
   /** Where its events are sent besides the endpoints of the organization. */
   webhook?: RequestWebhook | null
   /** What it may cost, millionths of the currency unit, held until its end; 0 if absent. */
@@ -92,10 +94,11 @@ export interface NewJob {
 export interface JobRecord
   extends Omit<
     NewJob,
-    'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'webhook' | 'batch' | 'requestedModel'
+    'idempotency' | 'class' | 'limits' | 'held' | 'region' | 'relayed' | 'webhook' | 'batch' | 'requestedModel'
   > {
   requestedModel: string | null
   region: RegionLabel | null
+  relayed: boolean
   webhook: RequestWebhook | null
   kind: 'async' | 'sync'
   /** Why it is done by another model than the requested one; null if it is not. */

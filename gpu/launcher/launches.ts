@@ -22,6 +22,11 @@ export interface Launched {
   endpoint: () => Endpoint | undefined
   /** Why it does not run yet, as a sentence; null once it does. */
   waits: () => string | null
+  /**
+   * Calls the listener with the time at which its machine ends it, epoch milliseconds, at once and when that changes; null where
+   * there is no such time, or it is not known yet. One listener.
+   */
+  watchEndsAt: (listener: (endsAt: number | null) => void) => void
   /** Resolves when the engine and all its descendants have ended. */
   exited: Promise<ProcessExit>
   /** Time of the last distinct output line, or of the start: milliseconds on the monotonic clock. */
@@ -39,6 +44,7 @@ interface Entry {
   /** What was listed of it last, and when it was for the first time. */
   known: Launch | undefined
   listed: PromiseWithResolvers<void>
+  endsAtChanged: (endsAt: number | null) => void
   /** Number of the first list that says by its absence that it has ended. */
   expectedFrom: number
   /** An earlier server has started it, and it is not taken over. */
@@ -93,12 +99,17 @@ export async function openLaunches({
         endpoint: () => entry.known?.endpoint ?? undefined,
         waits: () =>
           entry.known && entry.known.state !== 'pending' ? null : (entry.known?.reason ?? 'It does not run yet.'),
+        watchEndsAt(listener) {
+          entry.endsAtChanged = listener
+          listener(entry.known?.endsAt ?? null)
+        },
         exited,
         lastOutputAt: () => lastOutputAt,
       },
       output: outputs.open({ launchId, modelId, secrets, ...(pool !== undefined && { pool }) }),
       known: undefined,
       listed: Promise.withResolvers(),
+      endsAtChanged() {},
       expectedFrom: Number.POSITIVE_INFINITY,
       isLeft: false,
       exit,
@@ -208,7 +219,9 @@ export async function openLaunches({
   function update(entry: Entry, launch: Launch): void {
     if (entry.isOver) return
     const [before, now] = [entry.known?.endpoint?.generation, launch.endpoint?.generation]
+    const endedAt = entry.known?.endsAt ?? null
     entry.known = launch
+    if (endedAt !== launch.endsAt) entry.endsAtChanged(launch.endsAt)
     entry.expectedFrom = Math.min(entry.expectedFrom, lists)
     entry.listed.resolve()
     if (launch.state === 'gone') return ended(entry, launch)

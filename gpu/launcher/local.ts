@@ -114,7 +114,12 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
       record.put({ launchId, bootId, modelId, process: null })
       return made
     })
-    const { endpoint, port } = await addresses.take(options.channel, launchId)
+    const { endpoint, port } = await addresses.take(options.channel, launchId).catch((cause: Error) => {
+      record.remove(launchId)
+      folders.release(options)
+      const why = `There is no address for the engine of '${modelId}': ${cause.message}.`
+      throw new Failure('worker_error', withoutLocations(why), { engineText: why })
+    })
     /** `why` may name paths of this machine; callers get it without them. */
     const fail = (why: string, said = withoutLocations(why)): never => {
       record.remove(launchId)

@@ -25,6 +25,7 @@ import {
   type WaitForPause,
 } from './place.ts'
 import { placeInPools } from './place-in-pools.ts'
+import { withoutSuccessor } from './successor.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -84,13 +85,15 @@ export function nextStep(
 ): Step {
   const missing = shortage(state)
   const waits = demand !== undefined || state.loadWaiters.length > 0
-  if (!waits && missing === 0) return { do: 'nothing' }
+  const ending = withoutSuccessor(state)
+  if (!waits && missing === 0 && ending.length === 0) return { do: 'nothing' }
   const live = servingResidents(state)
   if (live.some(resident => resident.state === 'starting')) return { do: 'continue' }
   const { min, max } = state.model.replicas
-  if (live.length >= Math.max(min, max)) return { do: 'continue' }
+  if (live.length >= Math.max(min, max) + ending.length) return { do: 'continue' }
   const served = live.length > 0
-  if (served && missing === 0 && !needsReplica(state, demand)) return { do: 'continue' }
+  const isNeeded = missing > 0 || ending.length > 0
+  if (served && !isNeeded && !needsReplica(state, demand)) return { do: 'continue' }
 
   // It gives its memory back at this moment, and can be woken then.
   if ((parkedResident(state)?.phase ?? 'parked') !== 'parked') return { do: 'continue' }
@@ -104,11 +107,17 @@ export function nextStep(
     }
 
   const avoid = state.avoided && now < state.avoided.until ? state.avoided.devices : []
-  const request = { ...requestOf(state, othersWait), mayEvict: !served || missing > 0, avoid }
-  const decision = placeWoken(state, request, occupants, capacities)
+  const request = { ...requestOf(state, othersWait), mayEvict: !served || isNeeded, avoid }
+  // An engine makes no room for its own successor.
+  const stays = new Set(ending.map(({ engineId }) => engineId))
+  const others = occupants.map(other => (stays.has(other.engineId) ? { ...other, pinned: true } : other))
+  const decision = placeWoken(state, request, others, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
-  if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
+  if (decision.do === 'refuse')
+    return ending.length > 0
+      ? { do: 'wait', reason, for: [], until: null, reserve: null }
+      : { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
   const wait = { do: 'wait' as const, reason, for: decision.for }
   if (!waits || decision.for.length === 0) return { ...wait, until: null, reserve: null, pause: decision.pause }
   const waitedFor = occupants.filter(({ engineId }) => decision.for.includes(engineId))
@@ -248,7 +257,7 @@ export function occupantsOf(
       const reloadMs =
         resident.parkedBytes > 0 && pays(serves)
           ? (serves.durations.wakeMs ?? expectedLoadMs(serves))
-          : expectedLoadMs(serves)
+          : expectedLoadMs(serves, resident.placement.pool)
       const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
       const turnUntil = owed > 0 && now < endsAt && waits(serves) ? endsAt : now < keptUntil ? keptUntil : null
       const isReserved = reserved.has(engineId)

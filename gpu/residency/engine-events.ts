@@ -5,12 +5,13 @@ import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { SourceFault } from '../estimate/source-check.ts'
 import type { ResidencyRules } from './advance.ts'
 import { addFailure } from './backoff.ts'
-import type { ParkedMemory, Resident } from './model-state.ts'
+import type { ParkedMemory, PoolDurations, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { isAsleep } from './model-state.ts'
 import { parkedBooking } from './parking.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { Effects, Residents } from './residents.ts'
+import { hasSuccessor, predecessorOf } from './successor.ts'
 
 /**
  * For how long an engine stays whose callers have all left while it was loading: those that were refused come again when
@@ -106,6 +107,26 @@ export function engineEvents(
     return true
   }
 
+  function loadedInPool({ serves, placement }: Resident, { queueMs, loadMs }: PoolDurations): void {
+    const { pool } = placement
+    if (pool === undefined) return
+    const { durations } = serves
+    const before = durations.inPools[pool]
+    const now = {
+      queueMs: movingAverage(before?.queueMs ?? null, queueMs),
+      loadMs: movingAverage(before?.loadMs ?? null, loadMs),
+    }
+    durations.inPools = { ...durations.inPools, [pool]: now }
+  }
+
+  /** The engine whose place this one takes accepts no more requests, and ends after those that it has. */
+  function succeeds(resident: Resident): void {
+    const before = predecessorOf(resident)
+    if (before?.state !== 'ready') return
+    before.draining ??= 'succeeded'
+    if (before.leases === 0) residents.stop(before, hasSuccessor)
+  }
+
   function remove(resident: Resident): void {
     residents.remove(resident)
     reconciler.addIfNeeded(resident.serves)
@@ -124,8 +145,11 @@ export function engineEvents(
       reconciler.addIfNeeded(resident.serves)
       reconciler.run()
     },
-    /** An engine can work. `parking`: what it uses while it is parked, if it was started so that it can be. */
-    ready(engineId: string, parking: ParkedMemory | null = null): void {
+    /**
+     * An engine can work. `parking`: what it uses while it is parked, if it was started so that it can be. `queueMs`: how long
+     * it has waited for a machine of its pool.
+     */
+    ready(engineId: string, parking: ParkedMemory | null = null, queueMs = 0): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'starting') return
       resident.parking ??= parking
@@ -137,20 +161,22 @@ export function engineEvents(
       resident.serves.startedAgain = false
       const { durations } = resident.serves
       const wasKnown = states.loadIsKnown(resident.serves)
-      const loadMs = now - (resident.launchedAt ?? resident.startedAt)
+      const loadMs = now - (resident.launchedAt ?? resident.startedAt) - queueMs
       if (resident.wakes) {
         resident.wakes = false
         durations.wakeMs = movingAverage(durations.wakeMs, loadMs)
         effects.parkingMeasured?.(resident)
       } else if (!resident.takenOver) {
         durations.loadMs = movingAverage(durations.loadMs, loadMs)
+        loadedInPool(resident, { queueMs, loadMs })
         effects.loaded?.(resident, loadMs)
       }
+      succeeds(resident)
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
       const isAwaited = demand !== undefined || resident.serves.loadWaiters.length > 0
       if (isAwaited) resident.ahead = false
-      else if (!resident.ahead && !resident.takenOver) {
+      else if (!resident.ahead && !resident.takenOver && !predecessorOf(resident)) {
         const half = Math.min(keptMs.most, Math.max(keptMs.least, loadMs / 2))
         resident.keptUntil = now + (wasKnown ? half : unknownLoadMs + keptMs.least)
         reconciler.wakeBy(resident.keptUntil)
@@ -158,8 +184,18 @@ export function engineEvents(
       // Before other models are placed: one that waits longer would evict it before its first request.
       reconciler.serve(resident.serves)
       reconciler.add(resident.serves)
+      reconciler.succeed(resident, now)
       reconciler.run()
       if (resident.leases === 0) reconciler.wakeWhenIdle(resident)
+    },
+    /** The machine of an engine ends it at this time; null: there is no such time any more. */
+    endsAt(engineId: string, at: number | null): void {
+      const resident = residents.get(engineId)
+      if (!resident) return
+      resident.endsAt = at
+      resident.isEnding &&= at !== null
+      reconciler.succeed(resident, effects.now())
+      reconciler.run()
     },
     /** A parked engine has given its memory back, and keeps `cardBytes` of each card; null where that is not known. */
     parked(engineId: string, ms: number, cardBytes: number | null): void {

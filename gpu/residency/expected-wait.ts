@@ -75,10 +75,11 @@ export function expectedWait(
  * A load that takes longer than expected should take as long again as it is overdue; if nothing was known of it, half as
  * long again as it has taken.
  */
-function untilReady({ serves, startedAt, launchedAt }: Resident, { now, clearingMs }: Expectations): number {
-  if (launchedAt === null) return Math.max(0, startedAt + clearingMs - now) + expectedLoadMs(serves)
+function untilReady({ serves, startedAt, launchedAt, placement }: Resident, { now, clearingMs }: Expectations): number {
+  const loadMs = expectedLoadMs(serves, placement.pool)
+  if (launchedAt === null) return Math.max(0, startedAt + clearingMs - now) + loadMs
   const elapsed = now - launchedAt
-  const left = expectedLoadMs(serves) - elapsed
+  const left = loadMs - elapsed
   if (left >= soonMs) return left
   return loadIsKnown(serves) ? Math.max(soonMs, -left) : Math.max(left, elapsed / 2)
 }

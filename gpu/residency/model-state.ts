@@ -57,9 +57,14 @@ export interface Resident {
   pause: EnginePause | null
   /**
    * Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests, as somebody has
-   * asked or because a device of it is paused.
+   * asked, because a device of it is paused, or because its time ends and its successor is ready.
    */
-  draining: 'turn' | 'unload' | 'pause' | null
+  draining: 'turn' | 'unload' | 'pause' | 'succeeded' | null
+  /** When its machine ends it; null if there is no such time, or it is not known yet. */
+  endsAt: number | null
+  /** That time is near, so that another engine takes its place: `successor` is its id once it was started. */
+  isEnding: boolean
+  successor: string | null
   readyAt: number | null
   /** It was loaded for nodes of executions that have not come yet, and has not been requested since. */
   ahead: boolean
@@ -96,9 +101,17 @@ export interface ExpectedDurations {
   /** To park one of its engines, and to wake it. */
   parkMs: number | null
   wakeMs: number | null
+  /** Of its engines in each pool. */
+  inPools: Readonly<Record<string, PoolDurations>>
 }
 
-export const noDurations: ExpectedDurations = { loadMs: null, runMs: null, parkMs: null, wakeMs: null }
+/** How long an engine in a pool waits for a machine, and then takes to load: moving averages in milliseconds. */
+export interface PoolDurations {
+  queueMs: number
+  loadMs: number
+}
+
+export const noDurations: ExpectedDurations = { loadMs: null, runMs: null, parkMs: null, wakeMs: null, inPools: {} }
 
 /** Milliseconds that a request is assumed to take before one was completed. */
 const firstRunMs = 1_000
@@ -113,10 +126,15 @@ export const startMs = 2_000
 export const bytesPerMs = 1e6
 const coldLoadMs = ({ durations, firstLoad, placement }: ModelState): number =>
   durations.loadMs ?? firstLoad?.ms ?? (placement.kind === 'none' ? 0 : startMs + placement.bytes / bytesPerMs)
-/** Milliseconds until it is loaded: until it wakes, if an engine of it is parked. */
-export const expectedLoadMs = (state: ModelState): number => {
-  const { wakeMs } = state.durations
-  return wakeMs !== null && state.residents.some(isAsleep) ? wakeMs : coldLoadMs(state)
+/**
+ * Milliseconds until it is loaded: until it wakes, if an engine of it is parked. In a pool, which is the first of the model if
+ * none is named, with the wait for a machine.
+ */
+export const expectedLoadMs = (state: ModelState, pool = state.placement.pool): number => {
+  const { wakeMs, inPools } = state.durations
+  if (wakeMs !== null && state.residents.some(isAsleep)) return wakeMs
+  const there = pool === undefined ? undefined : inPools[pool]
+  return there ? there.queueMs + there.loadMs : coldLoadMs(state)
 }
 
 /** Whether loads of this model, or of models like it, were measured. */
@@ -191,7 +209,7 @@ export const runningOf = ({ residents }: ModelState): number => residents.reduce
 
 /** Whether it is unloaded once its requests have ended. */
 export const leaves = ({ draining }: Pick<Resident, 'draining'>): boolean =>
-  draining === 'unload' || draining === 'pause'
+  draining === 'unload' || draining === 'pause' || draining === 'succeeded'
 
 /** How many running executions need a model for a node that follows one which waits or runs. */
 export type RunsNext = (modelId: string) => number
@@ -210,9 +228,9 @@ export const parkedResident = ({ residents }: ModelState): Resident | undefined 
 /** Whether it is parked, or on the way back. */
 export const isAsleep = ({ state, wakes }: Resident): boolean => state === 'parked' || (state === 'starting' && wakes)
 
-/** Those that are not on a paused device: the model may get another engine elsewhere for one that is. */
+/** Those that are not on a paused device, and have no successor: the model may get another engine elsewhere for one that is. */
 export const servingResidents = (state: ModelState): Resident[] =>
-  liveResidents(state).filter(({ draining }) => draining !== 'pause')
+  liveResidents(state).filter(({ draining }) => draining !== 'pause' && draining !== 'succeeded')
 
 /** Whether `replicas.min` keeps it loaded. */
 export function isKeptLoaded(resident: Resident): boolean {
@@ -283,7 +301,10 @@ export const isProven = (resident: Resident, now: number, { provenMs }: { proven
 export function idleUntil(resident: Resident): number | null {
   const { model, unloaded } = resident.serves
   if (resident.state !== 'ready' || resident.leases > 0 || model.idle_ttl === 0) return null
-  if (liveResidents(resident.serves).length <= model.replicas.min && !unloaded) return null
+  const live = liveResidents(resident.serves)
+  // A successor is no further engine.
+  const more = live.filter(({ engineId }) => live.some(({ successor }) => successor === engineId)).length
+  if (live.length - more <= model.replicas.min && !unloaded) return null
   return resident.lastUsedAt + model.idle_ttl
 }
 

@@ -39,6 +39,7 @@ export const isParkable = (resident: Resident): boolean => {
     leases === 0 &&
     draining !== 'unload' &&
     draining !== 'pause' &&
+    draining !== 'succeeded' &&
     !serves.retired &&
     !serves.unloaded &&
     parkedResident(serves) === undefined &&

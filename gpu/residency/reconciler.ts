@@ -22,6 +22,7 @@ import { placeInPools } from './place-in-pools.ts'
 import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
+import { succession, withoutSuccessor } from './successor.ts'
 
 /** How exactly it is known when a request falls behind the reference order, milliseconds. */
 const followMs = 100
@@ -57,7 +58,10 @@ export function openReconciler(
   const demandOf = (state: ModelState): Demand | undefined => (state.retired ? undefined : queue.demand(state.model.id))
 
   const needsEngine = (state: ModelState): boolean =>
-    states.shortage(state) > 0 || state.loadWaiters.length > 0 || demandOf(state) !== undefined
+    states.shortage(state) > 0 ||
+    state.loadWaiters.length > 0 ||
+    demandOf(state) !== undefined ||
+    withoutSuccessor(state).length > 0
 
   function refuse(
     state: ModelState,
@@ -144,8 +148,20 @@ export function openReconciler(
       leave(resident, reason, [...others, { ...loading, ...booked, modelId: state.model.id }])
     }
     returns(state, now)
+    const [ending] = withoutSuccessor(state)
     if (woken) residents.wake(woken, now)
-    else residents.start(state, step, now)
+    const started = woken ?? residents.start(state, step, now)
+    if (ending) ending.successor = started.engineId
+  }
+
+  /** Has a successor started for an engine whose time ends soon, by the next run. */
+  function succeed(resident: Resident, now: number): void {
+    const step = closed || settled ? undefined : succession(resident, now)
+    if (step === undefined) return
+    wakeBy(step.askAt)
+    if (!step.isDue) return
+    resident.isEnding = true
+    pending.add(resident.serves)
   }
 
   /** Adds the memory that the model waits for to `reserved`. Returns the step that it has taken. */
@@ -292,6 +308,7 @@ export function openReconciler(
       if (now < pause.until) wakeBy(pause.until)
       else serve(serves)
     },
+    succeed,
     wakeWhenIdle: (resident: Resident): void => wakeBy(idleUntil(resident) ?? Number.POSITIVE_INFINITY),
     /** The requested time has come; further ones are requested anew. */
     woken: (): void => void (wakeAt = Number.POSITIVE_INFINITY),

@@ -10,6 +10,7 @@ import type { DeviceCapacity } from './place.ts'
 import { unfitReason } from './place-in-pools.ts'
 import { openReconciler } from './reconciler.ts'
 import { type Effects, openResidents } from './residents.ts'
+import { hasSuccessor, startingSuccessor } from './successor.ts'
 
 /**
  * Decides which models are loaded where: a state machine and, with the parts that it opens here, the only writer of model
@@ -136,7 +137,7 @@ export function openResidency(
     if (state.residents.length > 1 && !reconciler.isClosed()) leaveIfSurplus(resident)
     if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
     if (resident.leases > 0) return
-    if (states.leaves(resident)) residents.stop(resident, resident.draining === 'pause' ? devicePaused : 'unloaded')
+    if (states.leaves(resident)) residents.stop(resident, leavingText(resident))
     reconciler.run()
     if (resident.state === 'ready' && resident.leases === 0) reconciler.wakeWhenIdle(resident)
   }
@@ -217,8 +218,11 @@ export function openResidency(
       for (const state of all.values())
         for (const resident of states.liveResidents(state)) {
           reconciler.serveAfterPause(resident, now)
-          if (now >= (reconciler.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) reconciler.leave(resident, 'idle')
-          else reconciler.wakeWhenIdle(resident)
+          reconciler.succeed(resident, now)
+          if (now >= (reconciler.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) {
+            residents.stop(startingSuccessor(resident), 'the engine whose place it should take is idle')
+            reconciler.leave(resident, 'idle')
+          } else reconciler.wakeWhenIdle(resident)
         }
       reconciler.run()
     },
@@ -235,8 +239,9 @@ export function openResidency(
       reconciler.close()
       for (const state of all.values()) reconciler.refuse(state, states.modelsClosed)
     },
-    stopAll(reason: string): void {
-      for (const resident of residents.all()) residents.stop(resident, reason)
+    /** Ends every engine but those for which `stays` holds. */
+    stopAll(reason: string, stays: (resident: Resident) => boolean): void {
+      for (const resident of residents.all()) if (!stays(resident)) residents.stop(resident, reason)
     },
     residents: residents.all,
     find: (modelId: string): ModelState | undefined => all.get(modelId),
@@ -259,5 +264,8 @@ export function openResidency(
 
 /** Why an engine on a paused device ends. */
 export const devicePaused = 'its device is paused'
+
+const leavingText = ({ draining }: Resident): string =>
+  draining === 'pause' ? devicePaused : draining === 'succeeded' ? hasSuccessor : 'unloaded'
 
 export type Residency = ReturnType<typeof openResidency>

@@ -72,13 +72,14 @@ export function openResidents(
   }
 
   return {
-    /** `ahead`: no request waits for it. */
-    start(state: ModelState, where: Chosen, now: number, ahead = false): void {
+    /** Returns the new engine. `ahead`: no request waits for it. */
+    start(state: ModelState, where: Chosen, now: number, ahead = false): Resident {
       const resident = newResident(state, effects.newEngineId(), where, now, ahead)
       residents.set(resident.engineId, resident)
       state.residents.push(resident)
       state.engineStarts++
       begin(resident)
+      return resident
     },
     /** Adds an engine that runs already and has to answer. */
     add(resident: Resident): void {

@@ -48,6 +48,8 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
   const listeners = new Set<() => void>()
   /** Why launches wait for a machine; null: they run at once. Why nothing is known of the pool; null: it answers. */
   const state = { nodes, pending: null as string | null, fault: null as string | null }
+  /** When the machines end launches, epoch milliseconds. */
+  const ends = new Map<string, number>()
   const waiting = new Map<string, LaunchOptions>()
 
   const answer = <T>(result: T): T => {
@@ -78,7 +80,7 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
     },
     list: async signal =>
       answer([
-        ...(await real.list(signal)).map(one => ({ ...one, node: 'n2' })),
+        ...(await real.list(signal)).map(one => ({ ...one, node: 'n2', endsAt: ends.get(one.launchId) ?? null })),
         ...Array.from(waiting.values(), pendingLaunch),
       ]),
     async stop(launchId, graceMs, signal) {
@@ -110,6 +112,14 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
       }
       for (const listener of listeners) listener()
     },
+    /** The machine ends the launch after so many milliseconds. */
+    endIn(launchId: string, ms: number): void {
+      ends.set(launchId, Date.now() + ms)
+      setTimeout(() => void real.stop(launchId, 0, AbortSignal.timeout(10_000)), ms)
+      for (const listener of listeners) listener()
+    },
+    /** Its launches, as it lists them. */
+    list: () => launcher.list(AbortSignal.timeout(10_000)),
     changed: (): void => listeners.forEach(listener => listener()),
   }
 }

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import type { EnginePlacement } from '../../core/models/engine-placement.ts'
 import { openBenchmarks } from '../../gpu/benchmarks.ts'
 import { openLoadTimes } from '../../gpu/load-times.ts'
-import type { Resident } from '../../gpu/residency/model-state.ts'
-import { GiB, modelOf } from './_models.ts'
+import { bytesPerMs, expectedLoadMs, newModelState, type Resident, startMs } from '../../gpu/residency/model-state.ts'
+import { GiB, modelOf, wantedOf } from './_models.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const openIn = (dataDir: string) => openLoadTimes({ dataDir, log })
@@ -25,6 +25,15 @@ test('load times survive a restart; other settings have their own; another model
   expect(again.first(modelOf('b', { command: ['other'] }), 10 * GiB)).toMatchObject({ isLikely: false })
   again.loaded(modelOf('a', { args: ['--slow'] }), 10 * GiB, 40_000)
   expect(openIn(dataDir).averageMs(modelOf('a', { args: ['--slow'] }))).toBe(40_000)
+})
+
+test('how long engines of a pool wait for a machine is kept apart from how long they load, over restarts', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'infer-load-times-'))
+  const state = newModelState(modelOf('a'), wantedOf('a', 10, { pool: 'lab' }), 1)
+  openIn(dataDir).loadedInPools(state.model, { lab: { queueMs: 600_000, loadMs: 40_000 } })
+  openIn(dataDir).recall(state.model, state.durations)
+  expect(expectedLoadMs(state)).toBe(640_000)
+  expect(expectedLoadMs(state, 'other')).toBe(startMs + (10 * GiB) / bytesPerMs)
 })
 
 test('a damaged file is no obstacle', () => {

@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { FleetOptions } from '../../gpu/fleet-options.ts'
 import { cluster, fakePool } from './_fake-pool.ts'
-import { chat, cpu, fake, fleetOf } from './_fleet.ts'
+import { chat, cpu, fake, fleetOf, send } from './_fleet.ts'
 import { until } from './launcher/_launch.ts'
 
 /** A fleet with the pool `lab`, on a machine without cards. */
@@ -88,6 +89,46 @@ describe('a caller who waits', () => {
     expect(fleet.activity('big')).toMatchObject({ status: 'warm' })
     expect(fleet.activity('big').pending).toBeUndefined()
   })
+})
+
+test('an engine whose machine ends it is succeeded: no request fails, and a stream that is too long ends with an error', async () => {
+  const model = inLab('big', { concurrency: 4 })
+  const { fleet, lab, engines } = await withLab([model])
+  await fleet.load(model)
+  const [first] = engines()
+  using lease = await fleet.lease(model, { waitMs: 5_000 })
+  const stream = send(lease, 'mode:stream,tokens=100000,rate=50', { stream: true })
+  await stream.begun
+  let isOver = false
+  const ended = stream.answer.finally(() => (isOver = true))
+  lab.endIn(lab.started[0]!.launchId, 4_000)
+  const answers: Awaited<ReturnType<typeof chat>>[] = []
+  let mostReady = 0
+  // oxlint-disable-next-line no-unmodified-loop-condition -- the end of the stream sets it.
+  while (!isOver) {
+    answers.push(await chat(fleet, model))
+    mostReady = Math.max(mostReady, engines().filter(({ state }) => state === 'ready').length)
+  }
+  expect(mostReady).toBe(2)
+  expect((await ended).failure).toMatchObject({ code: 'worker_error' })
+  expect(answers.filter(({ failure, text }) => failure || !text.includes('Hello'))).toEqual([])
+  await until(() => engines().every(({ engineId }) => engineId !== first!.engineId))
+  expect(engines()).toMatchObject([{ modelId: 'big', state: 'ready' }])
+  expect(lab.started).toHaveLength(2)
+})
+
+test('a server that leaves its engines to the next, without a keeper, ends its own and none of a pool', async () => {
+  const [far, here] = [inLab('far'), fake('here')]
+  const { fleet, lab } = await withLab([far, here])
+  for (const model of [far, here]) await fleet.load(model)
+  const [pid] = fleet.snapshot().residents.flatMap(one => (one.modelId === 'here' ? one.pid! : []))
+  await fleet.leave()
+  expect((await chat(fleet, here)).text).toContain('Hello')
+  await fleet.close(0)
+  expect(existsSync(`/proc/${pid}`)).toBe(false)
+  expect(await lab.list()).toMatchObject([
+    { modelId: 'far', state: 'running', note: { running: expect.anything() as object } },
+  ])
 })
 
 describe('a pool that does not answer', () => {

@@ -19,8 +19,12 @@ import { usageJson } from './usage-columns.ts'
 
 /** A job as its row has it: JSON as text, and the numbers of rows that it refers to. */
 export interface JobRow
-  extends RowOf<Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'parent' | 'batch'>, 'webhook' | 'error' | 'usage'> {
+  extends RowOf<
+    Omit<JobRecord, 'kind' | 'inputs' | 'result' | 'parent' | 'batch' | 'relayed'>,
+    'webhook' | 'error' | 'usage'
+  > {
   number: number
+  relayed: number
   execution: number | null
   node: number | null
   /** The position of the item for which it runs; null for the job of a node, and outside of executions. */
@@ -31,7 +35,7 @@ export interface JobRow
 export const jobColumns = `${selected(
   `number, organizationId, id, tokenId, task, modelId, slug, class, priority, rank, status, attempt, maxAttempts,
   claims, notBefore, startBy, timeoutMs, retentionMs, boot, engineId, metadata, region, webhook, error, cost,
-  createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, traceparent,
+  createdAt, updatedAt, startedAt, referenceQueueMs, requestedModel, fallbackReason, traceparent, relayed,
   finishedAt, expiresAt, awaits, execution, node, item, batch, batchLine`,
 )}, iif(input_tokens IS NULL, NULL, ${usageJson}) AS usage`
 
@@ -52,12 +56,14 @@ export const jobOf = (
     node: _node,
     item: _item,
     batchLine: _line,
+    relayed,
     webhook,
     error,
     usage,
     ...record
   } = row
   const json = {
+    relayed: relayed === 1,
     webhook: fromJson<RequestWebhook>(webhook),
     error: fromJson<JobError>(error),
     usage: fromJson<Usage>(usage),

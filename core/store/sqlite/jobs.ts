@@ -129,8 +129,8 @@ export function openJobRows(
   // Written out: 10.8 µs with the inputs, 12.3 where the fields are read by their names.
   const insert = connection.statement`INSERT INTO jobs (status, attempt, claims, crashes, organization_id, id, token_id,
     task, model_id, slug, class, priority, rank, max_attempts, not_before, start_by, timeout_ms, retention_ms, metadata,
-    region, webhook, held, created_at, updated_at, batch, batch_line, requested_model, traceparent)
-    VALUES ('pending', 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    region, webhook, held, created_at, updated_at, batch, batch_line, requested_model, traceparent, relayed)
+    VALUES ('pending', 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 
   return {
@@ -162,6 +162,7 @@ export function openJobRows(
         batch === null ? null : job.batch!.line,
         job.requestedModel ?? null,
         job.traceparent ?? null,
+        job.relayed ? 1 : 0,
       )
       if (job.webhook) outbox.ownAdded()
       insertInputs.run(lastInsertRowid, job.inputs)

@@ -188,6 +188,7 @@ const asSubmitted = ({ idempotency: _key, limits: _limits, held: _held, ...job }
   webhook: job.webhook ?? null,
   class: job.class ?? 'async',
   region: job.region ?? null,
+  relayed: job.relayed ?? false,
   requestedModel: job.requestedModel ?? null,
   traceparent: job.traceparent ?? null,
   kind: 'async',

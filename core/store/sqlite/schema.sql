@@ -339,6 +339,7 @@ CREATE TABLE jobs (
   awaits TEXT CHECK (awaits IS NULL
     OR ((awaits IN ('items', 'approval') OR awaits IN ('event', 'time') OR awaits IN ('execution')) AND status = 'pending' AND node IS NOT NULL)),
   item INTEGER CHECK (item IS NULL OR (item >= 0 AND node IS NOT NULL)),
+  relayed INTEGER NOT NULL DEFAULT 0 CHECK (relayed IN (0, 1)),
   UNIQUE (organization_id, id),
   CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),

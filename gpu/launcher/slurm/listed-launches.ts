@@ -2,6 +2,7 @@ import type { Launch } from '../launcher.ts'
 import { isOver, launchStateOf } from './job-states.ts'
 import type { SlurmJob } from './queue-lines.ts'
 import type { SlurmRecord } from './records.ts'
+import { warnedMs } from './submission.ts'
 
 /** A launch of this server. */
 export interface HeldLaunch {
@@ -48,7 +49,7 @@ const earlier = (one: SlurmJob, other: SlurmJob): SlurmJob => (Number(other.jobI
 
 /** What the launcher lists of a launch; undefined while nobody knows whether its job was accepted. */
 export function listedLaunch({ record, job, isEnding }: HeldLaunch): Launch | undefined {
-  const { launchId, engineId, modelId, secrets, note, end, certificate, key } = record
+  const { launchId, engineId, modelId, secrets, note, end, certificate, key, isWarned } = record
   const same = { launchId, engineId, modelId, secrets, pid: null }
   if (end)
     return {
@@ -73,7 +74,7 @@ export function listedLaunch({ record, job, isEnding }: HeldLaunch): Launch | un
     endpoint: address
       ? { origin: originOf(address), tls: { certificate, key }, generation: job!.comment!.generation }
       : null,
-    endsAt: job?.endsAt ?? null,
+    endsAt: job?.endsAt ? job.endsAt - (isWarned ? warnedMs : 0) : null,
     note,
   }
 }

@@ -14,6 +14,8 @@ export interface SlurmRecord extends LaunchKey {
   /** Null while it is not known whether its job was accepted. */
   jobId: string | null
   secrets: readonly string[]
+  /** Its wrapper ends the engine before its time limit: see `warnedMs`. */
+  isWarned?: boolean
   note: unknown
   /** How it has ended, and when, in epoch milliseconds; null until that is known. */
   end: { status: string | null; reason: string | null; at: number } | null

@@ -16,7 +16,7 @@ import { followFile } from './output-file.ts'
 import { jobComment } from './queue-lines.ts'
 import { openRecords, type SlurmRecord } from './records.ts'
 import { refusalOf } from './refusal.ts'
-import { commandOnNode, jobIdIn, submitArguments, submitScript } from './submission.ts'
+import { commandOnNode, isWarned, jobIdIn, submitArguments, submitScript } from './submission.ts'
 import { TrackedLaunches } from './tracked-launches.ts'
 
 export interface SlurmLauncherOptions {
@@ -89,11 +89,11 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     const refusal = refusalOf({ ...given, argv }, settings, path)
     if (refusal !== undefined) throw new Failure('worker_error', refusal)
     const shared = orUnwritable(modelId, () => folders.make(given))
-    const record = before?.record ?? (await newRecord(given))
+    const needs = given.needs ?? { cards: 1, cpus: 1, memoryBytes: 0, maxMs: null }
+    const record = before?.record ?? (await newRecord(given, isWarned(settings, needs)))
     // Written first: without its key a job is of no use.
     await records.write(record)
     const launch = before ?? launches.hold(record)
-    const needs = given.needs ?? { cards: 1, cpus: 1, memoryBytes: 0, maxMs: null }
     const more = { ...given.env, PATH: path }
     const script = submitScript(Buffer.from(readAsset('slurm-wrapper.py')).toString('utf8'), {
       certificate: record.certificate,
@@ -212,7 +212,10 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
   }
 }
 
-const newRecord = async ({ launchId, engineId, modelId, env }: LaunchOptions): Promise<SlurmRecord> => ({
+const newRecord = async (
+  { launchId, engineId, modelId, env }: LaunchOptions,
+  warned: boolean,
+): Promise<SlurmRecord> => ({
   version: 1,
   ...(await newLaunchKey()),
   launchId,
@@ -220,6 +223,7 @@ const newRecord = async ({ launchId, engineId, modelId, env }: LaunchOptions): P
   modelId,
   jobId: null,
   secrets: secretsIn(env),
+  isWarned: warned,
   note: null,
   end: null,
 })

@@ -26,14 +26,27 @@ export interface WrapperSettings extends LaunchKey {
 const shortestWarnedMs = 5 * 60_000
 const minuteMs = 60_000
 
+/** Milliseconds of the time limit of a launch; null if it has none of its own. */
+const limitOf = ({ time_limit }: SlurmPool, { maxMs }: LaunchNeeds): number | null =>
+  time_limit === undefined ? maxMs : Math.min(time_limit, maxMs ?? Number.POSITIVE_INFINITY)
+
+/** Whether the wrapper is told before the time limit ends: 60 s before, and up to 60 s earlier. */
+export function isWarned(settings: SlurmPool, needs: LaunchNeeds): boolean {
+  const limitMs = limitOf(settings, needs)
+  return limitMs === null || limitMs >= shortestWarnedMs
+}
+/** Milliseconds before the end of a job at which a wrapper that is warned may end its engine. */
+export const warnedMs = 2 * minuteMs
+
 /** The arguments of sbatch for a launch, whose script comes from the standard input. */
 export function submitArguments(
   settings: SlurmPool,
-  { cards, cpus, memoryBytes, maxMs }: LaunchNeeds,
+  needs: LaunchNeeds,
   { serverId, launchId }: { serverId: string; launchId: string },
 ): string[] {
-  const { partition, account, qos, constraint, gres, time_limit = null, extra } = settings
-  const limitMs = time_limit === null ? maxMs : Math.min(time_limit, maxMs ?? Number.POSITIVE_INFINITY)
+  const { partition, account, qos, constraint, gres, extra } = settings
+  const { cards, cpus, memoryBytes } = needs
+  const limitMs = limitOf(settings, needs)
   const given = { partition, account, qos, constraint }
   return [
     ...extra,
@@ -51,7 +64,7 @@ export function submitArguments(
     ...(memoryBytes > 0 ? [`--mem=${Math.ceil(memoryBytes / 2 ** 20)}M`] : []),
     ...(cards > 0 ? [`--gres=${gres}:${cards}`] : []),
     ...(limitMs === null ? [] : [`--time=${Math.max(1, Math.ceil(limitMs / minuteMs))}`]),
-    ...(limitMs !== null && limitMs < shortestWarnedMs ? [] : ['--signal=B:USR1@60']),
+    ...(isWarned(settings, needs) ? ['--signal=B:USR1@60'] : []),
     ...Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`])),
   ]
 }

@@ -152,7 +152,9 @@ export class TrackedLaunches {
   async #look(): Promise<void> {
     try {
       const launches = await this.list(this.#closing.signal)
-      const text = launches.map(one => [one.launchId, one.state, one.reason, one.node, one.endpoint?.origin]).join('\n')
+      const text = launches
+        .map(one => [one.launchId, one.state, one.reason, one.node, one.endpoint?.origin, one.endsAt])
+        .join('\n')
       if (text !== this.#shown) for (const listener of this.listeners) listener()
       this.#shown = text
     } catch {

@@ -6,8 +6,7 @@ interface Forward {
   connection: Connection
   to: string
   made: Promise<void>
-  /** Requests that wait for the next connection. */
-  held?: HeldConnections
+  hasFailed: boolean
 }
 
 /**
@@ -16,47 +15,56 @@ interface Forward {
  */
 export function openForwards(folder: string) {
   const forwards = new Map<string, Forward>()
+  /** For each socket that was made before: requests that wait while it is not there. */
+  const held = new Map<string, HeldConnections>()
   const pathOf = (launchId: string): string => join(folder, launchId.slice(-18))
 
   async function make(launchId: string, to: string, connection: Connection): Promise<void> {
-    const path = pathOf(launchId)
-    const held = forwards.get(launchId)?.held
-    held?.stop()
-    const made = connection.forward(path, to)
-    const forward: Forward = { connection, to, made }
+    held.get(launchId)?.stop()
+    const made = connection.forward(pathOf(launchId), to)
+    const forward: Forward = { connection, to, made, hasFailed: false }
     forwards.set(launchId, forward)
-    void connection.ended.then(() => {
-      if (forwards.get(launchId) === forward) forward.held = holdConnections(path)
-    })
+    const isCurrent = () => forwards.get(launchId) === forward
     try {
       await made
-      held?.release()
     } catch (thrown) {
-      held?.end()
-      if (forwards.get(launchId) === forward && !forward.held) forwards.delete(launchId)
+      forward.hasFailed = true
+      if (isCurrent()) held.get(launchId)?.hold()
       throw thrown
     }
+    const own = held.get(launchId) ?? holdConnections(pathOf(launchId))
+    held.set(launchId, own)
+    own.release()
+    void connection.ended.then(() => isCurrent() && own.hold())
   }
 
   return {
-    /** The socket that leads to an engine; it is made for each connection once. `to`: a socket path, or address and port. */
+    /**
+     * The socket that leads to an engine; it is made for each connection once. `to`: a socket path, or address and port. Rejects
+     * where it cannot be made: then the next call tries again.
+     */
     async get(launchId: string, to: string, connection: Connection): Promise<string> {
       const before = forwards.get(launchId)
-      await (before?.connection === connection ? before.made : make(launchId, to, connection))
+      const isOwn = before?.connection === connection && !before.hasFailed
+      await (isOwn ? before.made : make(launchId, to, connection))
       return pathOf(launchId)
     },
+    /** The socket of a launch that was made before, at which requests wait while it is not there; undefined if it never was. */
+    known: (launchId: string): string | undefined => (held.has(launchId) ? pathOf(launchId) : undefined),
     /** Removes the socket of a launch that has ended. */
     async end(launchId: string, connection: Connection): Promise<void> {
       const forward = forwards.get(launchId)
       if (!forward) return
       forwards.delete(launchId)
-      forward.held?.end()
+      held.get(launchId)?.end()
+      held.delete(launchId)
       await forward.made.catch(() => {})
       if (forward.connection === connection) await connection.cancel(pathOf(launchId), forward.to)
     },
     /** Lets nothing wait any more. */
     close(): void {
-      for (const { held } of forwards.values()) held?.end()
+      for (const one of held.values()) one.end()
+      held.clear()
       forwards.clear()
     },
   }

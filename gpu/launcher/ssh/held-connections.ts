@@ -5,12 +5,11 @@ import { createConnection, createServer, type Socket } from 'node:net'
 const waitMs = 30_000
 
 /**
- * Accepts connections at a socket in the place of what is gone, and reads nothing from them: a request waits instead of failing.
- * Ends them after `waitMs`.
+ * Accepts connections at a socket in the place of what is gone, while it is told to, and reads nothing from them: a request waits
+ * instead of failing. Ends them after `waitMs`.
  */
 export function holdConnections(path: string) {
   const held = new Map<Socket, NodeJS.Timeout>()
-  rmSync(path, { force: true })
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => {
     const timer = setTimeout(() => socket.destroy(), waitMs)
     timer.unref()
@@ -22,10 +21,15 @@ export function holdConnections(path: string) {
     })
   })
   server.on('error', () => {})
-  server.listen(path)
-  server.unref()
 
   return {
+    /** Accepts connections from now on. Does nothing if it does already. */
+    hold(): void {
+      if (server.listening) return
+      rmSync(path, { force: true })
+      server.listen(path)
+      server.unref()
+    },
     /** Accepts no more and frees the path. */
     stop: (): void => void server.close(),
     /** Connects each to what is at the path now. */

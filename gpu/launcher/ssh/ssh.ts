@@ -8,7 +8,7 @@ import type { Discovery } from '../../devices/device.ts'
 import type { Endpoint, Launch, Launcher, LaunchOptions, LogPiece } from '../launcher.ts'
 import { secretsIn } from '../launcher.ts'
 import type { AgentClient } from './agent-client.ts'
-import type { SshProgram } from './connection.ts'
+import type { Connection, SshProgram } from './connection.ts'
 import { openForwards } from './forwards.ts'
 import { openLink } from './link.ts'
 import { openModelCopies } from './model-copies.ts'
@@ -33,6 +33,8 @@ export interface SshLauncherOptions {
 const firstMs = 5_000
 /** Milliseconds in which the machine must accept that its engines are ended, or let go. */
 const endMs = 5_000
+/** Milliseconds until a socket that could not be made is tried again. */
+const againMs = 1_000
 /** How many launches that could not be started are still listed. */
 const keptGone = 256
 
@@ -88,6 +90,20 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
   const startThere = async (launch: LaunchOptions, files: ReadonlyMap<string, string>, signal?: AbortSignal) =>
     link.now().agent.call('start', { options: portableLaunch(launch, { own, dataDir, pool, files }) }, signal)
 
+  /**
+   * The socket that leads to an engine. Where it cannot be made now, the one before it, at which requests wait, or undefined; it
+   * is tried again soon. The other engines of the machine are not concerned.
+   */
+  async function socketOf(launchId: string, to: string, connection: Connection): Promise<string | undefined> {
+    try {
+      return await forwards.get(launchId, to, connection)
+    } catch (thrown) {
+      log.warn('The socket of an engine on another machine cannot be made yet', { pool, launch: launchId }, thrown)
+      setTimeout(changed, againMs).unref()
+      return forwards.known(launchId)
+    }
+  }
+
   /** Starts it there once its files were copied. */
   async function startLater(one: Waiting): Promise<void> {
     const { options: launch, abort } = one
@@ -138,8 +154,8 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
           notes.delete(launch.launchId)
           return { ...launch, node }
         }
-        const socketPath = await forwards.get(launch.launchId, targetOf(launch.endpoint), connection)
-        return { ...launch, node, endpoint: { origin: 'http://engine', socketPath, generation: 1 } }
+        const socketPath = await socketOf(launch.launchId, targetOf(launch.endpoint), connection)
+        return { ...launch, node, endpoint: socketPath ? { origin: 'http://engine', socketPath, generation: 1 } : null }
       })
       const ids = new Set(listed.map(({ launchId }) => launchId))
       return [

@@ -57,6 +57,7 @@ const job = (region: RegionLabel | null, id = 'job_free') =>
     tokenId: 'tok_a',
     task,
     modelId: 'hosted',
+    relayed: false,
     region,
   }) as const
 
@@ -101,6 +102,17 @@ test('a call for a job is admitted for its token and its region', async () => {
     region: 'US',
   })
   await expect(admission.admitForJob(job('EU'), work)).rejects.toThrow('in the region EU')
+})
+
+test('a job that was passed on by another infer is not passed on to a further one, nor is a call for it', async () => {
+  const { admission, registry } = setUp()
+  registry.replace([Model.parse({ id: 'hosted', engine: 'infer', url: 'http://127.0.0.1:9', tasks: [task] })])
+  expect(admission.readmit(job(null)).id).toBe('hosted')
+  const passedOn = { ...job(null), relayed: true }
+  expect(() => admission.readmit(passedOn)).toThrow('Requests are passed on once only')
+  await expect(admission.admitForJob(passedOn, { task, modelId: 'hosted' })).rejects.toMatchObject({
+    code: 'model_not_allowed',
+  })
 })
 
 test('a call for a job that holds its cost is not refused because of what the job itself holds', async () => {

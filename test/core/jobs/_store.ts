@@ -25,6 +25,7 @@ export function memoryStore(): Store {
         ...job,
         class: job.class ?? 'async',
         region: job.region ?? null,
+        relayed: job.relayed ?? false,
         notBefore: Math.max(job.notBefore, job.createdAt),
         kind: 'async',
         status: 'pending',

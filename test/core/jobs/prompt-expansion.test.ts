@@ -8,15 +8,30 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 /** Held jobs in memory, and a chat model that answers when the test says so. */
-function setUp({ model = 'writer', deferred = [] as [organization: string, id: string][], group = '' } = {}) {
+function setUp({
+  model = 'writer',
+  deferred = [] as [organization: string, id: string][],
+  group = '',
+  relayed = false,
+} = {}) {
   const rows = new Map<string, JobRecord>()
   const hold = (organizationId: string, id: string) => {
     const inputs = JSON.stringify({ prompt: 'a cat', seed: 1, prompt_expansion: { group: group || id, not_before: 7 } })
-    const job = { organizationId, id, status: 'pending', notBefore: deferredUntil, task: 'slug/text-to-image', inputs }
+    const job = {
+      organizationId,
+      id,
+      status: 'pending',
+      notBefore: deferredUntil,
+      task: 'slug/text-to-image',
+      inputs,
+      relayed,
+    }
     rows.set(id, job as unknown as JobRecord)
     return { organizationId, id }
   }
   for (const one of deferred) hold(...one)
+  /** Of each whose fallbacks were asked for: whether its request was passed on. */
+  const requesters: boolean[] = []
   const begun: string[] = []
   const answers: PromiseWithResolvers<string>[] = []
   const resumed = new Map<string, Resumption>()
@@ -48,14 +63,20 @@ function setUp({ model = 'writer', deferred = [] as [organization: string, id: s
   }
   const expansion = openPromptExpansion({
     jobs: jobs as never,
-    admission: { admitForJob: () => ({ model: { id: model } }) } as never,
-    requesterOf: async () => undefined,
+    admission: {
+      admitForJob: () => ({ model: { id: model } }),
+      fallbacksFor({ isRelayed = false }: { isRelayed?: boolean }) {
+        requesters.push(isRelayed)
+        return []
+      },
+    } as never,
+    requesterOf: async () => ({}) as never,
     rewriting: rewriting as never,
     model: model || undefined,
     log: openLog('error', () => {}),
   })
   const settle = () => vi.advanceTimersByTimeAsync(0)
-  return { expansion, hold, begun, answers, resumed, rows, settle }
+  return { expansion, hold, begun, answers, resumed, rows, requesters, settle }
 }
 
 const many = (organization: string, count: number): [string, string][] =>
@@ -84,6 +105,15 @@ test('the new prompt is stored with the original one and the earliest start', as
     inputs: JSON.stringify({ prompt: 'a red cat', seed: 1, original_prompt: 'a cat' }),
     notBefore: 7,
   })
+})
+
+test.each([true, false])('the fallbacks of the chat model are those of work that was passed on: %s', async relayed => {
+  const { expansion, requesters, answers, settle } = setUp({ deferred: [['a', 'one']], relayed })
+  await expansion.resume()
+  await settle()
+  answers[0]!.resolve('x')
+  await settle()
+  expect(requesters).toEqual([relayed])
 })
 
 test('jobs of one group share one rewrite', async () => {

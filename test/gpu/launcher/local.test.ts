@@ -42,6 +42,16 @@ test('where files of an engine cannot be written, its start fails at once', asyn
   })
 })
 
+test('where the socket of an engine cannot be made, its start fails at once', async () => {
+  const dataDir = temporary()
+  const launcher = await launcherIn(dataDir, noWrapper, 'boot-1', noSandbox)
+  writeFileSync(join(dataDir, 'run', 'one'), 'in the way')
+  await expect(launcher.start(orderOf('one', [], { sandbox: unconfined }))).rejects.toMatchObject({
+    code: 'worker_error',
+    message: expect.stringContaining("There is no address for the engine of 'fake'"),
+  })
+})
+
 describe.each(ways)('with $name', ({ wrapper, support, sandbox }) => {
   const launcherAt = (dataDir: string) => launcherIn(dataDir, wrapper, 'boot-1', support)
   const launchOptions = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })

@@ -748,7 +748,7 @@ describe('unloading and closing', () => {
     expect(waiting.failure?.code).toBe('shutting_down')
     expect(ask(state).failure?.code).toBe('shutting_down')
     residency.ready('e1')
-    residency.stopAll('end')
+    residency.stopAll('end', () => false)
     residency.exited('e1', 'end')
     expect(since()).toEqual(['start e1 a', 'stop e1: end'])
     expect(residency.residents()).toEqual([])

@@ -32,6 +32,17 @@ export function jobRules({ store }: Subject): void {
     expect(await store.jobs.find('org_absent', job.id)).toBeUndefined()
   })
 
+  test('one whose request was passed on by another infer says so, also when it is claimed', async () => {
+    const { submit, claim } = alone()
+    const [own, passedOn] = [await submit(), await submit({ relayed: true })]
+    expect([own.relayed, passedOn.relayed]).toEqual([false, true])
+    expect((await store.jobs.find(organizationId, passedOn.id))?.relayed).toBe(true)
+    expect((await claim()).map(({ id, relayed }) => [id, relayed])).toEqual([
+      [own.id, false],
+      [passedOn.id, true],
+    ])
+  })
+
   test('one that waited for a load keeps what it would have waited in the order of the queue', async () => {
     const { submit } = alone()
     const [before, after, never] = await Promise.all(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
+import { full } from '../../../_full.ts'
 import { chat, fake, fleetOf } from '../../_fleet.ts'
 import { until } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
@@ -29,4 +30,30 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     await fleet.unload('big')
     await until(() => lab.run('squeue', '-h') === '')
   })
+
+  test.runIf(full)(
+    'a job that reaches its time limit is succeeded before, and no request fails',
+    async () => {
+      const model = fake('big', [], { pools: [{ pool: 'lab', time_limit: '1m' }], memory: '60GiB', devices: 1 })
+      const { fleet } = await fleetOf([model], {
+        pools: { lab: slurmSettings },
+        environment: lab.env,
+        openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
+      })
+      const begun = Date.now()
+      const engines = new Set<string>()
+      const failed: string[] = []
+      let answers = 0
+      while (Date.now() - begun < 100_000) {
+        const { failure, text } = await chat(fleet, model)
+        answers++
+        if (failure || !text.includes('Hello')) failed.push(`${Date.now() - begun} ms: ${failure?.message}`)
+        for (const { engineId } of fleet.snapshot().residents) engines.add(engineId)
+      }
+      expect(failed).toEqual([])
+      expect(answers).toBeGreaterThan(1_000)
+      expect(engines.size).toBeGreaterThanOrEqual(3)
+    },
+    150_000,
+  )
 })

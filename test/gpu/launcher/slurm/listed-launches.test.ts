@@ -60,6 +60,9 @@ test('a launch is listed with its address, node and end of time', () => {
     secrets: [],
   })
   expect(listedLaunch({ ...launch!, isEnding: true })).toMatchObject({ state: 'ending' })
+  // Its wrapper may end the engine as early as this.
+  const record = { ...launch!.record, isWarned: true }
+  expect(listedLaunch({ ...launch!, record })).toMatchObject({ endsAt: 1_795_921_053_000 })
 })
 
 test('a list of 1,000 launches takes less than 20 ms', () => {

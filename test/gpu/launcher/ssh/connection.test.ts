@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -6,6 +6,7 @@ import type { Endpoint, Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { openLaunches } from '../../../../gpu/launcher/launches.ts'
 import { openOutputs } from '../../../../gpu/launcher/outputs.ts'
 import { sendSignal } from '../../../../gpu/launcher/processes.ts'
+import { socketFolder } from '../../../../gpu/launcher/ssh/socket-folder.ts'
 import { openSshLauncher } from '../../../../gpu/launcher/ssh/ssh.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
 import { unconfined } from '../../../../gpu/sandbox/level.ts'
@@ -121,6 +122,28 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
     expect(await running.whole).toContain('[DONE]')
     await one.close()
     expect(await isReady(endpoint)).toBe(true)
+  })
+
+  test('without a socket for one engine serves the others, and that one as soon as it can be made', async () => {
+    const dataDir = temporary()
+    const { launches, launcher, log } = await openServer(dataDir)
+    const [first, second] = [newId(), newId()]
+    const known = await launches.start(launchOptions(first, []))
+    await until(() => isReady(known.endpoint()))
+    const obstacle = join(socketFolder(dataDir, 'box2'), second.slice(-18))
+    mkdirSync(obstacle)
+    const launched = await launches.start(launchOptions(second, []))
+    const listed = await launcher.list(signal())
+    expect(new Map(listed.map(one => [one.launchId, one.endpoint]))).toEqual(
+      new Map([
+        [first, { ...known.endpoint(), generation: 1 }],
+        [second, null],
+      ]),
+    )
+    expect(log.lines.join()).toContain('The socket of an engine on another machine cannot be made yet')
+    rmSync(obstacle, { recursive: true })
+    await until(() => isReady(launched.endpoint()))
+    for (const launchId of [first, second]) await launches.stop(launchId, 0)
   })
 
   test('that fails at first is made later, and the reason is said', async () => {
