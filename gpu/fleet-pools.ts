@@ -2,6 +2,7 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import { type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
 import type { openModelPlacement } from './placement/model-placement.ts'
@@ -12,10 +13,6 @@ import type { OpenedPool } from './pool-launches.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
-
-/** What a launch in a cluster asks for besides its cards: cores for each, and main memory beside its model. */
-const coresOfCard = 4
-const hostBytes = 16 * 2 ** 30
 
 /** The memory of the pools, and what their engines need. Without pools it is empty and does nothing. */
 export async function openFleetPools(options: {
@@ -58,12 +55,8 @@ export async function openFleetPools(options: {
       const own = settings[placement.pool]
       const use = poolsOf(serves.model).find(({ pool }) => pool === placement.pool)
       const cards = placement.kind === 'gpu' ? devices.length : 0
-      return {
-        cards,
-        cpus: coresOfCard * Math.max(1, cards),
-        memoryBytes: Math.ceil(hostBytes + (cards === 0 ? placement.bytes : 0)),
-        maxMs: use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null),
-      }
+      const maxMs = use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null)
+      return launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs)
     },
     /** Those of single machines: a cluster may have thousands, and chooses itself which an engine gets. */
     devices: (): Omit<DeviceSnapshot, 'paused'>[] => memories.flatMap(pool => (pool.wholeCards ? [] : pool.snapshot())),
