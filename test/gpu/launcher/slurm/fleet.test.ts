@@ -1,13 +1,17 @@
-import { readdirSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { InspectionFinding } from '../../../../core/inspection.ts'
 import type { SlurmPool } from '../../../../core/models/pools.ts'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
 import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
+import { builtProgram } from '../../../_fixtures.ts'
+import { openHub } from '../../../fixtures/hub.ts'
 import { chat, fake, fleetOf } from '../../_fleet.ts'
 import { keptLog, temporary, until } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
-import { slurmSettings } from './_server.ts'
+import { isReady, listed, newServer, openAt, slurmOptions, slurmSettings } from './_server.ts'
 
 describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab})` : ''}`, () => {
   let lab: Lab
@@ -62,5 +66,23 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     const wrong = { ...slurmSettings, partition: 'none', gres: 'tpu' }
     const faults = await check(wrong)
     for (const name of ['partition', 'GPUs', 'job', 'trial job']) expect(faults.get(name)?.state, name).toBe('broken')
+  })
+
+  test('a job downloads its model to the cache of the node before its engine starts', async () => {
+    const hub = await openHub({ 'o/m': { files: { 'm.gguf': randomBytes(100_000) } } })
+    onTestFinished(() => hub.close())
+    const [server, cache] = [newServer(), temporary()]
+    const executable = join(cache, 'infer')
+    writeFileSync(executable, `#!/bin/sh\nexec '${process.execPath}' '${builtProgram}' "$@"\n`, { mode: 0o755 })
+    const environment = { ...lab, env: { ...lab.env, HF_ENDPOINT: hub.endpoint } }
+    const launcher = await openAt(environment, server, { executable, model_cache: cache })
+    const source = `/nowhere/models--o--m/snapshots/${hub.commitOf('o/m')}/m.gguf`
+    const launchId = `wkr_${process.pid}fetch-1`
+    const script = 'test -f "$1" && shift && exec "$@"'
+    const argv = ['/bin/sh', '-c', script, 'sh', source, ...slurmOptions(launchId, []).argv]
+    await launcher.start(slurmOptions(launchId, [], { argv, source }), AbortSignal.timeout(20_000))
+    await listed(launcher, launchId, isReady)
+    expect(readdirSync(join(cache, 'models--o--m/snapshots', hub.commitOf('o/m')))).toEqual(['m.gguf'])
+    await launcher.stop(launchId, 0, AbortSignal.timeout(20_000))
   })
 })
