@@ -50,6 +50,7 @@ function DeviceView({
   saved: ReadonlyMap<string, Saved>
 }) {
   const use = memoryUse(device)
+  const name = device.kind === 'cpu' ? overviewText.processor : device.name
   const parts = (['own', 'foreign', 'reserved'] as const).map(of => ({
     name: overviewText.memoryParts[of],
     amount: use[of],
@@ -57,7 +58,7 @@ function DeviceView({
   return (
     <>
       <div className="mb-2 flex flex-wrap justify-between gap-x-3">
-        <h3 className="font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
+        <h3 className="font-medium">{device.pool === null ? name : overviewText.inPool(name, device.pool)}</h3>
         <p className="text-muted tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
       </div>
       <Meter
@@ -80,7 +81,7 @@ function DeviceView({
           ),
         )}
       </p>
-      <DevicePause device={device} />
+      {device.pool === null && <DevicePause device={device} />}
       {engines.length === 0 ? (
         <p className="text-muted mt-3">{overviewText.noEngines}</p>
       ) : (
