@@ -3,7 +3,7 @@ import { type Launches, openLaunches } from './launcher/launches.ts'
 import { type LocalLauncherOptions, openLocalLauncher } from './launcher/local.ts'
 import { openOutputs } from './launcher/outputs.ts'
 import { openUpstreamLauncher } from './launcher/upstream.ts'
-import { type OpenedPool, type OpenPoolLauncher, openPools, poolNotOpen } from './pool-launches.ts'
+import { type OpenPoolLauncher, openPools, poolNotOpen } from './pool-launches.ts'
 
 /** Follows the engines of this machine, those of its pools, and those that run elsewhere and are only called. */
 export async function openFleetLaunches(
@@ -12,12 +12,13 @@ export async function openFleetLaunches(
   const { log } = options
   const outputs = openOutputs()
   const launcher = await openLocalLauncher(options)
-  const [local, upstreams, pools] = await Promise.all([
+  const pools = openPools({ ...options, openLauncher: options.openPoolLauncher, outputs })
+  const [local, upstreams] = await Promise.all([
     openLaunches({ launcher, outputs, log }),
     openLaunches({ launcher: openUpstreamLauncher(), outputs, pool: 'elsewhere', log }),
-    openPools({ ...options, openLauncher: options.openPoolLauncher, outputs }),
+    ...Object.entries(options.pools).map(([name, settings]) => pools.open(name, settings).first),
   ])
-  const started = () => [local, ...pools.flatMap(({ launches }) => launches() ?? [])]
+  const started = () => [local, ...pools.launches()]
   return {
     outputs,
     pools,
@@ -35,7 +36,7 @@ export async function openFleetLaunches(
     /** Follows the engines of a pool; without one, those of this machine. Throws Failure `worker_error`. */
     launchesIn: (pool: string | undefined): Launches => {
       if (pool === undefined) return local
-      const own = pools.find(({ name }) => name === pool)?.launches()
+      const own = pools.find(pool)?.launches()
       if (!own) throw poolNotOpen(pool)
       return own
     },
@@ -47,8 +48,6 @@ export async function openFleetLaunches(
     },
   }
 }
-
-export type { OpenedPool }
 
 function first<One, Found>(all: readonly One[], find: (one: One) => Found | undefined): Found | undefined {
   for (const one of all) {

@@ -23,7 +23,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
   test('a model answers from a job, and unloading it ends the job', async () => {
     const model = fake('big', [], { pools: ['lab'], memory: '60GiB', devices: 1 })
     const { fleet } = await fleetOf([model], {
-      pools: { lab: slurmSettings },
+      pools: () => ({ lab: slurmSettings }),
       environment: lab.env,
       openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
     })
