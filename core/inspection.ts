@@ -20,6 +20,13 @@ export interface InspectionFinding {
   advice: string | null
 }
 
+export const fine = (name: string, detail: string): InspectionFinding => ({ name, state: 'fine', detail, advice: null })
+const advised =
+  (state: FindingState) =>
+  (name: string, detail: string, advice: string): InspectionFinding => ({ name, state, detail, advice })
+export const warning = advised('warning')
+export const broken = advised('broken')
+
 export interface DoctorReport {
   /** When the checks ended, epoch milliseconds. */
   at: number

@@ -94,7 +94,7 @@ export function engineOptionsOf(
     headers: [...(key === undefined ? [] : ['authorization', `Bearer ${key}`]), ...(preset.headers ?? [])],
     loadStallMs: preset.loadStallMs(model),
     graceMs: model.stop_grace,
-    ...(needs && { needs }),
+    ...(needs && { needs, source: model.source }),
   }
 }
 

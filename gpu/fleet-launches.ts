@@ -3,7 +3,7 @@ import { type Launches, openLaunches } from './launcher/launches.ts'
 import { type LocalLauncherOptions, openLocalLauncher } from './launcher/local.ts'
 import { openOutputs } from './launcher/outputs.ts'
 import { openUpstreamLauncher } from './launcher/upstream.ts'
-import { type OpenedPool, type OpenPoolLauncher, openPools, poolNotOpen } from './pool-launches.ts'
+import { type OpenPoolLauncher, openPools, poolNotOpen } from './pool-launches.ts'
 
 /** Follows the engines of this machine, those of its pools, and those that run elsewhere and are only called. */
 export async function openFleetLaunches(
@@ -12,13 +12,13 @@ export async function openFleetLaunches(
   const { log } = options
   const outputs = openOutputs()
   const launcher = await openLocalLauncher(options)
-  const [local, upstreams, pools] = await Promise.all([
+  const pools = openPools({ ...options, openLauncher: options.openPoolLauncher, outputs })
+  const [local, upstreams] = await Promise.all([
     openLaunches({ launcher, outputs, log }),
     openLaunches({ launcher: openUpstreamLauncher(), outputs, pool: 'elsewhere', log }),
-    openPools({ ...options, openLauncher: options.openPoolLauncher, outputs }),
+    ...Object.entries(options.pools).map(([name, settings]) => pools.open(name, settings).first),
   ])
-  const inPools = () => pools.flatMap(({ launches }) => launches() ?? [])
-  const started = () => [local, ...inPools()]
+  const started = () => [local, ...pools.launches()]
   return {
     outputs,
     pools,
@@ -32,7 +32,7 @@ export async function openFleetLaunches(
       /** Lets go of those of pools, and with a keeper of those here; without one those here stay followed until `close`. */
       async leave(): Promise<void> {
         const here = options.keeper ? local.leave() : launcher.leave()
-        await Promise.all([here, ...inPools().map(one => one.leave())])
+        await Promise.all([here, ...pools.launches().map(one => one.leave())])
       },
       /** Whether those of the pool, undefined for this machine, outlive a server that has left. */
       outlives: (pool: string | undefined): boolean => pool !== undefined || options.keeper !== undefined,
@@ -40,7 +40,7 @@ export async function openFleetLaunches(
     /** Follows the engines of a pool; without one, those of this machine. Throws Failure `worker_error`. */
     launchesIn: (pool: string | undefined): Launches => {
       if (pool === undefined) return local
-      const own = pools.find(({ name }) => name === pool)?.launches()
+      const own = pools.find(pool)?.launches()
       if (!own) throw poolNotOpen(pool)
       return own
     },
@@ -52,8 +52,6 @@ export async function openFleetLaunches(
     },
   }
 }
-
-export type { OpenedPool }
 
 function first<One, Found>(all: readonly One[], find: (one: One) => Found | undefined): Found | undefined {
   for (const one of all) {

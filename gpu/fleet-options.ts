@@ -36,8 +36,8 @@ export interface FleetOptions {
   /** The cards that it may use, as `devices` of infer.yaml names them; absent: every card. */
   ownDevices?: readonly DeviceSetting[] | undefined
   machine?: ProbedMachine
-  /** The pools of infer.yaml at the start, and what opens the launcher of one; absent: there are none. */
-  pools?: Pools | undefined
+  /** The pools of infer.yaml, and what opens the launcher of one; absent: there are none. */
+  pools?: () => Pools
   openPoolLauncher?: OpenPoolLauncher
   /** The parent of the engines, which outlives the server; absent: they are children of this process, and end with it. */
   keeper?: KeeperClient | undefined

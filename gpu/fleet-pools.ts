@@ -1,25 +1,27 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
-import { type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { type PoolSettings, type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
 import type { openModelPlacement } from './placement/model-placement.ts'
 import { openPoolMemory, type PoolMemory } from './placement/pool-memory.ts'
 import { openPoolPlacement } from './placement/pool-placement.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
-import type { OpenedPool } from './pool-launches.ts'
+import type { OpenedPool, PoolSet } from './pool-launches.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
 
-/** What a launch in a cluster asks for besides its cards: cores for each, and main memory beside its model. */
-const coresOfCard = 4
-const hostBytes = 16 * 2 ** 30
+/** Milliseconds between two looks whether the engines of a pool have ended that is removed or changed. */
+const lookMs = 250
 
 /** The memory of the pools, and what their engines need. Without pools it is empty and does nothing. */
 export async function openFleetPools(options: {
-  opened: readonly OpenedPool[]
+  /** Those at the start are opened already. */
+  opened: PoolSet
   settings: Pools
   local: ReturnType<typeof openModelPlacement>
   sandbox: SandboxSupport
@@ -29,50 +31,112 @@ export async function openFleetPools(options: {
   log: Log
   /** Called when a pool was asked what it has: engines of an earlier server may be known by then. */
   asked: () => void
-  /** Called when what the pools have has changed. */
-  changed: () => void
+  /** Called when what the pools have has changed; `how` after new settings. `drains`: other engines than before must end. */
+  changed: (how?: { drains: boolean }) => void
 }) {
-  const { opened, settings, residents, log, asked, changed } = options
-  const memories = await Promise.all(
-    opened.map(({ name, settings: { kind }, capacity }) =>
-      openPoolMemory({ pool: { name, wholeCards: kind === 'slurm', capacity }, residents, log, asked, changed }),
-    ),
-  )
-  const pools = new Map(memories.map(pool => [pool.name, pool]))
-  const placements = openPoolPlacement({ ...options, pools, settings: () => settings })
+  const { opened, residents, log, asked, changed } = options
+  let settings = options.settings
+  const memories = new Map<string, PoolMemory>()
+  /** The pools that are used no more as they are open, and why, as the end of a sentence. */
+  const leaving = new Map<string, string>()
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+  let isClosing = false
   const inPool = (name: string) => residents().filter(({ placement }) => placement.pool === name)
+
+  function hold({ name, settings: { kind }, capacity }: OpenedPool): PoolMemory {
+    const pool = { name, wholeCards: kind === 'slurm', capacity }
+    const memory = openPoolMemory({ pool, residents, log, asked, changed: () => changed() })
+    memories.set(name, memory)
+    return memory
+  }
+
+  await Promise.all(Object.keys(settings).map(name => hold(opened.find(name)!).first))
+  const placements = openPoolPlacement({ ...options, pools: memories, settings: () => settings })
+
+  /** Closes the pools that are left by all of their engines, and opens those that were changed again. */
+  async function closeLeft(): Promise<void> {
+    clearTimeout(timer)
+    if (isClosing) return
+    isClosing = true
+    for (const name of [...leaving.keys()]) {
+      if (inPool(name).length > 0) continue
+      memories.get(name)?.close()
+      await opened.close(name)
+      if (isClosed) return
+      memories.delete(name)
+      leaving.delete(name)
+      log.info('A pool is closed', { pool: name })
+      const again = Object.hasOwn(settings, name) ? settings[name] : undefined
+      if (again) hold(opened.open(name, again))
+      changed()
+    }
+    isClosing = false
+    if (leaving.size === 0 || isClosed) return
+    timer = setTimeout(() => void closeLeft(), lookMs)
+    timer.unref()
+  }
+
+  const pauseOf = (pool: string | undefined): Pick<DeviceCapacity, 'pause'> => {
+    const reason = pool === undefined ? undefined : leaving.get(pool)
+    return reason === undefined ? {} : { pause: { endsInMs: null, text: reason } }
+  }
 
   return {
     placements,
     capacities: (here: readonly DeviceCapacity[]): readonly DeviceCapacity[] =>
-      memories.length === 0 ? here : [...here, ...memories.flatMap(pool => pool.capacities())],
+      memories.size === 0
+        ? here
+        : [
+            ...here,
+            ...[...memories.values()].flatMap(pool =>
+              pool.capacities().map(device => ({ ...device, ...pauseOf(pool.name) })),
+            ),
+          ],
+    /**
+     * Follows a change of `pools` in infer.yaml. Pools that are new are opened; those that are removed, or reached in another way,
+     * get no engine any more, and are closed when their engines have ended, the latter to be opened again. Limits and the cost
+     * change at once.
+     */
+    reconfigured(next: Pools): void {
+      if (isDeepStrictEqual(next, settings)) return
+      settings = next
+      const before = new Map(leaving)
+      for (const name of memories.keys()) {
+        const own = Object.hasOwn(next, name) ? next[name] : undefined
+        if (own && isDeepStrictEqual(reachOf(own), reachOf(opened.find(name)!.settings))) leaving.delete(name)
+        else
+          leaving.set(name, own ? 'is in a pool that opens again when its engines have ended' : 'is in a removed pool')
+      }
+      for (const [name, own] of Object.entries(next)) if (!memories.has(name)) hold(opened.open(name, own))
+      changed({ drains: !isDeepStrictEqual(before, leaving) })
+      void closeLeft()
+    },
     /** The memory by which an engine of the resident is started: that of its pool, or of this machine. */
     memoryOf: (
       { placement }: Pick<Resident, 'placement'>,
       here: Memory,
     ): Pick<PoolMemory, 'cores' | 'cardsOf' | 'sharesOfDevices' | 'visibleTo'> =>
-      placement.pool === undefined ? here : (pools.get(placement.pool) ?? here),
+      placement.pool === undefined ? here : (memories.get(placement.pool) ?? here),
     /** What a launch of the resident asks its pool for; undefined on this machine. */
     needsOf({ placement, devices, serves }: Resident): LaunchNeeds | undefined {
       if (placement.pool === undefined) return undefined
       const own = settings[placement.pool]
       const use = poolsOf(serves.model).find(({ pool }) => pool === placement.pool)
       const cards = placement.kind === 'gpu' ? devices.length : 0
-      return {
-        cards,
-        cpus: coresOfCard * Math.max(1, cards),
-        memoryBytes: Math.ceil(hostBytes + (cards === 0 ? placement.bytes : 0)),
-        maxMs: use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null),
-      }
+      const maxMs = use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null)
+      return launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs)
     },
     /** Those of single machines: a cluster may have thousands, and chooses itself which an engine gets. */
-    devices: (): Omit<DeviceSnapshot, 'paused'>[] => memories.flatMap(pool => (pool.wholeCards ? [] : pool.snapshot())),
+    devices: (): Omit<DeviceSnapshot, 'paused'>[] =>
+      [...memories.values()].flatMap(pool => (pool.wholeCards ? [] : pool.snapshot())),
     snapshot: (): PoolSnapshot[] =>
-      memories.map(pool => {
-        const { kind, cost_per_hour, max_cards, max_engines } = settings[pool.name]!
+      [...memories.values()].map(pool => {
+        const { kind, cost_per_hour, max_cards, max_engines } = settings[pool.name] ?? opened.find(pool.name)!.settings
         const engines = inPool(pool.name)
         const cards = pool.capacities().filter(one => one.kind === 'gpu' && one.id !== pool.name).length
         const usedCards = new Set(engines.flatMap(one => (one.placement.kind === 'gpu' ? one.devices : []))).size
+        const left = leaving.get(pool.name)
         return {
           name: pool.name,
           kind,
@@ -82,17 +146,24 @@ export async function openFleetPools(options: {
           maxCards: max_cards ?? null,
           maxEngines: max_engines ?? null,
           costPerHour: cost_per_hour ?? null,
-          unknown: pool.unknown(),
+          unknown: left === undefined ? pool.unknown() : 'It was changed in infer.yaml, and its engines end first.',
         }
       }),
-    /** The models whose place in a pool may have changed: those without an engine are sized again. */
-    toSize: (states: Iterable<ModelState>): string[] =>
+    /** The models whose place in a pool may have changed: those without an engine, or with new limits all. */
+    toSize: (states: Iterable<ModelState>, hasNewLimits: boolean): string[] =>
       [...states].flatMap(({ model, residents: own }) =>
-        model.enabled && model.pools !== undefined && own.length === 0 ? [model.id] : [],
+        model.enabled && model.pools !== undefined && (hasNewLimits || own.length === 0) ? [model.id] : [],
       ),
     close(): void {
-      for (const pool of memories) pool.close()
+      isClosed = true
+      clearTimeout(timer)
+      for (const pool of memories.values()) pool.close()
     },
   }
 }
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>
+
+/** The settings of a pool that its launcher has read when it was opened. */
+function reachOf({ max_cards: _cards, max_engines: _engines, cost_per_hour: _cost, ...reach }: PoolSettings): object {
+  return reach
+}

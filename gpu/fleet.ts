@@ -66,7 +66,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const source = { ...machine, cards: async () => ownCards(await machine.cards(), rules) }
   const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
   const pathWith = (more?: readonly string[]) => enginePath(options.dataDir, environment.PATH ?? '', more)
-  const settings = { pools: options.pools ?? {}, openPoolLauncher: options.openPoolLauncher ?? openPoolLauncher }
+  const settings = { pools: options.pools?.() ?? {}, openPoolLauncher: options.openPoolLauncher ?? openPoolLauncher }
   const [{ outputs, launches, launchesIn, upstreams, ...launched }, programs] = await Promise.all([
     openFleetLaunches({ ...options, ...host, ...settings, devices: source.cards }),
     openNeededPrograms(models(), pathWith, clock.now),
@@ -112,7 +112,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residents: booked,
     log,
     asked: () => void (opened && !closing && left.again()),
-    changed: () => void poolsChanged(),
+    changed: how => void poolsChanged(how),
   })
   const { placements } = pools
   const placementOf = placementsBy(memory, backends)
@@ -186,7 +186,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     waits: id => queue?.waits(id) ?? false,
   })
   const deviceProcesses = openDeviceProcesses(source, memory.devices, residents, engines.pid)
-  pauses = await openFleetPauses({
+  const paused = (pauses = await openFleetPauses({
     ...options,
     clock,
     memory,
@@ -197,16 +197,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       residency.pausesChanged(how)
       for (const modelId of residency.known()) demandChanged(modelId)
     },
-  })
-  const paused = pauses
+  }))
   let notifyIdle: (() => void) | undefined
 
   const sized = { models, clock, measured, placements, memory, loadTimes, log }
   const stateOf = openModelSizing({ ...sized, residency: () => residency })
 
-  async function poolsChanged(): Promise<void> {
+  async function poolsChanged(how?: { drains: boolean }): Promise<void> {
     if (!opened || closing) return
-    await Promise.allSettled(pools.toSize(opened.states()).map(modelId => stateOf(modelId)))
+    if (how?.drains) opened.pausesChanged({ atOnce: false })
+    await Promise.allSettled(pools.toSize(opened.states(), how !== undefined).map(modelId => stateOf(modelId)))
     opened.refresh()
     for (const modelId of opened.known()) demandChanged(modelId)
   }
@@ -343,6 +343,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     traits: traitsOf,
     missing: programs.missing,
     async reconfigured() {
+      pools.reconfigured(options.pools?.() ?? {})
       schedules.reconfigured()
       await Promise.all([applyModels(), paused.reconfigured()])
     },

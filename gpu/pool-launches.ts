@@ -1,6 +1,6 @@
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
-import type { PoolSettings, Pools } from '../core/models/pools.ts'
+import type { PoolSettings } from '../core/models/pools.ts'
 import type { Discovery } from './devices/device.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { type Launches, openLaunches } from './launcher/launches.ts'
@@ -23,48 +23,74 @@ export type OpenPoolLauncher = (options: PoolLauncherOptions) => Promise<Launche
 export interface OpenedPool {
   name: string
   settings: PoolSettings
+  /** Resolves after the first attempt to open it. */
+  first: Promise<void>
   /** Undefined while it could not be opened. */
   launches: () => Launches | undefined
   /** What it has; opens it first, if it is not. Rejects where that is not known. */
   capacity: (signal: AbortSignal) => Promise<Discovery>
 }
 
-/** Opens each pool. One that cannot be opened is tried again whenever it is asked what it has. */
-export async function openPools(options: {
-  pools: Pools
+/** Owns the launchers of the pools. One that cannot be opened is tried again whenever it is asked what it has. */
+export function openPools(options: {
   openLauncher: OpenPoolLauncher
   dataDir: string
   host: PoolLauncherOptions['host']
   outputs: EngineOutputs
   log: Log
-}): Promise<OpenedPool[]> {
-  const { pools, openLauncher, dataDir, host, outputs, log } = options
-  const names = Object.entries(pools)
-  if (names.length === 0) return []
-  const serverId = serverIdIn(dataDir, log)
+}) {
+  const { openLauncher, dataDir, host, outputs, log } = options
+  const pools = new Map<string, OpenedPool & { close(): Promise<void> }>()
+  let serverId: string | undefined
 
-  return await Promise.all(
-    names.map(async ([name, settings]): Promise<OpenedPool> => {
-      let opened: { launcher: Launcher; launches: Launches } | undefined
-      let opening: Promise<void> | undefined
-      const open = (): Promise<void> =>
-        (opening ??= (async () => {
-          const launcher = await openLauncher({ pool: name, settings, dataDir, serverId, host, log })
-          opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
-        })().finally(() => (opening = undefined)))
-      await open().catch((thrown: unknown) => log.warn('A pool cannot be opened yet', { pool: name }, thrown))
-      return {
-        name,
-        settings,
-        launches: () => opened?.launches,
-        async capacity(signal) {
-          if (!opened) await open()
-          return await opened!.launcher.capacity(signal)
-        },
-      }
-    }),
-  )
+  function open(name: string, settings: PoolSettings) {
+    let opened: { launcher: Launcher; launches: Launches } | undefined
+    let opening: Promise<void> | undefined
+    let isClosed = false
+    const openOnce = (): Promise<void> =>
+      (opening ??= (async () => {
+        if (isClosed) throw poolNotOpen(name)
+        serverId ??= serverIdIn(dataDir, log)
+        const launcher = await openLauncher({ pool: name, settings, dataDir, serverId, host, log })
+        opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
+        if (isClosed) await opened.launches.close()
+      })().finally(() => (opening = undefined)))
+    const first = openOnce().catch((thrown: unknown) => log.warn('A pool cannot be opened yet', { pool: name }, thrown))
+    return {
+      name,
+      settings,
+      first,
+      launches: () => opened?.launches,
+      async capacity(signal: AbortSignal) {
+        if (!opened) await openOnce()
+        return await opened!.launcher.capacity(signal)
+      },
+      async close(): Promise<void> {
+        isClosed = true
+        await opening?.catch(() => {})
+        await opened?.launches.close()
+      },
+    }
+  }
+
+  return {
+    /** Those that are open. */
+    launches: (): Launches[] => [...pools.values()].flatMap(pool => pool.launches() ?? []),
+    find: (name: string): OpenedPool | undefined => pools.get(name),
+    /** Begins to open a pool; its name must be free. */
+    open(name: string, settings: PoolSettings): OpenedPool {
+      const pool = open(name, settings)
+      pools.set(name, pool)
+      return pool
+    },
+    /** Ends what is left of the engines of a pool, and frees its name. */
+    async close(name: string): Promise<void> {
+      await pools.get(name)?.close()
+      pools.delete(name)
+    },
+  }
 }
+export type PoolSet = ReturnType<typeof openPools>
 
 /** Failure of a start in a pool that could not be opened. */
 export const poolNotOpen = (pool: string): Failure =>

@@ -163,6 +163,7 @@ const layers: Record<string, readonly string[]> = {
     'placement',
     'caches',
     'requests',
+    'pool-checks',
     '.',
   ],
 }

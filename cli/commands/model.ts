@@ -3,6 +3,7 @@ import type { Task } from '../../core/schemas/task.ts'
 import { define as defineAdd } from '../models/add.ts'
 import { define as defineBench } from '../models/bench.ts'
 import { define as defineCatalog } from '../models/catalog.ts'
+import { define as defineFetch } from '../models/fetch.ts'
 import { define as defineList } from '../models/list.ts'
 import { defineLoad, defineUnload } from '../models/load.ts'
 import { define as definePlan } from '../models/plan.ts'
@@ -30,6 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
     catalog: defineCatalog,
     add: (add: Command) => defineAdd(add, terminal, { offerBackend, offerEngine }),
     pull: definePull,
+    fetch: defineFetch,
     test: defineTest,
     bench: defineBench,
     load: defineLoad,

@@ -56,7 +56,7 @@ function defineAdd(command: Command, terminal: Terminal): void {
       )
       if (reason !== null) terminal.remark(printable(reason))
       terminal.print(`Added the pool '${name}' to ${path}.`)
-      terminal.remark(`Restart the server, and name the pool in a model: pools: [local, ${name}]`)
+      terminal.remark(`A running server opens it by itself. Name it in a model: pools: [local, ${name}]`)
     })
   withExamples(add, [
     ['infer pool add user@box', 'as the pool box'],

@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import { packaged, version } from '../../core/assets.ts'
 import { remoteServer } from '../../core/config.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
+import { openLog } from '../../core/log.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
 import { offeredModels } from '../../core/models/defaults.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
+import { poolsOf } from '../../core/models/pools.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { limitBytesOf, memoryFileSystem } from '../../gpu/caches/memory-folder.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
@@ -22,7 +24,7 @@ import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { probeWrapper } from '../../gpu/sandbox/probe-wrapper.ts'
 import { neededHere } from '../engines/offer-gpu.ts'
 import { findEngines } from '../models/engine-programs.ts'
-import { failureOfThrown } from '../terminal/exit-codes.ts'
+import { failureOfThrown, refused } from '../terminal/exit-codes.ts'
 import { checkDeviceUse, deviceUse } from './device-use.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import {
@@ -62,6 +64,7 @@ import {
   remoteServerFacts,
 } from './measure.ts'
 import { checkEngines, checkModelEngines, modelEngines } from './model-engines.ts'
+import { checkOtherInfers, otherInfers } from './other-infers.ts'
 import { checkParking } from './parking.ts'
 
 export interface DoctorOptions {
@@ -141,10 +144,28 @@ export async function* runChecks({
       yield checkFailed(name, thrown)
     }
   }
+  yield* checkOtherInfers(await otherInfers(config.models, environment))
   try {
     yield* examineBackends({ dataDir, environment, retest }, await finding)
   } catch (thrown) {
     yield checkFailed('backends', thrown)
+  }
+}
+
+/** Checks one pool of the configuration instead of this machine. Rejects with Failure `not_found` for one that is not in it. */
+export async function* runPoolChecks(
+  pool: string,
+  { dataDir, configPath, environment }: Omit<DoctorOptions, 'retest'>,
+): AsyncGenerator<Finding, void, void> {
+  const { pools, models } = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined, traitsOf)
+  const settings = Object.hasOwn(pools, pool) ? pools[pool] : undefined
+  if (!settings) throw refused('not_found', `There is no pool '${pool}'. See: infer pool list`)
+  const used = models.filter(model => model.enabled && poolsOf(model).some(use => use.pool === pool))
+  const { checkPool } = await import('../../gpu/pool-checks/check-pool.ts')
+  try {
+    yield* checkPool({ pool, settings, models: used, dataDir, environment, log: openLog('error') })
+  } catch (thrown) {
+    yield checkFailed('pool', thrown)
   }
 }
 

@@ -1,15 +1,8 @@
 import type { FindingState, InspectionFinding } from '../../core/inspection.ts'
 import { type Paint, wrapText } from '../terminal/styled-line.ts'
 
-export type { InspectionFinding as Finding }
+export { broken, fine, type InspectionFinding as Finding, warning } from '../../core/inspection.ts'
 export type State = FindingState
-
-export const fine = (name: string, detail: string): InspectionFinding => ({ name, state: 'fine', detail, advice: null })
-const advised =
-  (state: State) =>
-  (name: string, detail: string, advice: string): InspectionFinding => ({ name, state, detail, advice })
-export const warning = advised('warning')
-export const broken = advised('broken')
 
 /** Column of the detail, after the state and the name. */
 const detailAt = 27

@@ -147,10 +147,10 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     keptEngines,
   })
-  let { quiet } = config.gpu
+  let { gpu, pools } = config
   const fleet = await openFleet({
     models: registry.all,
-    quiet: () => quiet.map(quietPause),
+    quiet: () => gpu.quiet.map(quietPause),
     dataDir,
     bootId: store.recovery.bootId,
     ...(await predecessor?.engines()),
@@ -161,12 +161,12 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     limits,
     ownDevices: config.devices,
-    pools: config.pools,
+    pools: () => pools,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
   predecessor?.reached('fleet')
-  const applied = ({ gpu }: Config) => {
-    quiet = gpu.quiet
+  const applied = (next: Config) => {
+    ;({ gpu, pools } = next)
     frontWork?.modelsChanged()
   }
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })

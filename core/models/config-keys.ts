@@ -125,7 +125,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models' || /^(plans|gpu|caches)\b/.test(key)
+        ? key === 'models' || /^(plans|gpu|caches|pools)\b/.test(key)
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)

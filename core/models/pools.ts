@@ -122,6 +122,17 @@ const SlurmPool = z.strictObject({
       with: slurm,
       absent: 'the path of this executable, which the nodes must have too',
     }),
+  model_cache: z
+    .string()
+    .regex(/^\/[^\0\n]*$/, 'must be an absolute path')
+    .optional()
+    .meta({
+      description:
+        '`slurm` only: folder on the nodes for models of a hub. A job downloads there what neither this folder nor a shared one has, before its engine starts: see `infer model fetch`. The nodes need infer: see `executable`.',
+      example: '/scratch/models',
+      with: slurm,
+      absent: 'nodes download nothing',
+    }),
   ...limitFields(slurm),
 })
 export type SlurmPool = z.output<typeof SlurmPool>

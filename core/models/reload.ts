@@ -8,6 +8,7 @@ import { anyChange, type ModelChanges } from './change.ts'
 import { type Config, parseConfig } from './config.ts'
 import type { ModelCheck } from './engine-traits.ts'
 import type { Fleet } from './fleet.ts'
+import type { Pools } from './pools.ts'
 import type { Registry } from './registry.ts'
 
 /** How often the file is checked, milliseconds. */
@@ -54,8 +55,8 @@ export interface ConfigurationStatus {
 }
 
 /**
- * Applies changes of `models`, `plans` and `gpu` in infer.yaml to the running server. A file that cannot be read or is invalid changes
- * nothing; the error is logged once, with its position. Settings other than `models` are read only at the start.
+ * Applies changes of `models`, `pools`, `plans`, `caches` and `gpu` in infer.yaml to the running server. A file that cannot be read or
+ * is invalid changes nothing; the error is logged once, with its position. Other settings are read only at the start.
  */
 export function openReload(options: {
   path: string
@@ -73,7 +74,7 @@ export function openReload(options: {
 }) {
   const { path, config, check, registry, plans, caches, fleet, applied, log, settleMs = 100 } = options
   const atStart = settingsOf(config)
-  let { gpu } = config
+  let { gpu, pools } = config
   let cachesNow = config.caches
   // Starts without content, so that the first reload finds a change since the start.
   let last: Read = { error: 'ENOENT' }
@@ -104,13 +105,23 @@ export function openReload(options: {
       if (newlyPending.length > 0)
         log.warn('Changed settings take effect at the next start', { settings: newlyPending.join(', ') })
       const changedQuiet = !isDeepStrictEqual(next.gpu, gpu)
-      gpu = next.gpu
+      const changedPools = poolNames(pools, next.pools)
+      ;({ gpu, pools } = next)
       applied?.(next)
       const isApplied =
-        force || anyChange(changes) || changedPlans.length > 0 || changedQuiet || hasNewCaches || status.fault !== null
+        force ||
+        anyChange(changes) ||
+        changedPlans.length > 0 ||
+        changedPools.length > 0 ||
+        changedQuiet ||
+        hasNewCaches ||
+        status.fault !== null
       status = { ...status, readAt: Date.now(), fault: null, pending, applied: status.applied + (isApplied ? 1 : 0) }
       if (isApplied)
-        log.info('The configuration was read again', { path, ...fieldsOf({ ...changes, plans: changedPlans }) })
+        log.info('The configuration was read again', {
+          path,
+          ...fieldsOf({ ...changes, plans: changedPlans, pools: changedPools }),
+        })
       await fleet.reconfigured()
     } catch (thrown) {
       const { message, cause } = Failure.from(thrown)
@@ -160,7 +171,9 @@ function textOf(read: Read, before: Read): string {
 
 /** Returns every setting that is read only at the start, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
-  const rest = Object.entries(others).filter(([name]) => !['models', 'toys', 'plans', 'gpu', 'caches'].includes(name))
+  const rest = Object.entries(others).filter(
+    ([name]) => !['models', 'toys', 'plans', 'gpu', 'caches', 'pools'].includes(name),
+  )
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
 }
@@ -170,7 +183,11 @@ const namesOf = (before: Map<string, unknown>, after: Map<string, unknown>): str
     name => !isDeepStrictEqual(before.get(name), after.get(name)),
   )
 
-const fieldsOf = (changes: ModelChanges & { plans: string[] }): Record<string, string> =>
+/** The pools that were added, removed or changed. */
+const poolNames = (before: Pools, after: Pools): string[] =>
+  namesOf(new Map(Object.entries(before)), new Map(Object.entries(after)))
+
+const fieldsOf = (changes: ModelChanges & { plans: string[]; pools: string[] }): Record<string, string> =>
   Object.fromEntries(
     Object.entries(changes).flatMap(([kind, ids]: [string, string[]]) =>
       ids.length > 0 ? [[kind, ids.join(', ')]] : [],

@@ -118,6 +118,8 @@ export interface LaunchOptions {
   sandbox: SandboxRequirements
   /** What a launcher elsewhere asks its machines for. Absent on this machine, where placement has chosen the cards. */
   needs?: LaunchNeeds | undefined
+  /** The `source` of its model, for a launcher elsewhere that brings files to its machines. */
+  source?: string | undefined
   /** The origins of an engine that runs elsewhere, which serve alike. */
   addresses?: readonly string[] | undefined
 }

@@ -29,7 +29,7 @@ interface PooledDevice extends Device {
  * What one pool has, asked every few seconds. While it does not answer, its devices stay as they were, nothing is placed there,
  * and its engines run on. `asked` is called each time, and `changed` when what may be booked has changed.
  */
-export async function openPoolMemory(options: {
+export function openPoolMemory(options: {
   pool: PoolOfDevices
   residents: () => readonly Resident[]
   log: Log
@@ -115,8 +115,11 @@ export async function openPoolMemory(options: {
   const cardsOf = (resident: Pick<Resident, 'devices'>): Device[] =>
     devices.filter(({ id, kind }) => kind !== 'cpu' && resident.devices.includes(id))
 
-  await ask()
+  capacities = [nothingKnown()]
+  const first = ask()
   return {
+    /** Resolves when it was asked once. */
+    first,
     name: pool.name,
     wholeCards: pool.wholeCards,
     capacities: (): readonly DeviceCapacity[] => capacities,
@@ -135,7 +138,9 @@ export async function openPoolMemory(options: {
       refresh: async () => false,
     },
     /** How an engine there is started: see the same of `Memory`. */
-    cores: Math.max(1, ...devices.map(({ cores }) => cores ?? 0)),
+    get cores() {
+      return Math.max(1, ...devices.map(({ cores }) => cores ?? 0))
+    },
     cardsOf,
     sharesOfDevices(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): { ofAll: number; ofFree: number } {
       const own = devices.filter(({ id }) => resident.devices.includes(id))
@@ -164,7 +169,7 @@ export async function openPoolMemory(options: {
     },
   }
 }
-export type PoolMemory = Awaited<ReturnType<typeof openPoolMemory>>
+export type PoolMemory = ReturnType<typeof openPoolMemory>
 
 /** `node1/gpu0` of the pool `lab` is `lab/node1/gpu0`, on the machine `node1`. */
 function pooled({ name, wholeCards }: PoolOfDevices, device: Device): PooledDevice {

@@ -24,13 +24,17 @@ export function openPoolPlacement(options: {
   const { local, pools, settings, refused, models } = options
   /** Nobody knows the backends of other machines. */
   const noBackend = { find: async () => null }
-  const byPool = new Map(
-    Array.from(pools.values(), pool => {
-      const users = () => models().filter(model => poolsOf(model).some(use => use.pool === pool.name))
-      const sandbox: SandboxSupport = pool.wholeCards ? noSandbox : options.sandbox
-      return [pool.name, { pool, sizing: openModelPlacement(pool.node, noBackend, sandbox, refused, users) }] as const
-    }),
-  )
+  /** A pool that is opened again has another memory. */
+  const sizings = new WeakMap<PoolMemory, Local>()
+  function sizingIn(pool: PoolMemory): Local {
+    const known = sizings.get(pool)
+    if (known) return known
+    const users = () => models().filter(model => poolsOf(model).some(use => use.pool === pool.name))
+    const sandbox: SandboxSupport = pool.wholeCards ? noSandbox : options.sandbox
+    const sizing = openModelPlacement(pool.node, noBackend, sandbox, refused, users)
+    sizings.set(pool, sizing)
+    return sizing
+  }
 
   /** The layout of a model in a pool. `before`: that of an engine that keeps it. */
   async function layoutIn(
@@ -39,15 +43,14 @@ export function openPoolPlacement(options: {
     before: Placement | PoolLayout | undefined,
     learned: LearnedMemory | undefined,
   ): Promise<Placement> {
-    const known = byPool.get(use.pool)
+    const known = pools.get(use.pool)
     const limits = limitsOf(use, settings())
     if (!known)
-      return { modelId: model.id, kind: 'gpu', devices: 1, bytes: 0, pool: use.pool, impossible: notOpened(use.pool) }
-    const { only: _, ...sized } = await known.sizing.placementOf(model, before, learned)
+      return { modelId: model.id, kind: 'gpu', devices: 1, bytes: 0, pool: use.pool, impossible: notThere(use.pool) }
+    const { only: _, ...sized } = await sizingIn(known).placementOf(model, before, learned)
     const placed: Placement = { ...sized, pool: use.pool, ...(limits && { limits }) }
-    if (presetOf(model).needsBackend && known.pool.wholeCards)
-      return { ...placed, impossible: noCards(model, use.pool) }
-    return known.pool.wholeCards && placed.kind === 'gpu' ? wholeCards(placed, known.pool) : placed
+    if (presetOf(model).needsBackend && known.wholeCards) return { ...placed, impossible: noCards(model, use.pool) }
+    return known.wholeCards && placed.kind === 'gpu' ? wholeCards(placed, known) : placed
   }
 
   return {
@@ -82,8 +85,7 @@ export function openPoolPlacement(options: {
 /** Jobs of a cluster are confined by the cluster alone. */
 const noSandbox: SandboxSupport = { tool: null, why: 'jobs of a cluster run outside of the sandboxes of infer' }
 
-const notOpened = (pool: string): string =>
-  `The pool '${pool}' was added to infer.yaml after the start. Restart the server to use it.`
+const notThere = (pool: string): string => `There is no pool '${pool}' in infer.yaml any more.`
 
 const noCards = ({ engine, id }: Model, pool: string): string =>
   `The engine '${engine}' of '${id}' cannot use the GPUs of the pool '${pool}'. Use the engine llama-server.`

@@ -8,7 +8,11 @@ import { until } from './launcher/_launch.ts'
 /** A fleet with the pool `lab`, on a machine without cards. */
 async function withLab(models: ReturnType<typeof fake>[], { nodes, settings, ...more }: Setting = {}) {
   const lab = await fakePool(nodes)
-  const opened = await fleetOf(models, { pools: { lab: cluster(settings) }, openPoolLauncher: lab.open, ...more })
+  const opened = await fleetOf(models, {
+    pools: () => ({ lab: cluster(settings) }),
+    openPoolLauncher: lab.open,
+    ...more,
+  })
   const engines = () => opened.fleet.snapshot().residents
   return { ...opened, lab, engines }
 }
@@ -64,12 +68,6 @@ describe('a model of a pool', () => {
         .filter(({ state }) => state === 'ready')
         .map(({ modelId }) => modelId),
     ).toEqual(['two', 'three'])
-  })
-
-  test('whose pool was added after the start is refused with what to do', async () => {
-    const { fleet } = await withLab([fake('late', [], { pools: ['new'] })])
-    const plan = await fleet.plan(fake('late', [], { pools: ['new'] }))
-    expect(plan).toMatchObject({ status: 'refused', detail: expect.stringContaining('Restart the server') as string })
   })
 })
 
@@ -136,7 +134,7 @@ describe('a pool that does not answer', () => {
     const [model, local] = [inLab('big'), fake('local')]
     const lab = await fakePool()
     lab.state.fault = 'sinfo does not answer.'
-    const { fleet } = await fleetOf([model, local], { pools: { lab: cluster() }, openPoolLauncher: lab.open })
+    const { fleet } = await fleetOf([model, local], { pools: () => ({ lab: cluster() }), openPoolLauncher: lab.open })
     await fleet.load(local)
     expect(await fleet.plan(model)).toMatchObject({
       status: 'wait',

@@ -97,6 +97,17 @@ export function chooseFiles(
   return chooseFolder(repository, files, index)
 }
 
+/** Chooses exactly these files, by their paths. Throws Failure `model_not_found` for one that is not in the repository. */
+export function filesByName(repository: string, files: readonly HubFile[], names: readonly string[]): DownloadChoice {
+  const byPath = new Map(files.map(file => [file.path, file]))
+  const found = names.map(name => {
+    const file = byPath.get(name)
+    if (!file) throw new Failure('model_not_found', `The repository ${repository} has no file '${name}'.`)
+    return file
+  })
+  return { kind: 'snapshot', files: found, main: null, others: [] }
+}
+
 /** Returns the GGUF models: single files, and parts that belong together. */
 function modelsIn(files: readonly HubFile[]): Model[] {
   const groups = new Map<string, Model>()

@@ -4,7 +4,7 @@ import { mkdir, readlink, rename, symlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
 import type { Recognition } from '../recognition/recognition.ts'
-import { chooseFiles, type DownloadChoice, type HubFile } from './choose.ts'
+import { chooseFiles, type DownloadChoice, filesByName, type HubFile } from './choose.ts'
 import { layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
 import type { HubReference } from './reference.ts'
@@ -46,6 +46,8 @@ export interface PullTools {
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
   retryRules?: RetryRules
+  /** Exactly these files, by their paths in the repository, instead of those that are chosen. */
+  names?: readonly string[] | undefined
   /** Called with what the model is before the download, if the server supports ranges. If it throws, the download ends. */
   preview?: (preview: PullPreview) => Promise<void>
 }
@@ -71,7 +73,7 @@ export interface PullPreview {
  */
 export async function pullModel(
   reference: HubReference,
-  { hub, signal, onEvent, retryRules = defaultRetryRules, preview }: PullTools,
+  { hub, signal, onEvent, retryRules = defaultRetryRules, preview, names }: PullTools,
 ): Promise<Pulled> {
   const { repository, revision } = reference
   const target = new URL(hub.endpoint)
@@ -82,8 +84,8 @@ export async function pullModel(
     `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
   const tools = { ask, retryRules, signal, onEvent }
   const remote = { repository, urlOf, ...tools }
-  const index = reference.file === null ? await readRemoteJson(files, 'model_index.json', remote) : undefined
-  const choice = chooseFiles(repository, files, reference.file, index)
+  const index = reference.file === null && !names ? await readRemoteJson(files, 'model_index.json', remote) : undefined
+  const choice = names ? filesByName(repository, files, names) : chooseFiles(repository, files, reference.file, index)
   const layout = layoutOf(hub.cache, repository)
   const present = await Promise.all(choice.files.map(({ size, hash }) => isComplete(layout.blob(hash.hex), size)))
   const missing = choice.files.filter((_, at) => !present[at])

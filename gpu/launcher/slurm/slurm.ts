@@ -11,6 +11,7 @@ import { openLaunchFolders, orUnwritable } from '../launch-folders.ts'
 import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
 import { newLaunchKey } from './certificate.ts'
 import { openCommands, refusalIn } from './commands.ts'
+import { behindFetch, fetchEnvironment } from './fetch-step.ts'
 import { cardsIn, nodeArguments } from './node-lines.ts'
 import { followFile } from './output-file.ts'
 import { jobComment } from './queue-lines.ts'
@@ -94,11 +95,15 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     // Written first: without its key a job is of no use.
     await records.write(record)
     const launch = before ?? launches.hold(record)
-    const more = { ...given.env, PATH: path }
+    const cache = settings.model_cache
+    const infer = [...commandOnNode([file, ...args], [file, ...args], settings.executable)]
+    const onNode = cache === undefined ? argv : await behindFetch(argv, { infer, source: given.source, cache })
+    const fetches = onNode === argv ? {} : fetchEnvironment(host)
+    const more = { ...fetches, ...given.env, PATH: path }
     const script = submitScript(Buffer.from(readAsset('slurm-wrapper.py')).toString('utf8'), {
       certificate: record.certificate,
       key: record.key,
-      argv,
+      argv: onNode,
       env: engineEnvironment({
         host: environment,
         home: shared.home,

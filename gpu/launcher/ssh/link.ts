@@ -22,6 +22,8 @@ export interface LinkOptions {
 export interface Linked {
   connection: Connection
   agent: AgentClient
+  /** The words that start infer there. */
+  program: readonly string[]
 }
 
 /** After how many agents in a row that did not answer a new connection is opened. */
@@ -79,7 +81,7 @@ export function openLink(options: LinkOptions, changed: () => void) {
         const child = connection.start(agentScript(connection, program, { id: `${serverId}/${pool}`, orphanGraceMs }))
         const agent = await openAgentClient(child, { changed, complained, signal: leaving.signal })
         failures = -1
-        found({ connection, agent })
+        found({ connection, agent, program })
         await Promise.race([agent.ended, closed])
         lost(`The part of infer on '${address.host}' has ended; it is started again.`)
       } catch (thrown) {

@@ -37,7 +37,7 @@ export const cleanMachine = (address: SshAddress, ssh: SshProgram): Promise<numb
     const bytes = Number(/(\d+)\s*$/.exec(stdout)?.[1] ?? Number.NaN)
     if (exitCode === inUse)
       throw new Error(
-        `'${address.host}' runs engines of a server, or one is connected to it. Stop that server, or take the pool out of its infer.yaml and restart it.`,
+        `'${address.host}' runs engines of a server, or one is connected to it. Stop that server, or take the pool out of its infer.yaml and wait until its engines have ended.`,
       )
     if (exitCode !== 0 || Number.isNaN(bytes))
       throw new Error(`'${address.host}' could not be cleaned: ${stderr.trim() || 'it did not answer'}.`)

@@ -1,62 +1,109 @@
 import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
+import { type SnapshotFiles, snapshotFilesOf } from '../../../core/models/hub/snapshot.ts'
 import type { LaunchOptions } from '../launcher.ts'
+import { fetchWords, findHubScript, followFetch, hubFolders } from './hub-files.ts'
 import type { Link, Linked } from './link.ts'
 import { copyFiles, copyPath, findScript, type ModelFiles, modelFilesAt, pathsOf } from './model-files.ts'
 import type { OwnProgram } from './portable-launch.ts'
+import { quoted } from './ssh-command.ts'
 
 /** Where the files of a launch are on the other machine, by their path on this one, and those that are not there. */
 export interface FoundFiles {
   files: ReadonlyMap<string, string>
-  missing: readonly ModelFiles[]
+  missing: readonly MissingFiles[]
 }
 
-/** A copy in progress, which launches of the same model share. */
+/** `hub`: which files of which repository they are, where the machine can download them itself. */
+interface MissingFiles extends ModelFiles {
+  hub: SnapshotFiles | undefined
+}
+
+/** A copy or download in progress, which launches of the same model share. */
 interface Copy {
   done: Promise<void>
-  bytes: () => number
+  /** How far it is, as a sentence. */
+  text: () => string
 }
 
+/** How often a machine is let download the same files before they are copied: a download resumes after a lost connection. */
+const mostFetches = 3
+
 /**
- * Brings files of models to another machine, each once: those that are there at the same path with the same size are used,
- * others are copied to a cache.
+ * Brings files of models to another machine, each once: those that are there at the same path with the same size are used;
+ * those of a hub the machine downloads itself, if it can; others are copied to a cache. `hubEndpoint`: the hub of this
+ * server, if it is not the usual one.
  */
-export function openModelCopies(link: Pick<Link, 'now' | 'next'>, own: OwnProgram, node: string) {
+export function openModelCopies(
+  link: Pick<Link, 'now' | 'next'>,
+  own: OwnProgram,
+  { node, hubEndpoint, log }: { node: string; hubEndpoint: string | undefined; log: Log },
+) {
   const copies = new Map<string, Copy>()
+  const fetches = new Map<string, number>()
 
   async function find(launch: LaunchOptions, signal: AbortSignal, linked: Linked = link.now()): Promise<FoundFiles> {
     const files = new Map<string, string>()
-    const missing: ModelFiles[] = []
+    const missing: MissingFiles[] = []
     for (const path of pathsOf(launch, own)) {
       const here = await modelFilesAt(path)
       signal.throwIfAborted()
-      const copy = here && copyPath(linked.connection.box.cache, here)
-      if (!here || copy === undefined) continue
-      const { exitCode, stdout } = await linked.connection.run(findScript([path, copy], here.bytes))
+      if (!here) continue
+      const { cache } = linked.connection.box
+      const hub = await snapshotFilesOf(path, launch.argv)
+      const paths = [...(hub ? hubFolders(cache, path) : [path]), copyPath(cache, here)]
+      const script = hub ? findHubScript(paths, hub) : findScript(paths, here.bytes)
+      const { exitCode, stdout } = await linked.connection.run(script)
       if (exitCode !== 0) throw new Error(`'${node}' did not say whether it has ${path}.`)
-      if (stdout.endsWith(copy)) files.set(path, copy)
-      else if (!stdout.endsWith(path)) missing.push(here)
+      const found = paths.toSorted((a, b) => b.length - a.length).find(one => stdout.endsWith(one))
+      if (found === undefined) missing.push({ ...here, hub })
+      else if (found !== path) files.set(path, found)
     }
     return { files, missing }
   }
 
-  /** Copies one file or folder, or waits for the copy in progress. */
-  async function copyOne(files: ModelFiles, { connection }: Linked, show: (text: () => string) => void): Promise<void> {
+  /** Lets the machine download files of a hub. Returns whether it has done so. */
+  async function fetchThere(hub: SnapshotFiles, { connection, program }: Linked, copy: Copy): Promise<boolean> {
+    const total = hub.files.reduce((sum, { bytes }) => sum + bytes, 0)
+    let now = 0
+    copy.text = () => `'${node}' downloads ${hub.repository}: ${gigabytes(now)} of ${gigabytes(total)}.`
+    try {
+      const words = fetchWords(program, connection.box.cache, hub, hubEndpoint)
+      await followFetch(connection.start(`exec ${words.map(quoted).join(' ')}`), bytes => (now = bytes))
+      return true
+    } catch (thrown) {
+      const fields = { machine: node, repository: hub.repository, reason: (thrown as Error).message }
+      log.info('A machine cannot download a model itself, so it is copied', fields)
+      return false
+    }
+  }
+
+  async function bring(files: MissingFiles, linked: Linked, copy: Copy): Promise<void> {
+    const { identity, hub, path, isFolder } = files
+    const tried = fetches.get(identity) ?? 0
+    fetches.set(identity, tried + 1)
+    if (hub && tried < mostFetches && (await fetchThere(hub, linked, copy))) return
+    const progress = (bytes: () => number) => {
+      copy.text = () => `${path} is being copied to '${node}': ${gigabytes(bytes())} of ${gigabytes(files.bytes)}.`
+    }
+    // How far a folder is nobody knows.
+    if (isFolder) copy.text = () => `${path} is being copied to '${node}': ${gigabytes(files.bytes)}.`
+    const { connection } = linked
+    const start = (...command: Parameters<typeof connection.start>) => connection.start(...command)
+    await copyFiles(files, copyPath(connection.box.cache, files), start, progress)
+  }
+
+  /** Brings one file or folder, or waits for what is in progress. */
+  async function bringOnce(files: MissingFiles, linked: Linked, show: (text: () => string) => void): Promise<void> {
     let copy = copies.get(files.identity)
     if (!copy) {
-      const started: Copy = { bytes: () => 0, done: Promise.resolve() }
-      const progress = (bytes: () => number) => (started.bytes = bytes)
-      const to = copyPath(connection.box.cache, files)
-      started.done = copyFiles(files, to, (script, input) => connection.start(script, input), progress).finally(() =>
-        copies.delete(files.identity),
-      )
+      const started: Copy = { done: Promise.resolve(), text: () => `${files.path} is being copied to '${node}'.` }
+      started.done = bring(files, linked, started).finally(() => copies.delete(files.identity))
       copies.set(files.identity, started)
       copy = started
     }
-    const { bytes, done } = copy
-    show(() => {
-      const copied = copy.bytes === bytes && files.isFolder ? '' : `${gigabytes(copy.bytes())} of `
-      return `${files.path} is being copied to '${node}': ${copied}${gigabytes(files.bytes)}.`
-    })
+    const { done } = copy
+    show(() => copy.text())
     await done
   }
 
@@ -74,7 +121,7 @@ export function openModelCopies(link: Pick<Link, 'now' | 'next'>, own: OwnProgra
           const found = await find(launch, signal, linked)
           const [first] = found.missing
           if (!first) return found.files
-          await copyOne(first, linked, show)
+          await bringOnce(first, linked, show)
           signal.throwIfAborted()
         } catch (thrown) {
           signal.throwIfAborted()

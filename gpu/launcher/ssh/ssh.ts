@@ -85,7 +85,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     changed,
   )
   const forwards = openForwards(folder)
-  const copies = openModelCopies(link, own, node)
+  const copies = openModelCopies(link, own, { node, hubEndpoint: host.HF_ENDPOINT, log })
 
   const startThere = async (launch: LaunchOptions, files: ReadonlyMap<string, string>, signal?: AbortSignal) =>
     link.now().agent.call('start', { options: portableLaunch(launch, { own, dataDir, pool, files }) }, signal)

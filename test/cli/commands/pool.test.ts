@@ -47,6 +47,13 @@ test.skipIf(missing !== undefined)('a machine is checked, added, listed and clea
 
   const listed = json(await infer(['pool', 'list', '--json'], { env }))
   expect(listed).toMatchObject({ pools: [{ name: 'box2', kind: 'ssh', host, port }] })
+  const checked = await inferProcess(['doctor', '--pool', 'box2', '--json'], { env })
+  const { findings } = json(checked) as { findings: { name: string; state: string; detail: string }[] }
+  expect(findings.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['connection', 'programs there', 'infer there', 'GPUs', 'model files', 'trial engine']),
+  )
+  expect(findings.find(({ name }) => name === 'trial engine')).toMatchObject({ state: 'fine' })
+
   const unknown = await infer(['pool', 'clean', 'other'], { env })
   expect(unknown.stderr).toContain("There is no pool 'other'. See: infer pool list")
 

@@ -258,13 +258,16 @@ test.each<[string, string, RegExp]>([
   expect(await enginesOf(app, 'm')).toMatchObject([{ id: old!.id }])
 })
 
-test('settings that need a restart are named once, and the models change all the same', async () => {
+test('settings that need a restart are named once, and models and pools change all the same', async () => {
   await using app = await startApp({ models: [fakeModel('m')] })
   const late = app.logged('next start')
-  const more = { listen: '127.0.0.1:1', limits: { ...limits, adopt_grace: 0, drain_timeout: '7s' } }
+  const pools = { box: { kind: 'ssh', host: 'nobody@127.0.0.1', port: 1 } }
+  const more = { listen: '127.0.0.1:1', limits: { ...limits, adopt_grace: 0, drain_timeout: '7s' }, pools }
   await edited(app, { models: [fakeModel('n')], ...more })
   expect(await late).toMatchObject({ level: 'warn', settings: 'listen, limits.drain_timeout' })
   expect((await chat(app, 'n')).status).toBe(200)
+  const status = (await (await app.fetch('/api/system/status')).json()) as { pools: object[] }
+  expect(status.pools).toMatchObject([{ name: 'box', unknown: expect.any(String) as string }])
 
   let again = false
   void app.logged('next start').then(() => {

@@ -1,7 +1,7 @@
 import { named } from './named.ts'
 
 export const overviewText = {
-  ...named('devices', 'memory', 'processor', 'pause', 'resume'),
+  ...named('devices', 'memory', 'processor', 'pause', 'resume', 'pools'),
   work: (running: number, waiting: number) =>
     running + waiting === 0 ? 'Nothing runs now' : `${running} running, ${waiting} waiting`,
   memoryParts: { own: 'in use by engines', reserved: 'reserved for engines', foreign: 'in use by other programs' },
@@ -17,6 +17,16 @@ export const overviewText = {
   savedConversations: (count: number, size: string) =>
     `${count} ${count === 1 ? 'conversation' : 'conversations'} saved (${size})`,
   engineSlots: (busy: number, slots: number) => `${busy} of ${slots} ${slots === 1 ? 'slot' : 'slots'} busy`,
+  poolKinds: { slurm: 'Slurm cluster', ssh: 'Machine by ssh' },
+  poolUse: (used: number, cards: number, engines: number) =>
+    `${used} of ${cards} ${cards === 1 ? 'GPU' : 'GPUs'} in use by ${engines} ${engines === 1 ? 'engine' : 'engines'}`,
+  atMostCards: (count: number) => `at most ${count} ${count === 1 ? 'GPU' : 'GPUs'}`,
+  atMostEngines: (count: number) => `at most ${count} ${count === 1 ? 'engine' : 'engines'}`,
+  cardCost: (cost: number) => `${cost} an hour for each GPU`,
+  poolUnknown: (why: string) => `It is not known what the pool has now. ${why}`,
+  poolEngines: 'Engines in pools',
+  poolColumns: named('model', 'pool', 'machine', 'state', 'slots'),
+  inPool: (device: string, pool: string) => `${device} in ${pool}`,
   gpuSetup: {
     title: 'Set up the GPUs',
     unused: (why: string) => `The built-in engine does not use the GPUs: it needs ${why}.`,

@@ -1,10 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { InspectionFinding } from '../../../../core/inspection.ts'
+import type { SlurmPool } from '../../../../core/models/pools.ts'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
+import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
+import { builtProgram } from '../../../_fixtures.ts'
 import { full } from '../../../_full.ts'
+import { openHub } from '../../../fixtures/hub.ts'
 import { chat, fake, fleetOf } from '../../_fleet.ts'
-import { until } from '../_launch.ts'
+import { keptLog, temporary, until } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
-import { slurmSettings } from './_server.ts'
+import { isReady, listed, newServer, openAt, slurmOptions, slurmSettings } from './_server.ts'
 
 describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab})` : ''}`, () => {
   let lab: Lab
@@ -16,7 +24,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
   test('a model answers from a job, and unloading it ends the job', async () => {
     const model = fake('big', [], { pools: ['lab'], memory: '60GiB', devices: 1 })
     const { fleet } = await fleetOf([model], {
-      pools: { lab: slurmSettings },
+      pools: () => ({ lab: slurmSettings }),
       environment: lab.env,
       openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
     })
@@ -36,7 +44,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     async () => {
       const model = fake('big', [], { pools: [{ pool: 'lab', time_limit: '1m' }], memory: '60GiB', devices: 1 })
       const { fleet } = await fleetOf([model], {
-        pools: { lab: slurmSettings },
+        pools: () => ({ lab: slurmSettings }),
         environment: lab.env,
         openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
       })
@@ -56,4 +64,51 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     },
     150_000,
   )
+  test('doctor finds what a pool needs, by a short job that leaves nothing behind', async () => {
+    const dataDir = temporary()
+    const model = fake('big', [], { pools: ['lab'], devices: 2, source: '/no/such/model' })
+    const check = async (settings: SlurmPool) => {
+      const found: InspectionFinding[] = []
+      const options = { pool: 'lab', settings, models: [model], dataDir, environment: lab.env, log: keptLog() }
+      for await (const finding of checkPool(options)) found.push(finding)
+      return new Map(found.map(one => [one.name, one]))
+    }
+    const found = await check(slurmSettings)
+    expect([...found.values()].filter(({ state }) => state !== 'fine')).toEqual([
+      expect.objectContaining({ name: 'files there', detail: expect.stringMatching(/not have .*model/) as string }),
+    ])
+    expect([...found.keys()]).toEqual([
+      'Slurm commands',
+      'partition',
+      'GPUs',
+      'job',
+      'trial job',
+      'files there',
+      'data directory',
+    ])
+    expect(readdirSync(dataDir)).toEqual([])
+    await until(() => lab.run('squeue', '-h') === '')
+
+    const wrong = { ...slurmSettings, partition: 'none', gres: 'tpu' }
+    const faults = await check(wrong)
+    for (const name of ['partition', 'GPUs', 'job', 'trial job']) expect(faults.get(name)?.state, name).toBe('broken')
+  })
+
+  test('a job downloads its model to the cache of the node before its engine starts', async () => {
+    const hub = await openHub({ 'o/m': { files: { 'm.gguf': randomBytes(100_000) } } })
+    onTestFinished(() => hub.close())
+    const [server, cache] = [newServer(), temporary()]
+    const executable = join(cache, 'infer')
+    writeFileSync(executable, `#!/bin/sh\nexec '${process.execPath}' '${builtProgram}' "$@"\n`, { mode: 0o755 })
+    const environment = { ...lab, env: { ...lab.env, HF_ENDPOINT: hub.endpoint } }
+    const launcher = await openAt(environment, server, { executable, model_cache: cache })
+    const source = `/nowhere/models--o--m/snapshots/${hub.commitOf('o/m')}/m.gguf`
+    const launchId = `wkr_${process.pid}fetch-1`
+    const script = 'test -f "$1" && shift && exec "$@"'
+    const argv = ['/bin/sh', '-c', script, 'sh', source, ...slurmOptions(launchId, []).argv]
+    await launcher.start(slurmOptions(launchId, [], { argv, source }), AbortSignal.timeout(20_000))
+    await listed(launcher, launchId, isReady)
+    expect(readdirSync(join(cache, 'models--o--m/snapshots', hub.commitOf('o/m')))).toEqual(['m.gguf'])
+    await launcher.stop(launchId, 0, AbortSignal.timeout(20_000))
+  })
 })

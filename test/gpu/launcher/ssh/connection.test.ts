@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { pullModel } from '../../../../core/models/hub/pull.ts'
 import type { Endpoint, Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { openLaunches } from '../../../../gpu/launcher/launches.ts'
 import { openOutputs } from '../../../../gpu/launcher/outputs.ts'
@@ -10,6 +12,7 @@ import { socketFolder } from '../../../../gpu/launcher/ssh/socket-folder.ts'
 import { openSshLauncher } from '../../../../gpu/launcher/ssh/ssh.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
 import { unconfined } from '../../../../gpu/sandbox/level.ts'
+import { openHub } from '../../../fixtures/hub.ts'
 import { endSurvivors, keptLog, launchOptions, survivors, temporary, until } from '../_launch.ts'
 import { hasMounts, noSshServer, openBox } from './_box.ts'
 
@@ -207,5 +210,37 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
     const second = await start()
     expect(second.waited).toBeNull()
     expect(second.printed).toBe(first.printed)
+  })
+
+  test.skipIf(!hasMounts())('lets the machine download the files of a hub itself, else copies them', async () => {
+    const hub = await openHub({ 'o/m': { files: { 'm.gguf': randomBytes(2 << 20) } } })
+    onTestFinished(() => hub.close())
+    const dataDir = temporary()
+    const commit = hub.commitOf('o/m')
+    const settings = { endpoint: hub.endpoint, cache: join(dataDir, 'hub'), token: undefined, offline: false }
+    const reference = { repository: 'o/m', revision: 'main', file: null }
+    await pullModel(reference, { hub: settings, signal: signal(), onEvent() {} })
+    const folder = join(dataDir, 'hub/models--o--m')
+    const script = 'console.log(process.argv[1], require("node:fs").statSync(process.argv[1]).size)'
+    const argv = [process.execPath, '-e', script, `${folder}/snapshots/${commit}/m.gguf`]
+    const apart = await openBox(dataDir)
+    onTestFinished(() => apart.close())
+    const load = async (endpoint: string) => {
+      const host = { ...apart.host, HF_ENDPOINT: endpoint }
+      const { launches } = await openServer(dataDir, {}, { ...apart, host })
+      const launched = await launches.start(
+        launchOptions(newId(), [], { argv, sandbox: { ...unconfined, read: [folder] } }),
+      )
+      expect(await launched.exited).toMatchObject({ status: '0' })
+      return launches.logs(launched.launchId).join()
+    }
+    const before = hub.requests.length
+    expect(await load(hub.endpoint)).toMatch(
+      /cache\/infer\/models\/hub\/models--o--m\/snapshots\/\w{40}\/m\.gguf 2097152$/,
+    )
+    expect(hub.requests.slice(before).filter(one => one.at === 'store')).toHaveLength(1)
+    rmSync(join(apart.cache, 'infer/models'), { recursive: true })
+    const copied = await load('http://127.0.0.1:1')
+    expect(copied).toMatch(/cache\/infer\/models\/\w{16}\/models--o--m\/snapshots\/\w{40}\/m\.gguf 2097152$/)
   })
 })

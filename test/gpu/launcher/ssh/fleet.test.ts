@@ -14,7 +14,7 @@ afterAll(() => box?.close())
 async function withBox() {
   const model = fake('far', [], { pools: ['box2'] })
   const { host, port, identity_file } = box!.settings
-  const pools = { box2: PoolSettings.parse({ kind: 'ssh', host, port, identity_file }) }
+  const pools = () => ({ box2: PoolSettings.parse({ kind: 'ssh', host, port, identity_file }) })
   const openPoolLauncher: OpenPoolLauncher = async ({ settings, ...options }) => {
     if (settings.kind !== 'ssh') throw new Error('It is another kind.')
     return await openSshLauncher({ ...options, settings, ssh: box!.ssh })

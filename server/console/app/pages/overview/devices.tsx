@@ -50,6 +50,7 @@ function DeviceView({
   saved: ReadonlyMap<string, Saved>
 }) {
   const use = memoryUse(device)
+  const name = device.kind === 'cpu' ? overviewText.processor : device.name
   const parts = (['own', 'foreign', 'reserved'] as const).map(of => ({
     name: overviewText.memoryParts[of],
     amount: use[of],
@@ -58,10 +59,12 @@ function DeviceView({
     <>
       <div className="mb-3 flex flex-wrap items-start justify-between gap-x-3 gap-y-2">
         <div className="min-w-0">
-          <h3 className="text-base font-medium">{device.kind === 'cpu' ? overviewText.processor : device.name}</h3>
+          <h3 className="text-base font-medium">
+            {device.pool === null ? name : overviewText.inPool(name, device.pool)}
+          </h3>
           <p className="text-muted text-xs tabular-nums empty:hidden">{readingsOf(device).join(' · ')}</p>
         </div>
-        <DevicePause device={device} />
+        {device.pool === null && <DevicePause device={device} />}
       </div>
       <p aria-hidden className="mb-1 text-2xl font-semibold tracking-tight tabular-nums">
         {sizeText(use.own + use.reserved + use.foreign)}

@@ -14,6 +14,7 @@ import { shellText } from '../../text/shell.ts'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
 import { GpuSetup } from './gpu-setup.tsx'
+import { Pools } from './pools.tsx'
 
 export default function Overview() {
   const { ownerCan } = useSession()
@@ -70,11 +71,16 @@ function MachineCard() {
       <ConfigurationNotice />
       <GpuSetup />
       <Queried query={status} lines={8}>
-        {({ devices, engines, models }) => (
+        {({ devices, engines, models, pools }) => (
           <>
             <Section title={overviewText.devices}>
               <Devices devices={devices} engines={engines} models={models} />
             </Section>
+            {pools.length > 0 && (
+              <Section title={overviewText.pools}>
+                <Pools pools={pools} engines={engines} models={models} />
+              </Section>
+            )}
             <Section title={overviewText.models}>
               <ModelQueues models={models} />
             </Section>

@@ -1,0 +1,26 @@
+import type { InspectionFinding } from '../../core/inspection.ts'
+import type { Log } from '../../core/log.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { PoolSettings, SlurmPool, SshPool } from '../../core/models/pools.ts'
+
+export interface PoolCheckOptions<Settings extends PoolSettings = PoolSettings> {
+  pool: string
+  settings: Settings
+  /** The enabled models that may use the pool. */
+  models: readonly Model[]
+  dataDir: string
+  /** The environment in which the commands of the pool are found. */
+  environment: Readonly<Record<string, string | undefined>>
+  log: Log
+}
+
+/** Checks a pool, by its kind: a finding for each check, in order, until one makes the next pointless. */
+export async function* checkPool(options: PoolCheckOptions): AsyncGenerator<InspectionFinding> {
+  if (options.settings.kind === 'ssh') {
+    const { checkSshPool } = await import('./ssh.ts')
+    yield* checkSshPool(options as PoolCheckOptions<SshPool>)
+  } else {
+    const { checkSlurmPool } = await import('./slurm.ts')
+    yield* checkSlurmPool(options as PoolCheckOptions<SlurmPool>)
+  }
+}
