@@ -48,7 +48,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
   /** The same of engines that run elsewhere and are only called. */
   upstreams: Launches
   memory: Memory
-  pools: Pick<FleetPools, 'memoryOf' | 'needsOf'>
+  pools: Pick<FleetPools, 'memoryOf' | 'needsOf' | 'backendOf'>
   environment: Readonly<Record<string, string | undefined>>
   /** Keeps which files an engine has refused for good. */
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
@@ -145,7 +145,11 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const needs = pools.needsOf(resident)
     return {
       launchKey: randomBytes(32).toString('base64url'),
-      facts: launchFactsOf(resident, run, { ...options, memory: own, needs }),
+      facts: launchFactsOf(resident, run, {
+        backendOf: pools.backendOf(resident, options.backendOf),
+        memory: own,
+        needs,
+      }),
       visible: own.visibleTo(resident),
       ...(needs && { needs }),
     }

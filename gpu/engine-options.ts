@@ -62,8 +62,7 @@ export function launchFactsOf(
     memoryShare: ofAll,
     freeShare: ofFree,
     bytes,
-    // Nobody knows the backends of other machines.
-    backend: needs ? null : backendOf(resident.serves.model),
+    backend: backendOf(resident.serves.model),
     plan: placement.plan,
     layers: resident.layers,
     conversations: writes,

@@ -11,6 +11,7 @@ import { openPoolMemory, type PoolMemory } from './placement/pool-memory.ts'
 import { openPoolPlacement } from './placement/pool-placement.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import type { OpenedPool, PoolSet } from './pool-launches.ts'
+import type { Backend } from './presets/preset.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
@@ -59,7 +60,7 @@ export async function openFleetPools(options: {
     clearTimeout(timer)
     if (isClosing) return
     isClosing = true
-    for (const name of [...leaving.keys()]) {
+    for (const name of leaving.keys()) {
       if (inPool(name).length > 0) continue
       memories.get(name)?.close()
       await opened.close(name)
@@ -118,6 +119,12 @@ export async function openFleetPools(options: {
       here: Memory,
     ): Pick<PoolMemory, 'cores' | 'cardsOf' | 'sharesOfDevices' | 'visibleTo'> =>
       placement.pool === undefined ? here : (memories.get(placement.pool) ?? here),
+    /** The same of the backends of the built-in engine. */
+    backendOf: (
+      { placement }: Pick<Resident, 'placement'>,
+      here: (model: Model) => Backend | null,
+    ): ((model: Model) => Backend | null) =>
+      placement.pool === undefined ? here : model => memories.get(placement.pool!)?.backendFor(model) ?? null,
     /** What a launch of the resident asks its pool for; undefined on this machine. */
     needsOf({ placement, devices, serves }: Resident): LaunchNeeds | undefined {
       if (placement.pool === undefined) return undefined

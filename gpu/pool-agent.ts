@@ -2,17 +2,23 @@ import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import { isUnpacked, selfCommand, selfFiles, unpack, version } from '../core/assets.ts'
 import { dataDirectory, hostEnvironment } from '../core/config.ts'
+import { cacheDirectory } from '../core/extraction.ts'
 import { removeTree } from '../core/files/remove-tree.ts'
 import type { Log } from '../core/log.ts'
 import { withLock } from '../core/models/hub/lock.ts'
+import type { Device, Discovery } from './devices/device.ts'
+import { translatedCode } from './engines/gguf/backend-search.ts'
 import { openKeeperClient } from './launcher/keeper-client.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { serveAgent } from './launcher/ssh/agent.ts'
 import { locatedLaunch } from './launcher/ssh/portable-launch.ts'
-import { probeMachine } from './probe-machine.ts'
+import { openCardBackends } from './placement/card-backend.ts'
+import type { Backend } from './presets/preset.ts'
+import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 
 /** What engines of a pool share with an infer of this machine: environments and builds that `infer engine setup` made. */
 const sharedFolders = ['engines', 'backends']
@@ -60,11 +66,16 @@ export async function runPoolAgent({ folder, graceMs, input, output, log }: Pool
       log,
     })
     const { file, args } = selfCommand([])
-    const own = { command: [file, ...args], files: selfFiles() }
+    const program = { command: [file, ...args], files: selfFiles(), env: translatedCode(cacheDirectory()) }
+    const builtIn = openBuiltInBackend({ folder, environment, wrapper: machine.wrapper, log })
     let closed = false
     const launcher: Launcher = {
       ...local,
-      start: options => local.start(locatedLaunch(options, own)),
+      start: options => local.start(locatedLaunch(options, { ...program, backend: builtIn.folders() })),
+      async capacity() {
+        const found = await local.capacity()
+        return { ...found, ...(await builtIn.of(found.devices)) }
+      },
       async close() {
         await local.close()
         closed = true
@@ -72,6 +83,31 @@ export async function runPoolAgent({ folder, graceMs, input, output, log }: Pool
     }
     await serveAgent({ launcher, version, input, output })
     return closed
+  }
+}
+
+/** Milliseconds that an answer waits for the trial of the backends, which takes minutes the first time. */
+const trialMs = 4_000
+
+/** Finds by what the built-in engine uses the cards of this machine: as here, by a trial whose result is kept. */
+function openBuiltInBackend(options: {
+  folder: string
+  environment: Readonly<Record<string, string | undefined>>
+  wrapper: ProbedMachine['wrapper']
+  log: Log
+}) {
+  let devices: readonly Device[] = []
+  let found: Backend | null | undefined
+  const backends = openCardBackends({ ...options, dataDir: options.folder, memory: { devices: () => [...devices] } })
+  return {
+    async of(now: readonly Device[]): Promise<Pick<Discovery, 'builtInBackend'>> {
+      devices = now
+      const search = backends.find({ gpu: 'auto' }).then(backend => (found = backend))
+      await Promise.race([search, pause(trialMs, undefined, { ref: false })])
+      return found === undefined ? {} : { builtInBackend: found?.gpu ?? null }
+    },
+    /** Those that its engines read. */
+    folders: (): string[] => [found?.folder, found?.linked].filter(path => path !== undefined),
   }
 }
 

@@ -82,6 +82,8 @@ export interface Discovery {
   lost?: readonly CardReport[]
   /** Those among `devices` that have a fault. */
   faulty?: readonly CardReport[]
+  /** Of another machine: by what its built-in engine uses the cards; null if by nothing, absent if that is not known. */
+  builtInBackend?: 'cuda' | 'vulkan' | null
 }
 
 /** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */

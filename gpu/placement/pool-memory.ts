@@ -1,10 +1,14 @@
 import type { Log } from '../../core/log.ts'
 import type { DeviceSnapshot } from '../../core/models/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
 import { bookable, type Device, type Discovery, noReadings, shownDevice } from '../devices/device.ts'
 import { deviceFilesOf, visibilityVariables } from '../devices/visible-devices.ts'
+import { backendThere } from '../launcher/ssh/portable-launch.ts'
+import type { Backend } from '../presets/preset.ts'
 import type { Resident } from '../residency/model-state.ts'
 import { shareOn } from '../residency/occupancy.ts'
 import type { DeviceCapacity } from '../residency/place.ts'
+import { canLimitTo } from './card-backend.ts'
 
 /** Milliseconds between two queries of what a pool has, and that one may take. */
 const pollMs = 10_000
@@ -38,6 +42,7 @@ export function openPoolMemory(options: {
 }) {
   const { pool, residents, log, asked, changed } = options
   let devices: PooledDevice[] = []
+  let builtIn: Discovery['builtInBackend']
   let unknown: string | null = `The pool '${pool.name}' was not asked yet.`
   let timer: NodeJS.Timeout | undefined
   let closed = false
@@ -85,6 +90,7 @@ export function openPoolMemory(options: {
       if (found.broken) throw new Error(found.reason ?? 'its devices cannot be used')
       if (unknown !== null && devices.length > 0) log.info('A pool answers again', { pool: pool.name })
       devices = found.devices.map(device => pooled(pool, device))
+      builtIn = found.builtInBackend
       unknown = null
     } catch (thrown) {
       const reason = (thrown as Error).message
@@ -92,7 +98,9 @@ export function openPoolMemory(options: {
       unknown = reason
     }
     capacities = devices.length > 0 ? devices.map(capacityOf) : unknown === null ? [] : [nothingKnown()]
-    const now = JSON.stringify(capacities, (_, value: unknown) => (typeof value === 'number' ? roughly(value) : value))
+    const now = JSON.stringify([builtIn, capacities], (_, value: unknown) =>
+      typeof value === 'number' ? roughly(value) : value,
+    )
     if (closed) return
     asked()
     timer = setTimeout(() => void ask(), pollMs)
@@ -142,6 +150,12 @@ export function openPoolMemory(options: {
       return Math.max(1, ...devices.map(({ cores }) => cores ?? 0))
     },
     cardsOf,
+    /** The backend by which the built-in engine can use the cards there for a model; null on the processor. */
+    backendFor({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null {
+      if (!builtIn || (gpu !== 'auto' && gpu !== builtIn)) return null
+      const [use, cards] = [builtIn, devices.filter(({ kind }) => kind !== 'cpu')]
+      return cards.some(card => canLimitTo(card, use, cards)) ? { gpu: use, folder: backendThere } : null
+    },
     sharesOfDevices(resident: Pick<Resident, 'devices' | 'bytes' | 'shares'>): { ofAll: number; ofFree: number } {
       const own = devices.filter(({ id }) => resident.devices.includes(id))
       const shares = own.map(({ id, totalBytes }) => shareOn(resident, id) / totalBytes)

@@ -22,8 +22,6 @@ export function openPoolPlacement(options: {
   models: () => readonly Model[]
 }) {
   const { local, pools, settings, refused, models } = options
-  /** Nobody knows the backends of other machines. */
-  const noBackend = { find: async () => null }
   /** A pool that is opened again has another memory. */
   const sizings = new WeakMap<PoolMemory, Local>()
   function sizingIn(pool: PoolMemory): Local {
@@ -31,7 +29,8 @@ export function openPoolPlacement(options: {
     if (known) return known
     const users = () => models().filter(model => poolsOf(model).some(use => use.pool === pool.name))
     const sandbox: SandboxSupport = pool.wholeCards ? noSandbox : options.sandbox
-    const sizing = openModelPlacement(pool.node, noBackend, sandbox, refused, users)
+    const backends = { find: async (model: Pick<Model, 'gpu'>) => pool.backendFor(model) }
+    const sizing = openModelPlacement(pool.node, backends, sandbox, refused, users)
     sizings.set(pool, sizing)
     return sizing
   }

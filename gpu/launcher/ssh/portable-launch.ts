@@ -7,8 +7,18 @@ export interface OwnProgram {
   files: readonly string[]
 }
 
+/** That program on the machine of an engine. */
+interface ProgramThere extends OwnProgram {
+  /** Variables of its engines with paths of that machine. */
+  env: Readonly<Record<string, string>>
+  /** Folders of the backend by which it uses the GPUs; none if there is no such backend. */
+  backend: readonly string[]
+}
+
 /** Stands for the program infer of the machine on which an engine runs. */
 const program = '{infer}'
+/** Stands for the folder of the backend of the built-in engine there. */
+export const backendThere = '{backend}'
 
 /**
  * The launch without paths of this machine's own program and data directory, for another machine; `files`: where that
@@ -46,12 +56,22 @@ const sharesFiles = (modelId: string, pool: string) =>
     `The engine of '${modelId}' exchanges files with this server, so it cannot run in the pool '${pool}'. Take the pool out of its 'pools' in infer.yaml.`,
   )
 
-/** The launch with the program infer of this machine. Pure. */
-export const locatedLaunch = (options: LaunchOptions, own: OwnProgram): LaunchOptions => ({
-  ...options,
-  argv: options.argv.flatMap((part, at) => (at === 0 && part === program ? own.command : [part])),
-  sandbox: {
-    ...options.sandbox,
-    read: options.sandbox.read.flatMap(path => (path === program ? own.files : [path])),
-  },
-})
+/** The launch with the program infer of this machine and its backend. Throws Failure `worker_error` without one. Pure. */
+export function locatedLaunch(options: LaunchOptions, own: ProgramThere): LaunchOptions {
+  const isOwn = options.argv[0] === program
+  const [folder] = own.backend
+  if (folder === undefined && options.argv.includes(backendThere))
+    throw new Failure('worker_error', 'The built-in engine of that machine can use its GPUs no more.')
+  const here = new Map([
+    [program, own.files],
+    [backendThere, own.backend],
+  ])
+  return {
+    ...options,
+    argv: options.argv.flatMap((part, at) =>
+      at === 0 && isOwn ? own.command : [part === backendThere ? (folder ?? part) : part],
+    ),
+    env: isOwn ? { ...options.env, ...own.env } : options.env,
+    sandbox: { ...options.sandbox, read: options.sandbox.read.flatMap(path => here.get(path) ?? [path]) },
+  }
+}

@@ -32,9 +32,9 @@ export function hasMounts(): boolean {
 
 /**
  * A machine that is reached by ssh: a real server of ssh on loopback, with keys and a cache of its own, until it is closed.
- * `hidden`: a folder that it does not see.
+ * `hidden`: a folder that it does not see; `variables`: of its environment.
  */
-export async function openBox(hidden?: string) {
+export async function openBox(hidden?: string, variables: Readonly<Record<string, string>> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'infer-box-'))
   chmodSync(folder, 0o700)
   const at = (name: string) => join(folder, name)
@@ -63,7 +63,11 @@ export async function openBox(hidden?: string) {
       'MaxStartups 100',
       'MaxSessions 100',
       'PermitRootLogin prohibit-password',
-      `SetEnv XDG_CACHE_HOME=${cache} XDG_DATA_HOME=${at('data')} NODE_COMPILE_CACHE=${process.env.NODE_COMPILE_CACHE ?? ''}`,
+      `SetEnv XDG_CACHE_HOME=${cache} XDG_DATA_HOME=${at('data')} NODE_COMPILE_CACHE=${process.env.NODE_COMPILE_CACHE ?? ''} ${Object.entries(
+        variables,
+      )
+        .map(([name, value]) => `${name}=${value}`)
+        .join(' ')}`,
     ].join('\n'),
   )
   writeFileSync(

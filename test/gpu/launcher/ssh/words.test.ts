@@ -3,7 +3,7 @@ import { Failure } from '../../../../core/failure.ts'
 import { greetingIn, greetingOf, receivedFailure, sentFailure } from '../../../../gpu/launcher/ssh/agent-frames.ts'
 import { retryMs } from '../../../../gpu/launcher/ssh/link.ts'
 import { pathsOf } from '../../../../gpu/launcher/ssh/model-files.ts'
-import { locatedLaunch, portableLaunch } from '../../../../gpu/launcher/ssh/portable-launch.ts'
+import { backendThere, locatedLaunch, portableLaunch } from '../../../../gpu/launcher/ssh/portable-launch.ts'
 import { connectArguments, quoted } from '../../../../gpu/launcher/ssh/ssh-command.ts'
 import { sshFault } from '../../../../gpu/launcher/ssh/ssh-fault.ts'
 import { unconfined } from '../../../../gpu/sandbox/level.ts'
@@ -56,12 +56,32 @@ describe('a launch for another machine', () => {
     sandbox: { ...unconfined, read: ['/models/m.gguf', ...own.files, '/etc/x'] },
   })
 
+  const program = {
+    command: ['/cache/infer'],
+    files: ['/cache/infer', '/cache/files'],
+    env: { MESA_SHADER_CACHE_DIR: '/cache/mesa' },
+    backend: ['/backends/cuda', '/backends'],
+  }
+
+  test('of the built-in engine uses the backend there', () => {
+    const argv = [...own.command, 'engine', 'gguf', '--gpu', 'cuda', '--backends', backendThere]
+    const options = { ...launch, argv, sandbox: { ...unconfined, read: [backendThere] } }
+    expect(pathsOf(options, own)).toEqual([])
+    const moved = portableLaunch(options, about)
+    const there = locatedLaunch(moved, program)
+    expect(there.argv.join(' ')).toBe('/cache/infer engine gguf --gpu cuda --backends /backends/cuda')
+    expect(there.env).toEqual({ INFER_ENGINE_KEY: 'k', MESA_SHADER_CACHE_DIR: '/cache/mesa' })
+    expect(there.sandbox.read).toEqual(['/backends/cuda', '/backends'])
+    expect(() => locatedLaunch(moved, { ...program, backend: [] })).toThrow(/can use its GPUs no more/)
+    expect(locatedLaunch(launch, program).env).toEqual(launch.env)
+  })
+
   test('names neither the program nor the folders of this one', () => {
     const moved = portableLaunch(launch, about)
     expect(moved.argv.join(' ')).toBe('{infer} engine gguf --model /cache/m.gguf --backends {data_directory}/backends')
     expect(moved.env).toEqual({ INFER_ENGINE_KEY: 'k' })
     expect(moved.sandbox.read).toEqual(['/cache/m.gguf', '/etc/x', '{infer}'])
-    const there = locatedLaunch(moved, { command: ['/cache/infer'], files: ['/cache/infer', '/cache/files'] })
+    const there = locatedLaunch(moved, program)
     expect(there.argv.slice(0, 2)).toEqual(['/cache/infer', 'engine'])
     expect(there.sandbox.read).toEqual(['/cache/m.gguf', '/etc/x', '/cache/infer', '/cache/files'])
   })
