@@ -32,10 +32,25 @@ test('an engine that crashes is a failure, and the log of the server says which'
   const failures = page.getByRole('region', { name: 'Last failures' })
   await failures.getByText(/its engine failed (once|\d+ times) since the server started/).waitFor()
   expect(await page.getByText('No job or request has failed').count()).toBe(0)
+  // An engine that fails again and again needs attention, and the navigation and the title say so.
+  for (let more = 0; more < 2; more++) {
+    const again = await console.server.fetch('/api/models/broken/load?wait=30', { method: 'POST', body: {} })
+    expect(again.ok, await again.text()).toBe(false)
+  }
+  await page.reload()
+  const attention = page.getByRole('region', { name: 'Needs attention' })
+  await attention.getByText(/The engine of broken failed/).waitFor()
+  await attention.getByText(/engine log/).waitFor()
+  await page.getByRole('link', { name: /^Overview 1 thing needs attention/ }).waitFor()
+  await expect.poll(() => page.title()).toBe('(1) Overview · infer')
   await opened.expectAccessible()
+  await opened.screenshot('attention')
+  await attention.getByRole('link', { name: 'Open log' }).click()
+  await page.getByRole('log').getByText('engine log').first().waitFor()
+  await page.goBack()
   await failures.getByRole('link', { name: 'Log of broken' }).click()
   await page.getByRole('log').getByText('engine log').first().waitFor()
-  expect(await page.title()).toBe('broken · Models · infer')
+  expect(await page.title()).toBe('(1) broken · Models · infer')
   await page.goto('/console/system/log')
   await page
     .getByRole('log')

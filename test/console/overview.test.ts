@@ -61,3 +61,16 @@ test('who does not own the machine sees the models, and is offered nothing that 
   expect(await page.getByRole('button', { name: /^(Load|Unload) / }).count()).toBe(0)
   await opened.expectAccessible()
 })
+
+test('as long as only the included models are there, an image and a workflow are one click away', async () => {
+  await using opened = await console.open('/')
+  const { page } = opened
+  const steps = page.getByRole('region', { name: 'First steps' })
+  await steps.getByRole('button', { name: /^Add a real model/ }).waitFor()
+  await steps.getByRole('button', { name: /^Make an image/ }).click()
+  await page.getByRole('region', { name: 'Result' }).getByRole('img').first().waitFor()
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await steps.getByRole('button', { name: /^Run a workflow/ }).click()
+  await page.getByText('First workflow').first().waitFor()
+  await page.getByText('3 of 3 nodes completed').waitFor()
+})

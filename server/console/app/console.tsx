@@ -14,6 +14,7 @@ import {
 } from './api/client.ts'
 import { firstSession } from './api/first-session.ts'
 import { startLive, stopLive, useLiveState } from './api/live.ts'
+import { useAttention } from './api/use-attention.ts'
 import { Announcements, announce } from './components/announcements.tsx'
 import { Failed, Loading } from './components/page.tsx'
 import { useTitleName } from './components/page-title.ts'
@@ -128,14 +129,19 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
 function OpenedPage({ page: { path, name, scope, Content } }: { page: Page }) {
   const { can } = useSession()
   const shown = useTitleName()
+  const attention = useAttention().length
   if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
   return (
     <PageBoundary key={path}>
-      <title>{[...new Set([shown, name, shellText.product])].filter(Boolean).join(' · ')}</title>
+      <title>{pageTitle([shown, name, shellText.product], attention)}</title>
       <Content />
     </PageBoundary>
   )
 }
+
+/** `(2) demo · Models · infer`: how many things need attention, then what is shown. */
+const pageTitle = (parts: readonly (string | undefined)[], attention: number): string =>
+  (attention > 0 ? `(${attention}) ` : '') + [...new Set(parts)].filter(Boolean).join(' · ')
 
 /** Keeps the navigation usable when a page fails. */
 class PageBoundary extends Component<{ children: ReactNode }, { failure?: Error }> {

@@ -1,6 +1,8 @@
 import { Link, useLocation } from 'wouter'
 import { useSession } from '../api/client.ts'
+import { useAttention } from '../api/use-attention.ts'
 import { isAt, type Page, pages } from '../pages.ts'
+import { attentionText } from '../text/attention.ts'
 import { shellText } from '../text/shell.ts'
 
 /** The pages that the session may use: the first one, then the groups with theirs. */
@@ -26,6 +28,21 @@ export function Navigation() {
   )
 }
 
+/** How many things need attention. */
+function AttentionBadge() {
+  const all = useAttention()
+  if (all.length === 0) return null
+  const look = all.some(({ kind }) => kind === 'bad') ? 'bg-bad-soft text-bad' : 'bg-warning-soft text-warning'
+  return (
+    <>
+      <span aria-hidden className={`rounded-full px-1.5 text-xs font-medium tabular-nums ${look}`}>
+        {all.length}
+      </span>
+      <span className="sr-only">{attentionText.badge(all.length)}</span>
+    </>
+  )
+}
+
 function Entry({ page }: { page: Page }) {
   const [location] = useLocation()
   const { path, name, icon: Icon, Content } = page
@@ -40,7 +57,8 @@ function Entry({ page }: { page: Page }) {
         className={`flex min-h-9 items-center gap-2.5 rounded-md px-2 md:min-h-8 ${current ? 'bg-accent-soft text-accent font-medium' : 'text-muted hover:bg-raised hover:text-text'}`}
       >
         <Icon aria-hidden className="size-4 shrink-0" />
-        {name}
+        <span className="flex-1">{name}</span>
+        {path === '/' && <AttentionBadge />}
       </Link>
     </li>
   )

@@ -81,6 +81,4 @@ export const overviewText = {
   failureColumns: named('when', 'work', 'model', 'why'),
   ownOnly:
     'Devices and engines are shown to tokens of the organization that owns the machine, with the scope admin:read.',
-  fault: (message: string) => `The configuration file is not in force. ${message}`,
-  restart: (settings: string) => `Changed settings take effect at the next start of the server: ${settings}.`,
 } as const

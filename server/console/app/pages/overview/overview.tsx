@@ -5,14 +5,16 @@ import { TextLink } from '../../components/button.tsx'
 import { decimalText, durationText, knownDuration, serverText } from '../../components/format.ts'
 import { TaskLabel } from '../../components/marks.tsx'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
-import { Empty, Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
+import { Empty, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
 import { shellText } from '../../text/shell.ts'
+import { AttentionList } from './attention.tsx'
 import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
+import { FirstSteps } from './first-steps.tsx'
 import { GpuSetup } from './gpu-setup.tsx'
 import { Pools } from './pools.tsx'
 
@@ -34,6 +36,8 @@ function OwnModels() {
   return (
     <>
       <PageHeading title={shellText.pages.overview} about={overviewText.ownOnly} />
+      <AttentionList />
+      {query.data && <FirstSteps models={query.data.models} />}
       <Section title={overviewText.models}>
         <Queried query={query}>
           {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
@@ -46,7 +50,6 @@ function OwnModels() {
 
 /** Milliseconds between two readings. A hidden tab reads nothing. */
 const everyMs = 2_000
-const configurationEveryMs = 30_000
 
 const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): number =>
   models.reduce((sum, one) => sum + one[of], 0)
@@ -68,8 +71,9 @@ function MachineCard() {
             : '\u00a0'
         }
       />
-      <ConfigurationNotice />
+      <AttentionList />
       <GpuSetup />
+      {now && <FirstSteps models={now.models} />}
       <Queried query={status} lines={8}>
         {({ devices, engines, models, pools }) => (
           <>
@@ -90,20 +94,6 @@ function MachineCard() {
       <Charts />
       <RecentFailures models={now?.models ?? []} />
     </>
-  )
-}
-
-/** Says when the configuration file is not what the server runs with. */
-function ConfigurationNotice() {
-  const query = useAnswer(['overview', 'configuration'], () => api.GET('/api/model-status'), {
-    refetchInterval: configurationEveryMs,
-  })
-  const data = query.data?.configuration
-  if (!data?.fault && !data?.restart_for.length) return null
-  return (
-    <Notice kind={data.fault ? 'bad' : 'warning'} className="mb-4">
-      {data.fault ? overviewText.fault(data.fault) : overviewText.restart(data.restart_for.join(', '))}
-    </Notice>
   )
 }
 

@@ -1,0 +1,17 @@
+/** Texts of the first steps, and what they make. */
+export const firstStepsText = {
+  title: 'First steps',
+  starter: {
+    name: 'Add a real model',
+    about: 'Downloads the starter model, a chat model that fits this machine, and adds it to infer.yaml.',
+  },
+  image: { name: 'Make an image', about: 'Sends a job to the included test model infer/demo and shows it at work.' },
+  workflow: {
+    name: 'Run a workflow',
+    about: 'Writes a story, paints it and reads it with the included test models, and shows how it goes.',
+  },
+  prompt: 'A lighthouse at dusk',
+  workflowName: 'First workflow',
+  workflowAbout: 'Writes a story, then paints and reads it.',
+  workflowPrompt: 'Tell a story about a lighthouse.',
+} as const
