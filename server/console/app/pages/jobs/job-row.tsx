@@ -28,7 +28,7 @@ function timeOf({ metrics, queue_position, eta_seconds, status }: ListedJob): st
 }
 
 /** The picture of a result, or the kind of the task. */
-function JobPicture({ job: { thumbnail_url, task } }: { job: ListedJob }) {
+function JobPicture({ thumbnail_url, task }: Pick<ListedJob, 'thumbnail_url' | 'task'>) {
   if (thumbnail_url !== null)
     return <img src={ownUrl(thumbnail_url)} alt="" loading="lazy" className="size-7 shrink-0 rounded object-cover" />
   const kind = kindOfTask(task)
@@ -38,6 +38,28 @@ function JobPicture({ job: { thumbnail_url, task } }: { job: ListedJob }) {
     </span>
   )
 }
+
+/** The picture and the title of a job, which open it. Drawn anew only if they change: the other facts of a live job change all the time. */
+const JobLink = memo(function JobLink(props: {
+  id: string
+  prompt: string | null
+  task: ListedJob['task']
+  thumbnail: string | null
+  query: string
+}) {
+  const { id, prompt, task, thumbnail, query } = props
+  return (
+    <Link
+      href={addressWith('/jobs', new URLSearchParams(query), { job: id })}
+      data-job={id}
+      title={id}
+      className="flex min-w-0 items-center gap-2 hover:underline"
+    >
+      <JobPicture thumbnail_url={thumbnail} task={task} />
+      <span className={`truncate ${prompt === null ? 'text-muted' : ''}`}>{jobTitle({ prompt, task })}</span>
+    </Link>
+  )
+})
 
 interface JobRowProps {
   job: ListedJob
@@ -60,7 +82,6 @@ const wide = `${cell} max-lg:hidden`
  */
 export const JobRow = memo(function JobRow(props: JobRowProps) {
   const { job, isOpen, isChosen, choose, query, token, organization } = props
-  const title = jobTitle(job)
   return (
     <tr
       aria-selected={isOpen}
@@ -69,22 +90,14 @@ export const JobRow = memo(function JobRow(props: JobRowProps) {
       <td className={`${cell} w-8`}>
         <input
           type="checkbox"
-          aria-label={jobsText.choose(title)}
+          aria-label={jobsText.choose(jobTitle(job))}
           checked={isChosen}
           onChange={() => choose(job.id)}
           className="accent-accent block size-4"
         />
       </td>
       <td className={`${cell} w-full max-w-0 max-lg:w-auto max-lg:max-w-none max-lg:min-w-0`}>
-        <Link
-          href={addressWith('/jobs', new URLSearchParams(query), { job: job.id })}
-          data-job={job.id}
-          title={job.id}
-          className="flex min-w-0 items-center gap-2 hover:underline"
-        >
-          <JobPicture job={job} />
-          <span className={`truncate ${job.prompt === null ? 'text-muted' : ''}`}>{title}</span>
-        </Link>
+        <JobLink id={job.id} prompt={job.prompt} task={job.task} thumbnail={job.thumbnail_url} query={query} />
       </td>
       <td className={cell}>
         <JobStatus status={job.status} progress={job.progress} />

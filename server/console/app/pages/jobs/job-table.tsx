@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useEffectEvent, useRef } from 'react'
+import { useCallback, useDeferredValue, useEffect, useEffectEvent, useRef } from 'react'
 import type { Schema } from '../../api/client.ts'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
@@ -28,8 +28,10 @@ const hasOwnKeys = (target: EventTarget | null): boolean =>
  * The jobs of a page in rows. The arrow keys go from row to row, and take the job that is open beside the list along; Escape
  * closes it.
  */
-export function JobTable({ jobs, chosen, setChosen, tokens, organizations }: JobTableProps) {
+export function JobTable({ jobs: newest, chosen, setChosen, tokens, organizations }: JobTableProps) {
   const table = useRef<HTMLTableElement>(null)
+  // The rows are drawn a few at a time, so that a page of live jobs never keeps the browser busy for long.
+  const jobs = useDeferredValue(newest)
   const [params, change] = useAddress()
   const open = params.get('job') ?? undefined
   const rest = new URLSearchParams(params)
