@@ -1,4 +1,4 @@
-/** Texts of the first steps, and what they make. */
+/** Texts of the first steps. */
 export const firstStepsText = {
   title: 'First steps',
   starter: {
@@ -10,8 +10,4 @@ export const firstStepsText = {
     name: 'Run a workflow',
     about: 'Writes a story, paints it and reads it with the included test models, and shows how it goes.',
   },
-  prompt: 'A lighthouse at dusk',
-  workflowName: 'First workflow',
-  workflowAbout: 'Writes a story, then paints and reads it.',
-  workflowPrompt: 'Tell a story about a lighthouse.',
 } as const

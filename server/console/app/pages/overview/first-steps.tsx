@@ -1,11 +1,11 @@
 import { useMutation } from '@tanstack/react-query'
 import { ArrowRight, Bot, Image, type LucideIcon, Network } from 'lucide-react'
 import { useLocation } from 'wouter'
-import { api, dataOf, refresh, useSession } from '../../api/client.ts'
+import { api, dataOf, refresh, sendJson, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Section } from '../../components/page.tsx'
 import { firstStepsText as text } from '../../text/first-steps.ts'
-import { createFirstWorkflow } from './first-workflow.ts'
+import bodies from './first-steps.json' with { type: 'json' }
 
 /** Whether a model is one of those inside the executable, which are for a first try. */
 const isIncluded = (id: string): boolean => id.startsWith('infer/')
@@ -75,18 +75,15 @@ async function addStarter(): Promise<string> {
 }
 
 async function makeImage(): Promise<string> {
-  const body = {
-    task: 'slug/text-to-image' as const,
-    model_id: 'infer/demo',
-    inputs: { prompt: text.prompt, width: 512, height: 512 },
-  }
-  const { id } = await dataOf(api.POST('/api/jobs', { body }))
+  const { id } = (await (await sendJson('/api/jobs', bodies.image)).json()) as { id: string }
   return `/jobs/${id}`
 }
 
 /** Stores the workflow, so that it can be looked at and changed, and runs it. */
 async function runWorkflow(): Promise<string> {
-  const path = { id: await createFirstWorkflow() }
-  const { execution } = await dataOf(api.POST('/api/workflows/{id}/execute', { params: { path }, body: {} }))
+  const answer = await sendJson('/api/workflows', bodies.workflow)
+  const { workflow } = (await answer.json()) as { workflow: { id: string } }
+  const params = { path: { id: workflow.id } }
+  const { execution } = await dataOf(api.POST('/api/workflows/{id}/execute', { params, body: {} }))
   return `/executions/${execution.id}`
 }
