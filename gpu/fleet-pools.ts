@@ -1,7 +1,7 @@
 import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
-import { type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { type KubernetesPool, type PoolSnapshot, type Pools, type PoolUse, poolsOf } from '../core/models/pools.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
 import type { openModelPlacement } from './placement/model-placement.ts'
@@ -9,6 +9,7 @@ import { openPoolMemory, type PoolMemory } from './placement/pool-memory.ts'
 import { openPoolPlacement } from './placement/pool-placement.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import type { OpenedPool } from './pool-launches.ts'
+import { presetOf } from './presets/presets.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
@@ -35,7 +36,7 @@ export async function openFleetPools(options: {
   const { opened, settings, residents, log, asked, changed } = options
   const memories = await Promise.all(
     opened.map(({ name, settings: { kind }, capacity }) =>
-      openPoolMemory({ pool: { name, wholeCards: kind === 'slurm', capacity }, residents, log, asked, changed }),
+      openPoolMemory({ pool: { name, wholeCards: kind !== 'ssh', capacity }, residents, log, asked, changed }),
     ),
   )
   const pools = new Map(memories.map(pool => [pool.name, pool]))
@@ -62,6 +63,7 @@ export async function openFleetPools(options: {
         cards,
         cpus: coresOfCard * Math.max(1, cards),
         memoryBytes: Math.ceil(hostBytes + (cards === 0 ? placement.bytes : 0)),
+        ...(own?.kind === 'kubernetes' && { image: imageOf(serves.model, use, own) }),
         maxMs: use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null),
       }
     },
@@ -95,4 +97,12 @@ export async function openFleetPools(options: {
     },
   }
 }
+
+/** The image of the engine of a model in a pool: that of the model there, of the pool, or of its preset. */
+function imageOf(model: Model, use: PoolUse | undefined, { images }: KubernetesPool): LaunchNeeds['image'] {
+  const known = presetOf(model).image?.(model)
+  const name = use?.image ?? images[model.engine] ?? known?.name
+  return name === undefined ? undefined : { name, program: known?.program }
+}
+
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>

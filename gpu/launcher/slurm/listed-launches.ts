@@ -1,7 +1,12 @@
+import type { LaunchRecord } from '../launch-records.ts'
 import type { Launch } from '../launcher.ts'
 import { isOver, launchStateOf } from './job-states.ts'
 import type { SlurmJob } from './queue-lines.ts'
-import type { SlurmRecord } from './records.ts'
+
+export interface SlurmRecord extends LaunchRecord {
+  /** Null while it is not known whether its job was accepted. */
+  jobId: string | null
+}
 
 /** A launch of this server. */
 export interface HeldLaunch {
