@@ -53,7 +53,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
       { topic: 'sharing-a-card', summary: 'what swaps keep, and GPUs for other programs' },
       { topic: 'pools', summary: 'engines on other machines: clusters, a box by ssh' },
       { topic: 'slurm', summary: 'engines as jobs of a cluster: setup, keys, failures' },
-      { topic: 'kubernetes', summary: 'engines as pods: setup, images, keys, failures' },
+      { topic: 'on-kubernetes', summary: 'engines as pods: setup, images, keys, failures' },
       { topic: 'second-machine', summary: 'models of another machine, spill-over in a budget' },
       { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
       { topic: 'limits', summary: 'plans, and the limits of organizations and tokens' },
