@@ -66,7 +66,8 @@ for (const { path, bytes } of imageAssets()) put(`assets/${path}`, bytes)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 put('assets/worker.json', JSON.stringify(workerFiles()))
-put('assets/slurm-wrapper.py', readFileSync(join(root, 'gpu/launcher/slurm/wrapper.py'), 'utf8'))
+for (const cluster of ['slurm', 'kubernetes'])
+  put(`assets/${cluster}-wrapper.py`, readFileSync(join(root, `gpu/launcher/${cluster}/wrapper.py`), 'utf8'))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
 for (const { path, content } of webConsole.files) {

@@ -2,7 +2,14 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
-import { type PoolSettings, type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import {
+  type KubernetesPool,
+  type PoolSettings,
+  type PoolSnapshot,
+  type Pools,
+  type PoolUse,
+  poolsOf,
+} from '../core/models/pools.ts'
 import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
@@ -12,6 +19,7 @@ import { openPoolPlacement } from './placement/pool-placement.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import type { OpenedPool, PoolSet } from './pool-launches.ts'
 import type { Backend } from './presets/preset.ts'
+import { presetOf } from './presets/presets.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
@@ -46,7 +54,7 @@ export async function openFleetPools(options: {
   const inPool = (name: string) => residents().filter(({ placement }) => placement.pool === name)
 
   function hold({ name, settings: { kind }, capacity }: OpenedPool): PoolMemory {
-    const pool = { name, wholeCards: kind === 'slurm', capacity }
+    const pool = { name, wholeCards: kind !== 'ssh', capacity }
     const memory = openPoolMemory({ pool, residents, log, asked, changed: () => changed() })
     memories.set(name, memory)
     return memory
@@ -132,7 +140,8 @@ export async function openFleetPools(options: {
       const use = poolsOf(serves.model).find(({ pool }) => pool === placement.pool)
       const cards = placement.kind === 'gpu' ? devices.length : 0
       const maxMs = use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null)
-      return launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs)
+      const needs = launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs)
+      return own?.kind === 'kubernetes' ? { ...needs, image: imageOf(serves.model, use, own) } : needs
     },
     /** Those of single machines: a cluster may have thousands, and chooses itself which an engine gets. */
     devices: (): Omit<DeviceSnapshot, 'paused'>[] =>
@@ -168,6 +177,14 @@ export async function openFleetPools(options: {
     },
   }
 }
+
+/** The image of the engine of a model in a pool: that of the model there, of the pool, or of its preset. */
+function imageOf(model: Model, use: PoolUse | undefined, { images }: KubernetesPool): LaunchNeeds['image'] {
+  const known = presetOf(model).image?.(model)
+  const name = use?.image ?? images[model.engine] ?? known?.name
+  return name === undefined ? undefined : { name, program: known?.program }
+}
+
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>
 
 /** The settings of a pool that its launcher has read when it was opened. */

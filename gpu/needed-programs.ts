@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Model } from '../core/models/model.ts'
+import { localPool, poolsOf } from '../core/models/pools.ts'
 import { impliedBy, type Task } from '../core/schemas/task.ts'
 import type { NeededProgram } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
@@ -67,6 +68,8 @@ export async function openNeededPrograms(
    * A changed program counts as usable until its check has ended.
    */
   function missing(model: Model, task: Task): string | null {
+    // Other machines have programs of their own.
+    if (!poolsOf(model).some(({ pool }) => pool === localPool)) return null
     for (const program of presetOf(model).programs?.(model, task) ?? []) {
       const fault = faultOf(program)
       if (fault === null) continue

@@ -4,7 +4,7 @@ import { dataDirectory, hostEnvironment } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile, previewConfigEdit } from '../../core/models/config-file.ts'
 import { addPool } from '../../core/models/edit.ts'
-import type { SshPool } from '../../core/models/pools.ts'
+import type { PoolSettings, SshPool } from '../../core/models/pools.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import { readCount, withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
@@ -75,11 +75,7 @@ function defineList(command: Command, terminal: Terminal): void {
       if (pools.length === 0) return terminal.remark('There is no pool. Add a machine with: infer pool add user@box')
       terminal.table(
         ['pool', 'kind', 'where'],
-        pools.map(([name, one]) => [
-          name,
-          one.kind,
-          printable(one.kind === 'ssh' ? one.host : (one.partition ?? 'the default partition')),
-        ]),
+        pools.map(([name, one]) => [name, one.kind, printable(placeOf(one))]),
       )
     })
   withExamples(list, [
@@ -111,6 +107,13 @@ function defineClean(command: Command, terminal: Terminal): void {
 
 const poolsIn = (dataDir: string | undefined, config: string | undefined) =>
   readConfig(config ?? join(dataDirectory(dataDir), 'infer.yaml'), config !== undefined).pools
+
+const placeOf = (pool: PoolSettings): string =>
+  pool.kind === 'ssh'
+    ? pool.host
+    : pool.kind === 'slurm'
+      ? (pool.partition ?? 'the default partition')
+      : (pool.namespace ?? 'the default namespace')
 
 function machineOf(name: string, pools: ReturnType<typeof poolsIn>): SshPool {
   const settings = Object.hasOwn(pools, name) ? pools[name] : undefined

@@ -53,6 +53,7 @@ export const entries: readonly Entry[] = [
     ['model', 'add, show, test and remove models', () => import('./model.ts')],
     ['gpu', 'list GPUs, and give them to other programs for a while', () => import('./gpu.ts')],
     ['pool', 'add and list other machines on which engines run', () => import('./pool.ts')],
+    ['kubernetes', 'print what a cluster needs for engines, or for the server', () => import('./kubernetes.ts')],
     ['config', 'check infer.yaml and explain its keys', () => import('./config.ts')],
     ['engine', 'install engines; serve one model in its own process', () => import('./engine.ts')],
     ['service', 'run the server under systemd', () => import('./service.ts')],

@@ -138,7 +138,7 @@ const commandFacts: Record<string, CommandFacts> = {
     files: ['infer.yaml'],
     exits: { ...nothing.exits, 1: 'the machine cannot be used', 65: exits[65], 74: exits[74] },
   },
-  ...sharedBy(nothing, 'completion', 'routes', 'licenses'),
+  ...sharedBy(nothing, 'completion', 'routes', 'licenses', 'kubernetes'),
   help: { ...nothing, environment: ['INFER_PAGER', 'PAGER', 'NO_COLOR'] },
   infer: {
     environment: [...remote, ...keys, 'INFER_CACHE_DIR', 'NO_COLOR'],

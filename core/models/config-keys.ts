@@ -178,7 +178,7 @@ function placed(whole: unknown, [first, ...rest]: readonly string[], value: unkn
 function exampleOf(key: string, { example, with: more }: DescribedSchema): unknown {
   const within = (path: readonly string[]): unknown =>
     path.length === 0 ? example : { [path[0]!]: within(path.slice(1)) }
-  if (key.startsWith('gpu.quiet[]')) return more
+  if (!key.startsWith('models[].') && key.includes('[].')) return more
   if (!key.startsWith('models[].')) return placed(more ?? {}, key.replace('<name>', 'team').split('.'), example)
   if (more && 'models' in more) return more
   // An item of a list needs its other keys too.

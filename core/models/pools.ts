@@ -1,6 +1,8 @@
 import { z } from 'zod'
-import { Bytes, Duration } from '../quantities.ts'
+import { Duration } from '../quantities.ts'
 import { engineFacts } from './engine-facts.ts'
+import { ImageName, KubernetesPool } from './kubernetes-pool.ts'
+import { cardMemory, kindOf, limitFields } from './pool-fields.ts'
 
 /** The pool of this machine: always there, and not in `pools`. */
 export const localPool = 'local'
@@ -13,45 +15,6 @@ const PoolName = z
 /** The other keys of the file in an example. */
 const slurm = { pools: { team: { kind: 'slurm', card_memory: '80GiB' } } }
 const ssh = { pools: { team: { kind: 'ssh', host: 'user@box' } } }
-
-/** Limits of a pool, and its price. `more`: the other keys of the file in each example. */
-const limitFields = (more: object) => ({
-  max_cards: z.int().min(1).max(100_000).optional().meta({
-    description: 'GPUs that all engines of this server in the pool may use together.',
-    unit: 'GPUs',
-    example: 8,
-    with: more,
-    absent: 'all that the pool has',
-  }),
-  max_engines: z.int().min(1).max(100_000).optional().meta({
-    description: 'Engines of this server that may run in the pool at a time.',
-    unit: 'engines',
-    example: 4,
-    with: more,
-    absent: 'no limit',
-  }),
-  orphan_grace: Duration.default(900_000).meta({
-    description:
-      'Time after which an engine of the pool ends by itself, if this server is gone and nobody takes the engine over.',
-    example: '30m',
-    with: more,
-  }),
-  cost_per_hour: z.number().min(0).max(1e6).optional().meta({
-    description: 'What a GPU of the pool costs in an hour, in units of `currency`. It is shown, and nobody is charged.',
-    unit: 'currency units',
-    example: 1.2,
-    with: more,
-    absent: 'none: no cost is shown',
-  }),
-})
-
-/** The kinds of pools that have a launcher. */
-const kindOf = <Kind extends 'slurm' | 'ssh'>(name: Kind, more: object) =>
-  z.literal(name).meta({
-    description: 'What the pool is: `slurm`, a cluster of which each engine is a job, or `ssh`, one machine.',
-    example: name,
-    with: more,
-  })
 
 /** Words that Slurm takes as one option: no spaces, no quotes. */
 const SlurmWord = z.string().regex(/^[\w.,:;&|*/@+=()[\]-]{1,200}$/, 'must be one word, without spaces and quotes')
@@ -107,11 +70,7 @@ const SlurmPool = z.strictObject({
       example: ['--exclude=node7'],
       with: slurm,
     }),
-  card_memory: Bytes.meta({
-    description: '`slurm` only: memory of a GPU, which a cluster does not tell. Models are sized for it.',
-    example: '80GiB',
-    with: slurm,
-  }),
+  card_memory: cardMemory(slurm),
   executable: z
     .string()
     .regex(/^[^\0\n]+$/)
@@ -170,10 +129,13 @@ const SshPool = z.strictObject({
   ...limitFields(ssh),
 })
 export type SshPool = z.output<typeof SshPool>
+export type { KubernetesPool } from './kubernetes-pool.ts'
 
 /** A pool of machines besides this one. */
 export const PoolSettings = z
-  .discriminatedUnion('kind', [SlurmPool, SshPool], { error: "must have a 'kind': slurm or ssh" })
+  .discriminatedUnion('kind', [SlurmPool, KubernetesPool, SshPool], {
+    error: "must have a 'kind': slurm, kubernetes or ssh",
+  })
   .meta({ id: 'Pool' })
 export type PoolSettings = z.output<typeof PoolSettings>
 
@@ -184,7 +146,7 @@ export const Pools = z
   .transform(pools => pools ?? {})
   .meta({
     description:
-      'Machines besides this one on which engines may run, by name. `slurm`: a cluster, of which each engine is a job. `ssh`: one machine. A model names those that it may use in `pools`.',
+      'Machines besides this one on which engines may run, by name. `slurm`: a cluster, of which each engine is a job. `kubernetes`: a cluster, of which each engine is a pod. `ssh`: one machine. A model names those that it may use in `pools`.',
     example: {
       lab: { kind: 'slurm', partition: 'gpu', card_memory: '80GiB' },
       box2: { kind: 'ssh', host: 'user@box' },
@@ -228,6 +190,11 @@ const ModelPool = z.union([
       example: '4h',
       absent: 'that of the pool',
     }),
+    image: ImageName.optional().meta({
+      description: 'Image of the engine there. For pools of Kubernetes.',
+      example: 'vllm/vllm-openai:v0.32.0',
+      absent: 'that of the pool for the engine',
+    }),
   }),
 ])
 
@@ -252,6 +219,7 @@ export interface PoolUse {
   maxCards?: number | undefined
   /** Milliseconds. */
   timeLimit?: number | undefined
+  image?: string | undefined
 }
 
 /** The pools that a model may use, in order. */
@@ -261,7 +229,13 @@ export const poolsOf = ({ pools }: { pools?: z.output<typeof ModelPools> }): rea
     : pools.map(one =>
         typeof one === 'string'
           ? { pool: one }
-          : { pool: one.pool, maxEngines: one.max_engines, maxCards: one.max_cards, timeLimit: one.time_limit },
+          : {
+              pool: one.pool,
+              maxEngines: one.max_engines,
+              maxCards: one.max_cards,
+              timeLimit: one.time_limit,
+              image: one.image,
+            },
       )
 
 const onlyLocal: readonly PoolUse[] = [{ pool: localPool }]
@@ -273,14 +247,14 @@ export function modelPoolsFault(
 ): { at: number; message: string } | undefined {
   if (model.pools === undefined) return undefined
   const names = new Set<string>()
-  for (const [at, { pool, timeLimit, maxEngines, maxCards }] of poolsOf(model).entries()) {
+  for (const [at, { pool, timeLimit, maxEngines, maxCards, image }] of poolsOf(model).entries()) {
     const fault = (message: string) => ({ at, message: `Model '${model.id}': ${message}` })
     if (names.has(pool)) return fault(`the pool '${pool}' is listed twice.`)
     names.add(pool)
     if (engineFacts(model.engine).isElsewhere)
       return fault(`infer starts no engine for '${model.engine}', so it has no pools: remove 'pools'.`)
     if (pool === localPool) {
-      if (timeLimit === undefined && maxEngines === undefined && maxCards === undefined) continue
+      if ([timeLimit, maxEngines, maxCards, image].every(one => one === undefined)) continue
       return fault("'local' has no limits here: use 'replicas' and 'devices'.")
     }
     const settings = Object.hasOwn(pools, pool) ? pools[pool] : undefined
@@ -290,6 +264,8 @@ export function modelPoolsFault(
       )
     if (timeLimit !== undefined && settings.kind !== 'slurm')
       return fault(`the pool '${pool}' has no time limit: only pools of Slurm do.`)
+    if (image !== undefined && settings.kind !== 'kubernetes')
+      return fault(`engines in the pool '${pool}' have no image: only those of Kubernetes do.`)
     if (Array.isArray(model.devices))
       return fault(`'devices' names GPUs of this machine, so it cannot run in '${pool}'. Write a number of GPUs.`)
   }

@@ -131,6 +131,8 @@ export interface LaunchNeeds {
   memoryBytes: number
   /** Milliseconds after which its machine may end it; null for no such time. */
   maxMs: number | null
+  /** The image of its container, and its program there if that is not the first word of `argv`; absent if none is known. */
+  image?: { name: string; program?: string | undefined } | undefined
 }
 
 export interface ProcessExit {

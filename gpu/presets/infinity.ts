@@ -4,6 +4,7 @@ import { routesOf } from './routes.ts'
 /** Infinity, one model per process. It opens its port after the warm-up. Tried with 0.0.78 and transformers 4.57 on the processor. */
 export const infinity = definePreset({
   name: 'infinity',
+  image: () => ({ name: 'michaelf34/infinity:latest', program: 'infinity_emb' }),
   installation: { program: 'infinity_emb', advice: "Install it with: pip install 'infinity-emb[all]'" },
   slots: 64,
   command: (model, { gpus }) => [

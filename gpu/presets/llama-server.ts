@@ -127,6 +127,10 @@ export const llamaServer = definePreset({
   usesVulkan: true,
   takesThreads: true,
   ...released,
+  image: ({ engine_version: version }) => ({
+    name: `ghcr.io/ggml-org/llama.cpp:server-cuda${version === undefined ? '' : `-${version}`}`,
+    program: '/app/llama-server',
+  }),
   installation: releasedInstallation('llama-server'),
   settings: [...released.settings, 'speculative'],
   configurationFault: model => guessFault(model) ?? needsSource(model, 'the GGUF file') ?? commaFault(model),

@@ -117,6 +117,8 @@ export interface Preset {
    * starts, or that infer does not start.
    */
   installation?(tasks: readonly Task[]): EngineInstallation
+  /** A public image that has it, and its program there; absent if there is none. */
+  image?(model: Model): { name: string; program: string }
   /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Folders below `engines` of the data directory in which its program is looked for before the PATH: see `enginePath`. */

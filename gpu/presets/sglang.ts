@@ -59,6 +59,10 @@ export const sglang = definePreset({
   leastShare,
   installation: { program: 'sglang', advice: 'Install it with: infer engine setup sglang' },
   ...inOwnEnvironment('sglang'),
+  image: ({ engine_version: version }) => ({
+    name: `lmsysorg/sglang:${version === undefined ? 'latest' : `v${version}`}`,
+    program: 'sglang',
+  }),
   configurationFault(model) {
     if (generates(model) && pools(model))
       return 'one process does either chat and completion, or embeddings and reranking. Write two models.'

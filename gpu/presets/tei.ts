@@ -14,6 +14,10 @@ const batchTokens = 16_384
  */
 export const tei = definePreset({
   name: 'tei',
+  image: () => ({
+    name: 'ghcr.io/huggingface/text-embeddings-inference:latest',
+    program: 'text-embeddings-router',
+  }),
   installation: {
     program: 'text-embeddings-router',
     advice: "Install Text Embeddings Inference, so that 'text-embeddings-router' is on the PATH.",

@@ -23,6 +23,10 @@ export const vllm = definePreset({
   configurationFault: guessFault,
   installation: { program: 'vllm', advice: 'Install it with: infer engine setup vllm' },
   ...inOwnEnvironment('vllm'),
+  image: ({ engine_version: version }) => ({
+    name: `vllm/vllm-openai:${version === undefined ? 'latest' : `v${version}`}`,
+    program: 'vllm',
+  }),
   settings: ['engine_version', 'speculative', 'parking'],
   slots: 256,
   // The routes that park it need no key and can do more, so no other program may reach them.

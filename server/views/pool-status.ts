@@ -17,7 +17,10 @@ export const PoolStatus = namedObject(
   'A pool of machines besides this one: see `pools` of `infer.yaml`.',
   {
     name: string('Name of the pool.'),
-    kind: oneOf('`slurm`: a cluster, of which each engine is a job. `ssh`: one machine.', ['slurm', 'ssh']),
+    kind: oneOf(
+      '`slurm`: a cluster, of which each engine is a job. `kubernetes`: a cluster, of which each engine is a pod. `ssh`: one machine.',
+      ['slurm', 'kubernetes', 'ssh'],
+    ),
     cards: integer('GPUs that it has, as far as it has told.'),
     used_cards: integer('GPUs that engines of this server use, or wait for.'),
     engines: integer('Engines of this server there, those that wait for a machine included.'),

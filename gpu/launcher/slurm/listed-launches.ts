@@ -1,8 +1,15 @@
+import type { LaunchRecord } from '../launch-records.ts'
 import type { Launch } from '../launcher.ts'
 import { isOver, launchStateOf } from './job-states.ts'
 import type { SlurmJob } from './queue-lines.ts'
-import type { SlurmRecord } from './records.ts'
 import { warnedMs } from './submission.ts'
+
+export interface SlurmRecord extends LaunchRecord {
+  /** Null while it is not known whether its job was accepted. */
+  jobId: string | null
+  /** Its wrapper ends the engine before its time limit: see `warnedMs`. */
+  isWarned?: boolean
+}
 
 /** A launch of this server. */
 export interface HeldLaunch {
@@ -18,7 +25,7 @@ export interface HeldLaunch {
 /** How a launch ends of which Slurm knows nothing any more. */
 const forgotten = { status: null, reason: 'Slurm does not know its job any more.' }
 
-/** What follows from a list of the jobs of this server, the so-manieth. Pure. */
+/** What follows from a list of the jobs of this server. `list`: its number. Pure. */
 export function compareJobs(held: ReadonlyMap<string, HeldLaunch>, jobs: readonly SlurmJob[], list: number) {
   const byLaunch = Map.groupBy(jobs, job => job.comment!.launchId)
   /** Jobs that must not run: a second one of a launch, submitted while nobody knew of the first, or one of no launch that is wanted. */

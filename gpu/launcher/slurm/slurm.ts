@@ -8,14 +8,15 @@ import type { SlurmPool } from '../../../core/models/pools.ts'
 import { optionalText } from '../../../core/optional-file.ts'
 import { engineEnvironment, enginePath } from '../environment.ts'
 import { openLaunchFolders, orUnwritable } from '../launch-folders.ts'
+import { newLaunchKey } from '../launch-key.ts'
+import { openRecords } from '../launch-records.ts'
 import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
-import { newLaunchKey } from './certificate.ts'
 import { openCommands, refusalIn } from './commands.ts'
 import { behindFetch, fetchEnvironment } from './fetch-step.ts'
+import type { SlurmRecord } from './listed-launches.ts'
 import { cardsIn, nodeArguments } from './node-lines.ts'
 import { followFile } from './output-file.ts'
 import { jobComment } from './queue-lines.ts'
-import { openRecords, type SlurmRecord } from './records.ts'
 import { refusalOf } from './refusal.ts'
 import { commandOnNode, isWarned, jobIdIn, submitArguments, submitScript } from './submission.ts'
 import { TrackedLaunches } from './tracked-launches.ts'
@@ -51,7 +52,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
   const folder = join(data, 'slurm', pool)
   for (const name of ['launches', 'output']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
   const run = openCommands(host)
-  const records = openRecords(join(folder, 'launches'), log)
+  const records = openRecords<SlurmRecord>(join(folder, 'launches'), log)
   const folders = openLaunchFolders(data)
   const marker = ownMarker(join(folder, 'marker'))
   const environment = Object.fromEntries(Object.entries(host).filter(([name]) => inherited.test(name)))

@@ -1,6 +1,6 @@
 import type { SlurmPool } from '../../../core/models/pools.ts'
+import type { LaunchKey } from '../launch-key.ts'
 import type { LaunchNeeds } from '../launcher.ts'
-import type { LaunchKey } from './certificate.ts'
 import { jobComment, jobName } from './queue-lines.ts'
 
 /** What the wrapper on the node is told, inside of its script: arguments and comments of jobs can be read by everybody. */

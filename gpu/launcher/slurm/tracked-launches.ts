@@ -1,11 +1,10 @@
 import { rm } from 'node:fs/promises'
 import type { Log } from '../../../core/log.ts'
+import { type Control, openControl } from '../control.ts'
 import type { Launch } from '../launcher.ts'
 import type { RunCommand } from './commands.ts'
-import { type Control, openControl } from './control.ts'
-import { compareJobs, type HeldLaunch, listedLaunch } from './listed-launches.ts'
+import { compareJobs, type HeldLaunch, listedLaunch, type SlurmRecord } from './listed-launches.ts'
 import { jobsIn, queueArguments } from './queue-lines.ts'
-import type { SlurmRecord } from './records.ts'
 
 /** Milliseconds between two lists of its own: while a job begins or ends, while one waits for long, and while all run. */
 const lookMs = { now: 50, soon: 1_000, waiting: 5_000, steady: 10_000 }

@@ -3,6 +3,7 @@ import { parseConfig } from '../../../core/models/config.ts'
 import { poolsOf } from '../../../core/models/pools.ts'
 
 const pools = 'pools: { lab: { kind: slurm, card_memory: 80GiB }, box2: { kind: ssh, host: user@box } }'
+const kubernetes = (more: string) => `pools: { k8s: { kind: kubernetes, card_memory: 80GiB, ${more} } }`
 const model = (more: string) => `${pools}\nmodels: [{ id: a, source: /x.gguf, ${more} }]`
 
 test('a pool has the settings of its kind, with sizes and durations', () => {
@@ -24,11 +25,35 @@ test('a pool has the settings of its kind, with sizes and durations', () => {
   })
 })
 
+test('a pool of Kubernetes has volumes, tolerations and images', () => {
+  const text = `pools:
+  k8s:
+    kind: kubernetes
+    card_memory: 80GiB
+    images: { vllm: registry.example.com/vllm:1 }
+    tolerations: [{ key: nvidia.com/gpu }]
+    volumes: [{ claim: models, mount_path: /models }]`
+  expect(parseConfig(text, 'f').pools).toEqual({
+    k8s: {
+      kind: 'kubernetes',
+      card_memory: 80 * 2 ** 30,
+      resource: 'nvidia.com/gpu',
+      node_selector: {},
+      tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists' }],
+      images: { vllm: 'registry.example.com/vllm:1' },
+      image_pull_secrets: [],
+      wrapper_image: 'python:3-alpine',
+      volumes: [{ claim: 'models', mount_path: '/models', read_only: true }],
+      orphan_grace: 900_000,
+    },
+  })
+})
+
 test('a model has its pools in order, with limits; without the key it has this machine', () => {
   const parsed = parseConfig(model('pools: [local, { pool: lab, max_engines: 2, time_limit: 4h }]'), 'f').models[0]!
   expect(poolsOf(parsed)).toEqual([
     { pool: 'local' },
-    { pool: 'lab', maxEngines: 2, maxCards: undefined, timeLimit: 14_400_000 },
+    { pool: 'lab', maxEngines: 2, maxCards: undefined, timeLimit: 14_400_000, image: undefined },
   ])
   const [without] = parseConfig('models: [{ id: a, source: /x.gguf }]', 'f').models
   expect(without).not.toHaveProperty('pools')
@@ -50,6 +75,21 @@ describe('errors name the place and what to do', () => {
     ['pools: { box2: { kind: ssh, host: -oProxyCommand=x } }', /'pools.box2.host': must be a host, or user@host/],
     ['pools: { lab: { kind: slurm, card_memory: 80GiB, partition: "a b" } }', /must be one word/],
     ['pools: { lab: { kind: slurm, card_memory: 80GiB, time_limit: 8hours } }', /Did you mean '8h'\?/],
+    ['pools: { k8s: { kind: kubernetes } }', /Missing: 'pools.k8s.card_memory'/],
+    [
+      'pools: { k8s: { kind: kubernetes, card_memory: 80GiB, partition: x } }',
+      /'pools.k8s' has no setting 'partition'/,
+    ],
+    [kubernetes('namespace: My_Space'), /'pools.k8s.namespace': must be the name of a namespace/],
+    [kubernetes('resource: gpu'), /must be a resource such as nvidia.com\/gpu/],
+    [kubernetes('volumes: [{ mount_path: /models }]'), /must have either 'claim' or 'host_path'/],
+    [
+      kubernetes('volumes: [{ claim: a, host_path: /b, mount_path: /models }]'),
+      /must have either 'claim' or 'host_path'/,
+    ],
+    [kubernetes('volumes: [{ claim: a, mount_path: /dev/shm }]'), /infer needs '\/run\/infer' and '\/dev'/],
+    [kubernetes('images: { vllm: "a b" }'), /must be an image such as/],
+    [model('pools: [{ pool: lab, image: x }]'), /engines in the pool 'lab' have no image/],
     [model('pools: []'), /'models\[0\].pools' must not be empty/],
     [
       model('pools: [lap]'),

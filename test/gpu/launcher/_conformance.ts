@@ -188,7 +188,7 @@ export function describeLauncher(name: string, place: () => Promise<LauncherPlac
     test('a change of the list is announced', async () => {
       const { at, launcher, launchId } = await setUp()
       const heard = Promise.withResolvers<void>()
-      await launcher.start(at.options(launchId, ['--exit', '1', '--exit-after', '200']), signal())
+      await launcher.start(at.options(launchId, ['--exit', '1', '--exit-after', '1500']), signal())
       await answers(launcher, launchId)
       const stop = launcher.watch(() => {
         void find(launcher, launchId).then(one => one?.state === 'gone' && heard.resolve())

@@ -17,7 +17,7 @@ export const overviewText = {
   savedConversations: (count: number, size: string) =>
     `${count} ${count === 1 ? 'conversation' : 'conversations'} saved (${size})`,
   engineSlots: (busy: number, slots: number) => `${busy} of ${slots} ${slots === 1 ? 'slot' : 'slots'} busy`,
-  poolKinds: { slurm: 'Slurm cluster', ssh: 'Machine by ssh' },
+  poolKinds: { slurm: 'Slurm cluster', ssh: 'Machine by ssh', kubernetes: 'Kubernetes cluster' },
   poolUse: (used: number, cards: number, engines: number) =>
     `${used} of ${cards} ${cards === 1 ? 'GPU' : 'GPUs'} in use by ${engines} ${engines === 1 ? 'engine' : 'engines'}`,
   atMostCards: (count: number) => `at most ${count} ${count === 1 ? 'GPU' : 'GPUs'}`,

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
-import { compareJobs, type HeldLaunch, listedLaunch } from '../../../../gpu/launcher/slurm/listed-launches.ts'
+import {
+  compareJobs,
+  type HeldLaunch,
+  listedLaunch,
+  type SlurmRecord,
+} from '../../../../gpu/launcher/slurm/listed-launches.ts'
 import { jobsIn } from '../../../../gpu/launcher/slurm/queue-lines.ts'
-import type { SlurmRecord } from '../../../../gpu/launcher/slurm/records.ts'
 
 const recordOf = (launchId: string, jobId: string | null, end: SlurmRecord['end'] = null): SlurmRecord => ({
   version: 1,

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { PoolSettings, type SlurmPool } from '../../../../core/models/pools.ts'
-import { newLaunchKey } from '../../../../gpu/launcher/slurm/certificate.ts'
+import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { isUnanswered, refusalIn } from '../../../../gpu/launcher/slurm/commands.ts'
 import { cardsIn } from '../../../../gpu/launcher/slurm/node-lines.ts'
 import { commentIn } from '../../../../gpu/launcher/slurm/queue-lines.ts'

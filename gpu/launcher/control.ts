@@ -1,6 +1,6 @@
 import { connect } from 'node:tls'
-import { tlsOptions } from '../endpoint-tls.ts'
-import type { EndpointTls } from '../launcher.ts'
+import { tlsOptions } from './endpoint-tls.ts'
+import type { EndpointTls } from './launcher.ts'
 
 /** The name of the wrapper's own protocol: lines of JSON, each answered by one. */
 const protocol = 'infer-control'

@@ -1,21 +1,17 @@
 import { mkdirSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from '../../../core/log.ts'
-import { optionalJson, optionalNames } from '../../../core/optional-file.ts'
-import type { LaunchKey } from './certificate.ts'
+import type { Log } from '../../core/log.ts'
+import { optionalJson, optionalNames } from '../../core/optional-file.ts'
+import type { LaunchKey } from './launch-key.ts'
 
-/** What this server must know of a launch, also after a restart. Plain data. */
-export interface SlurmRecord extends LaunchKey {
+/** What this server must know of a launch in a cluster, also after a restart. Plain data. */
+export interface LaunchRecord extends LaunchKey {
   version: 1
   launchId: string
   engineId: string
   modelId: string
-  /** Null while it is not known whether its job was accepted. */
-  jobId: string | null
   secrets: readonly string[]
-  /** Its wrapper ends the engine before its time limit: see `warnedMs`. */
-  isWarned?: boolean
   note: unknown
   /** How it has ended, and when, in epoch milliseconds; null until that is known. */
   end: { status: string | null; reason: string | null; at: number } | null
@@ -25,7 +21,7 @@ export interface SlurmRecord extends LaunchKey {
  * Keeps the records of the launches of a pool, a file each, which only its owner may read: they have the keys. Only this server
  * reads them; nodes do not.
  */
-export function openRecords(folder: string, log: Log) {
+export function openRecords<Record extends LaunchRecord>(folder: string, log: Log) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   /** The last write of each launch. */
   const writes = new Map<string, Promise<void>>()
@@ -46,13 +42,13 @@ export function openRecords(folder: string, log: Log) {
 
   return {
     /** Those of earlier runs of this server. */
-    all: (): SlurmRecord[] =>
+    all: (): Record[] =>
       optionalNames(folder)
         .filter(name => name.endsWith('.json'))
-        .map(name => optionalJson(join(folder, name)) as Partial<SlurmRecord> | undefined)
-        .filter((record): record is SlurmRecord => record?.version === 1 && typeof record.launchId === 'string'),
+        .map(name => optionalJson(join(folder, name)) as Partial<Record> | undefined)
+        .filter((record): record is Record => record?.version === 1 && typeof record.launchId === 'string'),
     /** Writes a record as it is now. Rejects if it cannot be written. */
-    write(record: SlurmRecord): Promise<void> {
+    write(record: Record): Promise<void> {
       const text = JSON.stringify(record)
       const to = fileOf(record.launchId)
       return after(record.launchId, async () => {

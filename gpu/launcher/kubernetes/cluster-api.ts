@@ -1,0 +1,126 @@
+import { Agent, type Dispatcher } from 'undici'
+import { jsonOf } from '../../../core/json.ts'
+import type { ClusterAccess } from './cluster-access.ts'
+import type { Credentials } from './exec-credentials.ts'
+
+/** The API server has answered, and not done what it was asked. */
+export class ApiRefusal extends Error {
+  override readonly name = 'ApiRefusal'
+  readonly status: number
+  /** Its word: `AlreadyExists`, `Forbidden`, `Expired`; empty if there is none. */
+  readonly reason: string
+
+  constructor(status: number, reason: string, message: string) {
+    super(message)
+    this.status = status
+    this.reason = reason
+  }
+
+  /** Whether a repetition cannot help, and nothing was done. */
+  get isFinal(): boolean {
+    return this.status >= 400 && this.status < 500 && ![401, 408, 409, 410, 429].includes(this.status)
+  }
+}
+
+export interface ApiCall {
+  method?: 'GET' | 'POST' | 'DELETE' | 'PATCH'
+  /** Absolute: `/api/v1/nodes`. */
+  path: string
+  query?: Readonly<Record<string, string>>
+  body?: object
+}
+
+/** Milliseconds without a byte after which a stream counts as broken: the API server sends a bookmark each minute. */
+const silentMs = 150_000
+const headersMs = 15_000
+
+/**
+ * Calls the API server of a cluster. Requests reject with ApiRefusal, or with another error where nobody knows what they have
+ * done. A few calls are all that is needed, so there is no client library.
+ */
+export function openClusterApi(access: ClusterAccess) {
+  let current: { agent: Agent; of: string } | undefined
+
+  /** Connections with these certificates; those with others end after their requests. */
+  async function agentFor({ certificate, key }: Credentials): Promise<Agent> {
+    const ca = await access.authority()
+    const of = JSON.stringify([ca, certificate])
+    if (current?.of === of) return current.agent
+    void current?.agent.close().catch(() => {})
+    const { serverName: servername } = access
+    const connect = {
+      timeout: 5_000,
+      ...(ca !== undefined && { ca }),
+      ...(certificate !== undefined && { cert: certificate, key }),
+      ...(servername !== undefined && { servername }),
+    }
+    current = { agent: new Agent({ connect, connections: 64, headersTimeout: headersMs, bodyTimeout: silentMs }), of }
+    return current.agent
+  }
+
+  async function send(call: ApiCall, signal: AbortSignal, again = true): Promise<Dispatcher.ResponseData> {
+    const { method = 'GET', path, query, body } = call
+    const credentials = await access.credentials(signal)
+    const agent = await agentFor(credentials)
+    const url = new URL(access.server)
+    const response = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname.replace(/\/$/, '')}${path}${query ? `?${new URLSearchParams(query).toString()}` : ''}`,
+      method,
+      signal,
+      headers: {
+        accept: 'application/json',
+        'user-agent': 'infer',
+        ...(credentials.token !== undefined && { authorization: `Bearer ${credentials.token}` }),
+        ...(body && {
+          'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+        }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (response.statusCode < 300) return response
+    const answer = jsonOf(await response.body.text()) as { reason?: unknown; message?: unknown } | undefined
+    if (response.statusCode === 401) {
+      access.refused()
+      if (again) return await send(call, signal, false)
+    }
+    const words = typeof answer?.message === 'string' ? answer.message : `it has answered ${response.statusCode}`
+    throw new ApiRefusal(response.statusCode, typeof answer?.reason === 'string' ? answer.reason : '', words)
+  }
+
+  return {
+    namespace: access.namespace,
+    async request(call: ApiCall, signal: AbortSignal): Promise<unknown> {
+      return await (await send(call, signal)).body.json()
+    },
+    /** The bytes of an answer as they come; `begun` is called before the first. Leaving the loop ends the request. */
+    async *stream(call: ApiCall, signal: AbortSignal, begun?: () => void): AsyncIterable<Uint8Array> {
+      const { body } = await send(call, signal)
+      begun?.()
+      yield* body as AsyncIterable<Uint8Array>
+    },
+    /** The items of a list, in pages of so many: each is parsed at once, between other work. */
+    async *pages(path: string, query: Readonly<Record<string, string>>, limit: number, signal: AbortSignal) {
+      let next = ''
+      do {
+        const more = { ...query, limit: String(limit), ...(next && { continue: next }) }
+        const page = (await this.request({ path, query: more }, signal)) as {
+          metadata?: { continue?: string; resourceVersion?: string }
+          items?: object[]
+        }
+        next = page.metadata?.continue ?? ''
+        yield { items: page.items ?? [], version: page.metadata?.resourceVersion ?? '' }
+      } while (next)
+    },
+    async close(): Promise<void> {
+      await current?.agent.destroy().catch(() => {})
+    },
+  }
+}
+export type ClusterApi = ReturnType<typeof openClusterApi>
+
+/** The words of an error of a call, without a final dot. */
+export function faultWords(thrown: unknown): string {
+  const { message, code } = thrown as { message?: string; code?: string }
+  return (message || code || 'it does not answer').replace(/\.$/, '')
+}

@@ -1,0 +1,246 @@
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { readAsset, selfCommand } from '../../../core/assets.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { Log } from '../../../core/log.ts'
+import type { KubernetesPool } from '../../../core/models/pools.ts'
+import type { Discovery } from '../../devices/device.ts'
+import { newLaunchKey } from '../launch-key.ts'
+import { openRecords } from '../launch-records.ts'
+import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
+import { readCapacity } from './capacity.ts'
+import { openClusterAccess } from './cluster-access.ts'
+import { ApiRefusal, faultWords, openClusterApi } from './cluster-api.ts'
+import type { HeldPod, PodRecord } from './listed-pods.ts'
+import { type PodPlan, type PodPorts, podManifest, podName, secretManifest } from './pod-manifest.ts'
+import { labels, type PodObject } from './pod-state.ts'
+import { refusalOf } from './refusal.ts'
+import { TrackedPods } from './tracked-pods.ts'
+
+export interface KubernetesLauncherOptions {
+  /** The name of the pool. */
+  pool: string
+  settings: KubernetesPool
+  dataDir: string
+  /** Names this server among those that use the cluster. */
+  serverId: string
+  /** The server's environment: where the cluster is, and what programs of a kubeconfig get. */
+  host: Readonly<Record<string, string | undefined>>
+  log: Log
+  /** Milliseconds for which a pod may stay after the time in which it should have ended. */
+  lostMs?: number
+}
+
+const closeMs = 5_000
+/** Milliseconds for which it is not asked again what the cluster has. */
+const capacityMs = 25_000
+/** Ports of a pod: below those that systems give to connections. */
+const portOf = () => randomInt(10_000, 32_000)
+
+/**
+ * Starts engines as pods of a Kubernetes cluster. A wrapper in a container beside it (wrapper.py) is the only way to an engine: it
+ * lets in whoever has the key of the launch, and ends with it when no server has asked during the grace of the pool.
+ */
+export async function openKubernetesLauncher(options: KubernetesLauncherOptions): Promise<Launcher> {
+  const { pool, settings, host, log, lostMs = 60_000 } = options
+  // Pools may be in one namespace, and what a pool does not know of its own pods it deletes.
+  const serverId = `${options.serverId}.${pool}`
+  const api = openClusterApi(await openClusterAccess(settings, host))
+  const records = openRecords<PodRecord>(join(options.dataDir, 'kubernetes', pool, 'launches'), log)
+  const { file, args } = selfCommand([])
+  const namespace = `/api/v1/namespaces/${api.namespace}`
+  const wrapper = Buffer.from(readAsset('kubernetes-wrapper.py')).toString('utf8')
+  const starts = new Map<string, Promise<void>>()
+  const beatMs = Math.min(60_000, settings.orphan_grace / 4)
+  const pods = new TrackedPods({ pool, serverId, api, records, beatMs, lostMs, log }, records.all())
+  let known: { at: number; discovery: Discovery } | undefined
+  let hasLeft = false
+  const unknown = (what: string, cause: unknown) =>
+    new Error(`Kubernetes does not tell the ${what} of the pool '${pool}': ${faultWords(cause)}.`, { cause })
+
+  async function start(given: LaunchOptions, signal: AbortSignal): Promise<void> {
+    const { launchId, modelId } = given
+    const before = pods.held.get(launchId)
+    if (before && (before.record.uid !== null || before.record.end)) return
+    const refusal = refusalOf(given, { pool, volumes: settings.volumes, self: [file, ...args] })
+    if (refusal !== undefined) throw new Failure('worker_error', refusal)
+    const record = before?.record ?? (await newRecord(given))
+    // Written first: without its key a pod is of no use.
+    await records.write(record)
+    const launch = before ?? pods.hold(record)
+    const needs = given.needs!
+    const image = needs.image!
+    const { certificate, key, ports } = record
+    const plan: PodPlan = {
+      settings,
+      serverId,
+      namespace: api.namespace,
+      options: given,
+      needs,
+      image,
+      ports,
+      key: { certificate, key },
+      wrapper,
+    }
+    try {
+      // Before its pod, which cannot start without it. One of an earlier attempt is the same.
+      await orExisting(() =>
+        api.request({ method: 'POST', path: `${namespace}/secrets`, body: secretManifest(plan) }, signal),
+      )
+      const uid = await created(plan, signal)
+      pods.accepted(launch, uid)
+      void ownSecret(launchId, uid)
+    } catch (thrown) {
+      const fault = faultWords(thrown)
+      if (!(thrown instanceof ApiRefusal && thrown.isFinal))
+        throw new Error(`It is not known whether Kubernetes has accepted the pod of '${modelId}': ${fault}.`, {
+          cause: thrown,
+        })
+      pods.held.delete(launchId)
+      await records.remove(launchId)
+      await pods.removeSecret(launchId, signal).catch(() => {})
+      throw new Failure('worker_error', `Kubernetes has refused the pod of '${modelId}': ${fault}.`, { cause: thrown })
+    }
+  }
+
+  /** Creates the pod, or finds that of an earlier attempt. Resolves with its uid. */
+  async function created(plan: PodPlan, signal: AbortSignal): Promise<string> {
+    const { launchId } = plan.options
+    const made = await orExisting(() =>
+      api.request({ method: 'POST', path: `${namespace}/pods`, body: podManifest(plan) }, signal),
+    )
+    const { metadata } = (made ??
+      (await api.request({ path: `${namespace}/pods/${podName(launchId)}` }, signal))) as PodObject
+    if (metadata?.labels?.[labels.server] === serverId && metadata.uid) return metadata.uid
+    throw new ApiRefusal(422, 'AlreadyExists', `the pod ${podName(launchId)} belongs to somebody else`)
+  }
+
+  /** With its owner the secret is removed when the pod is, also if no server is there. */
+  async function ownSecret(launchId: string, uid: string): Promise<void> {
+    const name = podName(launchId)
+    const owner = { apiVersion: 'v1', kind: 'Pod', name, uid }
+    const body = { metadata: { ownerReferences: [owner] } }
+    await api
+      .request({ method: 'PATCH', path: `${namespace}/secrets/${name}`, body }, AbortSignal.timeout(closeMs))
+      .catch((thrown: unknown) =>
+        log.warn('A secret may be left should this server not come back', {
+          pool,
+          secret: name,
+          fault: faultWords(thrown),
+        }),
+      )
+  }
+
+  async function stop(launchId: string, graceMs: number, signal: AbortSignal): Promise<void> {
+    await starts.get(launchId)?.catch(() => {})
+    const launch = pods.held.get(launchId)
+    if (!launch || launch.record.end) return
+    // Nobody knows whether its pod was created: the list does. Should it appear later, it is deleted, as it belongs to no engine.
+    if (launch.record.uid === null) await pods.watch.relist()
+    const { uid, end } = launch.record
+    if (uid === null) return pods.end(launch, { status: null, reason: 'It was not started.' })
+    if (end) return
+    launch.isEnding = true
+    const wasThere = await pods.remove(
+      { name: podName(launchId), uid },
+      Math.max(1, Math.ceil(graceMs / 1_000)),
+      signal,
+    )
+    if (!wasThere) await pods.watch.relist()
+  }
+
+  async function endAll(live: readonly HeldPod[]): Promise<void> {
+    const signal = AbortSignal.timeout(closeMs)
+    const ends = live.map(async ({ record: { launchId, uid } }) => {
+      if (uid !== null) await pods.remove({ name: podName(launchId), uid }, 5, signal)
+      await pods.removeSecret(launchId, signal)
+    })
+    const failed = (await Promise.allSettled(ends)).filter(({ status }) => status === 'rejected')
+    if (failed.length > 0) log.warn('Pods may be left: they end by themselves', { pool, pods: failed.length })
+  }
+
+  return {
+    // Changes are announced by the watch.
+    pollMs: 60_000,
+    start(given, signal) {
+      const { launchId } = given
+      const starting = starts.get(launchId) ?? start(given, signal).finally(() => starts.delete(launchId))
+      starts.set(launchId, starting)
+      return starting
+    },
+    async list(signal) {
+      try {
+        await pods.watch.fresh(signal)
+      } catch (thrown) {
+        throw unknown('pods', thrown)
+      }
+      return pods.list()
+    },
+    stop,
+    async *logs(launchId, from, signal) {
+      const output = pods.output(launchId)
+      if (output) yield* output.bytes.read(from, signal)
+    },
+    async capacity(signal) {
+      if (known && performance.now() - known.at < capacityMs) return known.discovery
+      const devices = await readCapacity(api, settings, { serverId, signal }).catch((thrown: unknown) => {
+        throw unknown('nodes', thrown)
+      })
+      const reason = devices.length > 0 ? null : `No node of the pool '${pool}' has a free '${settings.resource}' now.`
+      known = { at: performance.now(), discovery: { devices, reason, broken: false } }
+      return known.discovery
+    },
+    watch(listener) {
+      pods.listeners.add(listener)
+      return () => void pods.listeners.delete(listener)
+    },
+    note(launchId, note) {
+      const record = pods.held.get(launchId)?.record
+      if (!record || record.end) return
+      record.note = note
+      void records.write(record).catch(() => {})
+    },
+    async leave() {
+      hasLeft = true
+      await pods.close()
+      await records.written()
+    },
+    async close() {
+      await pods.close()
+      if (!hasLeft) await endAll([...pods.held.values()].filter(({ record }) => !record.end))
+      await records.written()
+      await api.close()
+    },
+  }
+}
+
+const newRecord = async ({ launchId, engineId, modelId, env }: LaunchOptions): Promise<PodRecord> => ({
+  version: 1,
+  ...(await newLaunchKey()),
+  launchId,
+  engineId,
+  modelId,
+  uid: null,
+  ports: newPorts(),
+  secrets: secretsIn(env),
+  note: null,
+  end: null,
+})
+
+function newPorts(): PodPorts {
+  const wrapper = portOf()
+  for (;;) {
+    const engine = portOf()
+    if (engine !== wrapper) return { wrapper, engine }
+  }
+}
+
+/** What was created; undefined if it was there before. */
+async function orExisting(create: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await create()
+  } catch (thrown) {
+    if (thrown instanceof ApiRefusal && thrown.reason === 'AlreadyExists') return undefined
+    throw thrown
+  }
+}

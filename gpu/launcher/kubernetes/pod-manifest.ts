@@ -1,0 +1,199 @@
+import type { KubernetesPool } from '../../../core/models/pools.ts'
+import type { LaunchKey } from '../launch-key.ts'
+import type { LaunchNeeds, LaunchOptions } from '../launcher.ts'
+import { containers, labels } from './pod-state.ts'
+
+/** Folders in the containers: of the wrapper alone, and of the engine, whose socket the wrapper sees. */
+const wrapperFolder = '/run/infer/wrapper'
+const engineFolder = '/run/infer/engine'
+const socketPath = `${engineFolder}/s`
+
+/** Seconds: how often Kubernetes looks for the wrapper, how late it begins, and for how long it may be away. */
+const probe = { periodSeconds: 2, initialDelaySeconds: 10, timeoutSeconds: 2, failureThreshold: 3 }
+/** Seconds for which a pod stays on a node that does not answer. */
+const lostNodeSeconds = 60
+
+/** Ports of a pod, of which only the wrapper's can be reached from outside of it. */
+export interface PodPorts {
+  wrapper: number
+  engine: number
+}
+
+export interface PodPlan {
+  settings: KubernetesPool
+  serverId: string
+  namespace: string
+  options: LaunchOptions
+  needs: LaunchNeeds
+  image: { name: string; program?: string | undefined }
+  ports: PodPorts
+  key: LaunchKey
+  /** The program of the wrapper. */
+  wrapper: string
+}
+
+/** The name of the pod of a launch, and of its secret: launch ids have other characters than names. */
+export const podName = (launchId: string): string => `infer-${launchId.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
+
+/** Texts of a pod in which `$` begins a reference to a variable. */
+const literal = (text: string): string => text.replaceAll('$', '$$$$')
+
+/** Variables of the engine: all are kept in the secret, as any may be one. */
+function variablesOf({ options, needs }: PodPlan): Record<string, string> {
+  return {
+    LANG: 'C.UTF-8',
+    HOME: engineFolder,
+    VLLM_HOST_IP: '127.0.0.1',
+    OMP_WAIT_POLICY: 'PASSIVE',
+    // Many images ask for all GPUs of their node, also where a pod has none.
+    ...(needs.cards === 0 && { NVIDIA_VISIBLE_DEVICES: 'void' }),
+    ...options.env,
+  }
+}
+
+/** The secret of a launch: what the wrapper and the engine must know and nobody else may read. Pure. */
+export function secretManifest(plan: PodPlan): object {
+  const { settings, serverId, namespace, options, ports, key, wrapper } = plan
+  const own = {
+    port: ports.wrapper,
+    target: options.channel === 'socket' ? socketPath : ports.engine,
+    orphanSeconds: settings.orphan_grace / 1_000,
+  }
+  const variables = Object.entries(variablesOf(plan)).map(([name, value]) => [`env.${name}`, value])
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: podName(options.launchId),
+      namespace,
+      labels: { [labels.server]: serverId, [labels.launch]: options.launchId },
+    },
+    type: 'Opaque',
+    stringData: {
+      'wrapper.py': wrapper,
+      'settings.json': JSON.stringify(own),
+      'certificate.pem': key.certificate,
+      'key.pem': key.key,
+      ...Object.fromEntries(variables),
+    },
+  }
+}
+
+/** The pod of a launch: the engine, and the wrapper that lets only its server reach it. Pure. */
+export function podManifest(plan: PodPlan): object {
+  const { settings, serverId, namespace, options, needs } = plan
+  const { launchId, engineId, modelId } = options
+  const name = podName(launchId)
+  const { service_account: account, image_pull_secrets: pullSecrets, volumes } = settings
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace,
+      labels: { [labels.server]: serverId, [labels.launch]: launchId, 'app.kubernetes.io/managed-by': 'infer' },
+      annotations: {
+        'infer/engine': engineId,
+        'infer/model': modelId,
+        'kubectl.kubernetes.io/default-container': containers.engine,
+      },
+    },
+    spec: {
+      // A launch runs once: after its end the server decides where the next one goes.
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 30,
+      ...(account !== undefined && { serviceAccountName: account }),
+      ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map(one => ({ name: one })) }),
+      ...(needs.maxMs !== null && { activeDeadlineSeconds: Math.max(1, Math.ceil(needs.maxMs / 1_000)) }),
+      nodeSelector: settings.node_selector,
+      tolerations: [
+        ...settings.tolerations,
+        ...['not-ready', 'unreachable'].map(taint => ({
+          key: `node.kubernetes.io/${taint}`,
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds: lostNodeSeconds,
+        })),
+      ],
+      volumes: [
+        {
+          name: 'wrapper',
+          secret: {
+            secretName: name,
+            items: ['wrapper.py', 'settings.json', 'certificate.pem', 'key.pem'].map(key => ({ key, path: key })),
+          },
+        },
+        { name: 'engine', emptyDir: {} },
+        // Processes of one engine exchange tensors there; the usual 64 MiB are too few.
+        { name: 'shared-memory', emptyDir: { medium: 'Memory' } },
+        ...volumes.map(({ claim, host_path: path, read_only: readOnly }, at) => ({
+          name: `volume-${at}`,
+          ...(claim === undefined ? { hostPath: { path } } : { persistentVolumeClaim: { claimName: claim, readOnly } }),
+        })),
+      ],
+      containers: [wrapperContainer(plan), engineContainer(plan)],
+    },
+  }
+}
+
+const wrapperContainer = ({ settings, ports }: PodPlan): object => ({
+  name: containers.wrapper,
+  image: settings.wrapper_image,
+  imagePullPolicy: 'IfNotPresent',
+  command: ['python3', '-I', `${wrapperFolder}/wrapper.py`, wrapperFolder],
+  env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
+  ports: [{ name: 'wrapper', containerPort: ports.wrapper }],
+  resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '512Mi' } },
+  securityContext: { allowPrivilegeEscalation: false },
+  volumeMounts: [
+    { name: 'wrapper', mountPath: wrapperFolder, readOnly: true },
+    { name: 'engine', mountPath: engineFolder },
+  ],
+})
+
+function engineContainer(plan: PodPlan): object {
+  const { settings, options, needs, image, ports } = plan
+  const places: Record<string, string> = {
+    '{port}': String(ports.engine),
+    '{socket}': socketPath,
+    '{home}': engineFolder,
+  }
+  const argv = options.argv.map(part => part.replaceAll(/\{\w+\}/g, found => places[found] ?? found))
+  const cards = needs.cards > 0 ? { [settings.resource]: String(needs.cards) } : {}
+  return {
+    name: containers.engine,
+    image: image.name,
+    imagePullPolicy: 'IfNotPresent',
+    command: [image.program ?? argv[0]!, ...argv.slice(1)].map(literal),
+    workingDir: engineFolder,
+    env: [
+      { name: 'INFER_LAUNCH_ID', value: options.launchId },
+      ...Object.keys(variablesOf(plan)).map(name => ({
+        name,
+        valueFrom: { secretKeyRef: { name: podName(options.launchId), key: `env.${name}` } },
+      })),
+    ],
+    resources: {
+      requests: {
+        cpu: String(Math.max(1, Math.ceil(needs.cpus))),
+        ...(needs.memoryBytes > 0 && { memory: `${Math.ceil(needs.memoryBytes / 2 ** 20)}Mi` }),
+        ...cards,
+      },
+      limits: cards,
+    },
+    securityContext: { allowPrivilegeEscalation: false },
+    // The wrapper ends when no server is left, and the engine with it.
+    livenessProbe: { tcpSocket: { port: ports.wrapper }, ...probe },
+    volumeMounts: [
+      { name: 'engine', mountPath: engineFolder },
+      { name: 'shared-memory', mountPath: '/dev/shm' },
+      ...settings.volumes.map(({ mount_path: mountPath, read_only: readOnly }, at) => ({
+        name: `volume-${at}`,
+        mountPath,
+        readOnly,
+      })),
+    ],
+  }
+}

@@ -1,0 +1,144 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
+import { labels, type PodObject, type PodState, podStateIn } from './pod-state.ts'
+
+/** Pods in one page of a list, of 5 kB each: parsed in less than 2 ms. */
+const pageSize = 20
+/** Seconds after which the API server ends a watch, and it is begun again. */
+const watchSeconds = 280
+const listMs = 30_000
+/** Milliseconds before the next attempt, by how many have failed in a row. */
+const retryMs = (failures: number): number => Math.min(10_000, 200 * 2 ** Math.min(failures, 10))
+
+export interface PodWatchOptions {
+  api: ClusterApi
+  serverId: string
+  /** Called with every pod of the server once all were listed, as the so-manieth list, and each time pods have changed. */
+  seen: (pods: readonly PodState[], list: number | null) => void
+}
+
+interface WatchEvent {
+  type: string
+  object: PodObject & { code?: number; message?: string; metadata?: { resourceVersion?: string } }
+}
+
+/** Knows the pods of a server: lists them, watches what changes, and lists them again after a gap. */
+export function openPodWatch({ api, serverId, seen }: PodWatchOptions) {
+  const path = `/api/v1/namespaces/${api.namespace}/pods`
+  const query = { labelSelector: `${labels.server}=${serverId}` }
+  const closing = new AbortController()
+  const pods = new Map<string, PodState>()
+  /** The version from which changes are watched; empty before the first list, and after a gap. */
+  let version = ''
+  let isWatching = false
+  let lists = 0
+  let listing: Promise<void> | undefined
+  let wake = Promise.withResolvers<void>()
+
+  async function listAll(): Promise<void> {
+    const number = ++lists
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(listMs)])
+    const all = new Map<string, PodState>()
+    let from = ''
+    for await (const page of api.pages(path, query, pageSize, signal)) {
+      // Pages of one list have the version of its first.
+      from ||= page.version
+      for (const object of page.items) {
+        const pod = podStateIn(object, serverId)
+        if (pod) all.set(pod.name, pod)
+      }
+    }
+    pods.clear()
+    for (const [name, pod] of all) pods.set(name, pod)
+    version = from
+    seen([...pods.values()], number)
+    wake.resolve()
+  }
+
+  /** One list at a time. */
+  const relist = (): Promise<void> => (listing ??= listAll().finally(() => (listing = undefined)))
+
+  /** Follows changes until the API server ends that. */
+  async function follow(): Promise<void> {
+    const from = version
+    const more = {
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: from,
+      timeoutSeconds: String(watchSeconds),
+    }
+    const decoder = new TextDecoder()
+    let rest = ''
+    try {
+      const call = { path, query: { ...query, ...more } }
+      for await (const bytes of api.stream(call, closing.signal, () => (isWatching = true))) {
+        const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+        rest = lines.pop()!
+        const changed = lines.flatMap(line => (line === '' ? [] : (applied(JSON.parse(line) as WatchEvent) ?? [])))
+        if (changed.length > 0) seen(changed, null)
+      }
+    } finally {
+      isWatching = false
+    }
+  }
+
+  function applied({ type, object }: WatchEvent): PodState | undefined {
+    if (type === 'ERROR') throw new ApiRefusal(object.code ?? 500, 'Expired', object.message ?? 'the watch has failed')
+    version = object.metadata?.resourceVersion ?? version
+    if (type === 'BOOKMARK') return undefined
+    const pod = podStateIn(object, serverId)
+    if (!pod) return undefined
+    if (type === 'DELETED') pods.delete(pod.name)
+    else pods.set(pod.name, pod)
+    return { ...pod, isRemoved: type === 'DELETED' }
+  }
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !closing.signal.aborted; )
+      try {
+        if (version === '') await relist()
+        await follow()
+        failures = 0
+      } catch (thrown) {
+        if (closing.signal.aborted) return
+        // Changes since then are not known any more.
+        if (thrown instanceof ApiRefusal && (thrown.status === 410 || thrown.status === 400)) version = ''
+        else failures++
+        wake = Promise.withResolvers()
+        await Promise.race([
+          wake.promise,
+          pause(retryMs(failures), undefined, { signal: closing.signal, ref: false }),
+        ]).catch(() => {})
+      }
+  }
+
+  const running = run()
+  return {
+    /** Number of the last list that has begun. */
+    lists: (): number => lists,
+    /** Resolves when the pods are known as they are about now. Rejects if the API server does not answer. */
+    async fresh(signal: AbortSignal): Promise<void> {
+      if (!isWatching) return await abortable(relist(), signal)
+      await api.request({ path, query: { ...query, limit: '1', resourceVersion: '0' } }, signal)
+      if (!isWatching) await abortable(relist(), signal)
+    },
+    /** All pods are listed again, as one that should be known is not. */
+    relist,
+    close(): Promise<void> {
+      closing.abort()
+      return running
+    },
+  }
+}
+export type PodWatch = ReturnType<typeof openPodWatch>
+
+async function abortable<T>(done: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([done, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,240 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '../../../core/log.ts'
+import { type Control, openControl } from '../control.ts'
+import type { Launch } from '../launcher.ts'
+import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
+import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
+import { openPodLog, type PodLog } from './pod-log.ts'
+import { podName } from './pod-manifest.ts'
+import type { PodState } from './pod-state.ts'
+import { openPodWatch, type PodWatch } from './pod-watch.ts'
+
+/** Milliseconds between two looks at launches of which nothing is heard, and after which a launch is asked for its events. */
+const lookMs = 5_000
+/** Milliseconds in which the last output of an engine is read before its pod is removed. */
+const lastOutputMs = 5_000
+const callMs = 10_000
+const keptEnded = { ms: 10 * 60_000, count: 256 }
+
+export interface TrackingOptions {
+  pool: string
+  serverId: string
+  api: ClusterApi
+  records: { write(record: PodRecord): Promise<void>; remove(launchId: string): Promise<void> }
+  /** Milliseconds between two words to each wrapper, and for which a pod may stay after its time. */
+  beatMs: number
+  lostMs: number
+  log: Log
+}
+
+/** The launches of this server, as far as its pods tell: the owner of their state. */
+export class TrackedPods {
+  readonly held = new Map<string, HeldPod>()
+  readonly listeners = new Set<() => void>()
+  readonly watch: PodWatch
+  readonly #options: TrackingOptions
+  readonly #controls = new Map<string, Control>()
+  readonly #logs = new Map<string, PodLog & { begin: () => void }>()
+  readonly #closing = new AbortController()
+  readonly #timer: NodeJS.Timeout
+  /** How each launch was announced last. */
+  readonly #shown = new Map<string, string>()
+
+  constructor(options: TrackingOptions, records: readonly PodRecord[]) {
+    this.#options = options
+    for (const record of records) this.hold(record).expectedFrom = 1
+    this.watch = openPodWatch({ ...options, seen: (pods, list) => this.#seen(pods, list) })
+    this.#timer = setInterval(() => void this.#look(), lookMs)
+    this.#timer.unref()
+  }
+
+  hold(record: PodRecord): HeldPod {
+    const { launchId, end } = record
+    const launch: HeldPod = {
+      record,
+      pod: undefined,
+      expectedFrom: Number.POSITIVE_INFINITY,
+      isEnding: false,
+      deletingSince: null,
+      event: undefined,
+      isCleaning: false,
+    }
+    this.held.set(launchId, launch)
+    if (end) return launch
+    const begun = Promise.withResolvers<void>()
+    const isOver = () => launch.record.end !== null
+    const log = openPodLog(this.#options.api, podName(launchId), { begun: begun.promise, isOver })
+    this.#logs.set(launchId, { ...log, begin: begun.resolve })
+    return launch
+  }
+
+  output = (launchId: string): PodLog | undefined => this.#logs.get(launchId)
+
+  list(): Launch[] {
+    return [...this.held.values()].flatMap(launch => listedPod(launch) ?? [])
+  }
+
+  /** The pod of a launch was created. Lists that have begun before may lack it. */
+  accepted(launch: HeldPod, uid: string): void {
+    launch.record.uid = uid
+    launch.expectedFrom = this.watch.lists() + 1
+    // A lost record is found again by the labels of the pod.
+    void this.#options.records.write(launch.record).catch(() => {})
+  }
+
+  #seen(pods: readonly PodState[], list: number | null): void {
+    const { pool, lostMs, log } = this.#options
+    const now = performance.now()
+    const { found, ended, surplus } = comparePods(this.held, pods, { list, now, lostMs })
+    for (const [launchId, pod] of found) {
+      const launch = this.held.get(launchId)!
+      launch.pod = pod
+      launch.deletingSince = pod.deletingIn === null ? null : (launch.deletingSince ?? now)
+      if (launch.record.uid === null) this.accepted(launch, pod.uid)
+      if (pod.engine.state !== 'waiting') this.#logs.get(launchId)?.begin()
+      this.#connect(launch)
+    }
+    for (const { launchId, end } of ended) this.end(this.held.get(launchId)!, end)
+    if (surplus.length > 0)
+      log.warn('Deleting pods that belong to no engine of this server', {
+        pool,
+        pods: surplus.map(one => one.name).join(' '),
+      })
+    for (const one of surplus) void this.remove(one, 1, this.#closing.signal).catch(() => {})
+    this.#announce([...found.keys()])
+  }
+
+  /** Tells listeners where one of these launches is listed as something else than before. */
+  #announce(launchIds: readonly string[]): void {
+    let isChanged = false
+    for (const launchId of launchIds) {
+      const launch = this.held.get(launchId)
+      const one = launch && listedPod(launch)
+      const text = one && [one.state, one.reason, one.node, one.endpoint?.origin].join(' ')
+      isChanged ||= text !== this.#shown.get(launchId)
+      if (text === undefined) this.#shown.delete(launchId)
+      else this.#shown.set(launchId, text)
+    }
+    if (isChanged) for (const listener of this.listeners) listener()
+  }
+
+  end(launch: HeldPod, end: Pick<Launch, 'status' | 'reason'>): void {
+    const { record } = launch
+    if (record.end) return
+    record.end = { ...end, at: Date.now() }
+    void this.#options.records.write(record).catch(() => {})
+    this.#controls.get(record.launchId)?.close()
+    this.#controls.delete(record.launchId)
+    void this.#clean(launch)
+    this.#forgetOld()
+    this.#announce([record.launchId])
+  }
+
+  /** Removes pod and secret of a launch that has ended, once its output was read. */
+  async #clean(launch: HeldPod): Promise<void> {
+    const { launchId, uid } = launch.record
+    const output = this.#logs.get(launchId)
+    launch.isCleaning = true
+    output?.begin()
+    await Promise.race([output?.read, pause(lastOutputMs, undefined, { ref: false })])
+    output?.close()
+    while (!this.#closing.signal.aborted)
+      try {
+        if (uid !== null) await this.remove({ name: podName(launchId), uid }, 1, this.#closing.signal)
+        await this.removeSecret(launchId, this.#closing.signal)
+        break
+      } catch {
+        await pause(lookMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {})
+      }
+    launch.isCleaning = false
+  }
+
+  /** Deletes a pod, with so many seconds to end. A later call may shorten that. Resolves with whether it was there. */
+  async remove({ name, uid }: { name: string; uid: string }, seconds: number, signal: AbortSignal): Promise<boolean> {
+    const path = `/api/v1/namespaces/${this.#options.api.namespace}/pods/${name}`
+    const body = { gracePeriodSeconds: seconds, preconditions: { uid } }
+    try {
+      await this.#options.api.request({ method: 'DELETE', path, body }, this.#limited(signal))
+      return true
+    } catch (thrown) {
+      // Another pod has its name now, or none.
+      if (thrown instanceof ApiRefusal && (thrown.status === 404 || thrown.status === 409)) return false
+      throw thrown
+    }
+  }
+
+  async removeSecret(launchId: string, signal: AbortSignal): Promise<void> {
+    const path = `/api/v1/namespaces/${this.#options.api.namespace}/secrets/${podName(launchId)}`
+    await this.#options.api.request({ method: 'DELETE', path }, this.#limited(signal)).catch((thrown: unknown) => {
+      if (!(thrown instanceof ApiRefusal && thrown.isFinal)) throw thrown
+    })
+  }
+
+  #limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(callMs)])
+
+  /** Keeps a connection to the wrapper of every engine that runs: it tells the wrapper that a server is there. */
+  #connect(launch: HeldPod): void {
+    const { launchId, certificate, key, ports, end } = launch.record
+    const { endpoint } = listedPod(launch) ?? {}
+    if (end || !endpoint || this.#controls.has(launchId) || this.#closing.signal.aborted) return
+    const control = openControl({
+      address: { host: launch.pod!.address!, port: ports.wrapper },
+      tls: { certificate, key },
+      beatMs: this.#options.beatMs,
+      closed: () => {
+        if (this.#controls.get(launchId) === control) this.#controls.delete(launchId)
+      },
+    })
+    this.#controls.set(launchId, control)
+  }
+
+  /** Looks at launches of which nothing is heard: connections that were lost, pods of lost nodes, and those that do not start. */
+  async #look(): Promise<void> {
+    const live = [...this.held.values()].filter(({ record, pod }) => !record.end && pod)
+    for (const launch of live) this.#connect(launch)
+    this.#seen(
+      live.flatMap(({ pod }) => (pod?.deletingIn == null ? [] : [pod])),
+      null,
+    )
+    for (const launch of live) {
+      const { pod } = launch
+      if (pod?.node != null && pod.phase === 'Pending')
+        launch.event = await this.#lastWarning(pod).catch(() => launch.event)
+    }
+    this.#announce(live.map(({ record }) => record.launchId))
+  }
+
+  async #lastWarning({ uid }: PodState): Promise<string | undefined> {
+    const path = `/api/v1/namespaces/${this.#options.api.namespace}/events`
+    const query = { fieldSelector: `involvedObject.uid=${uid},type=Warning`, limit: '20' }
+    const { items = [] } = (await this.#options.api.request({ path, query }, this.#limited(this.#closing.signal))) as {
+      items?: { message?: string; lastTimestamp?: string | null; eventTime?: string | null }[]
+    }
+    const timeOf = (one: (typeof items)[number]) => Date.parse(one.lastTimestamp ?? one.eventTime ?? '') || 0
+    return items.toSorted((a, b) => timeOf(b) - timeOf(a))[0]?.message
+  }
+
+  #forgetOld(): void {
+    const old = [...this.held.values()].filter(({ record, isCleaning }) => record.end && !isCleaning)
+    for (const [at, { record }] of old.entries()) {
+      if (at >= old.length - keptEnded.count && Date.now() - record.end!.at < keptEnded.ms) continue
+      this.held.delete(record.launchId)
+      this.#logs.delete(record.launchId)
+      this.#shown.delete(record.launchId)
+      void this.#options.records.remove(record.launchId).catch(() => {})
+    }
+  }
+
+  /** Lets go of the wrappers, and watches no more. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    clearInterval(this.#timer)
+    for (const control of this.#controls.values()) control.close()
+    this.#controls.clear()
+    for (const log of this.#logs.values()) {
+      log.close()
+      log.begin()
+    }
+    await this.watch.close()
+  }
+}

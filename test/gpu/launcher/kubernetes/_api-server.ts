@@ -1,0 +1,258 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { request as askSecurely, createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
+
+interface Stored {
+  kind: string
+  metadata: {
+    name: string
+    namespace?: string
+    uid: string
+    resourceVersion: string
+    labels?: Record<string, string>
+    deletionTimestamp?: string
+    deletionGracePeriodSeconds?: number
+  }
+  spec?: { nodeName?: string; [name: string]: unknown }
+  status?: Record<string, unknown>
+  involvedObject?: { uid?: string }
+  type?: string
+  [name: string]: unknown
+}
+interface Change {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  object: Stored
+  collection: string
+  version: number
+}
+
+export const apiToken = 'of-the-test'
+export type FakeApiServer = Awaited<ReturnType<typeof startApiServer>>
+
+/**
+ * An API server with the few objects and verbs that infer and a kubelet use, as Kubernetes answers them: lists in pages, watches
+ * from a version, deletion with a grace, status and binding. Objects are kept in memory.
+ */
+export async function startApiServer() {
+  const { certificate, key } = await newLaunchKey()
+  const objects = new Map<string, Stored>()
+  const changes: Change[] = []
+  const watchers = new Set<(change: Change) => void>()
+  /** What the test has it do: fail, refuse pods with these words, forbid paths, or forget changes until this version. */
+  const state = { fails: false, quota: null as string | null, forbidden: null as RegExp | null, forgotten: 0 }
+  const asked: string[] = []
+  let version = 100
+  let uids = 0
+
+  function change(type: Change['type'], object: Stored, collection: string): void {
+    object.metadata.resourceVersion = String(++version)
+    const copy = structuredClone(object)
+    const made = { type, object: copy, collection, version }
+    changes.push(made)
+    for (const watcher of watchers) watcher(made)
+  }
+
+  function put(collection: string, kind: string, given: object): Stored {
+    const object = structuredClone(given) as Stored
+    object.kind = kind
+    object.metadata = { ...object.metadata, uid: object.metadata.uid ?? `uid-${++uids}` }
+    objects.set(`${collection}/${object.metadata.name}`, object)
+    change('ADDED', object, collection)
+    return object
+  }
+
+  function remove(path: string, collection: string): void {
+    const object = objects.get(path)!
+    objects.delete(path)
+    change('DELETED', object, collection)
+    // The owner of a secret takes it along.
+    for (const [other, { metadata }] of objects)
+      if (
+        (metadata as { ownerReferences?: { uid: string }[] }).ownerReferences?.some(
+          one => one.uid === object.metadata.uid,
+        )
+      )
+        objects.delete(other)
+  }
+
+  const server = createServer({ cert: certificate, key }, (request, response) => {
+    void answer(request, response).catch((thrown: unknown) => {
+      if (thrown instanceof Refusal) return send(response, thrown.status, thrown)
+      response.destroy(thrown as Error)
+    })
+  })
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url!, 'https://api')
+    const method = request.method!
+    const body = (await bodyOf(request)) as Stored & {
+      gracePeriodSeconds?: number
+      preconditions?: { uid?: string }
+      target?: { name: string }
+    }
+    if (state.fails) return void response.destroy()
+    asked.push(`${method} ${url.pathname}`)
+    if (request.headers.authorization !== `Bearer ${apiToken}`) throw new Refusal(401, 'Unauthorized', 'Unauthorized')
+    if (state.forbidden?.test(`${method} ${url.pathname}`)) throw new Refusal(403, 'Forbidden', 'it is forbidden')
+    const [, namespace, resource = '', name, subresource] =
+      /^\/api\/v1(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(url.pathname) ?? []
+    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event' }[resource]
+    if (!kind) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource')
+    const collection = `${namespace ?? ''}/${resource}`
+    const path = `${collection}/${name}`
+    if (name === undefined && method === 'POST') {
+      if (objects.has(`${collection}/${body.metadata.name}`))
+        throw new Refusal(409, 'AlreadyExists', `${resource} "${body.metadata.name}" already exists`)
+      if (resource === 'pods' && state.quota !== null) throw new Refusal(403, 'Forbidden', state.quota)
+      if (resource === 'pods') body.status = { phase: 'Pending' }
+      return send(response, 201, put(collection, kind, body))
+    }
+    if (name === undefined && url.searchParams.get('watch') === '1')
+      return watch(url.searchParams, collection, response)
+    if (name === undefined) return list(url.searchParams, collection, response)
+    const object = objects.get(path)
+    if (!object) throw new Refusal(404, 'NotFound', `${resource} "${name}" not found`)
+    if (subresource === 'log') return log(object, url.search, response)
+    if (subresource === 'binding') object.spec!.nodeName = body.target!.name
+    if (method === 'PATCH') merge(object, body)
+    if (method === 'DELETE') {
+      const wanted = body?.preconditions?.uid
+      if (wanted !== undefined && wanted !== object.metadata.uid)
+        throw new Refusal(409, 'Conflict', 'the UID in the precondition does not match')
+      const seconds = body?.gracePeriodSeconds ?? 30
+      const isBound = resource === 'pods' && object.spec?.nodeName !== undefined
+      if (!isBound || seconds === 0) remove(path, collection)
+      else if (seconds < (object.metadata.deletionGracePeriodSeconds ?? Number.POSITIVE_INFINITY)) {
+        object.metadata.deletionGracePeriodSeconds = seconds
+        object.metadata.deletionTimestamp = new Date(Date.now() + seconds * 1_000).toISOString()
+        change('MODIFIED', object, collection)
+      }
+    } else if (method !== 'GET') change('MODIFIED', object, collection)
+    send(response, 200, object)
+  }
+
+  function list(query: URLSearchParams, collection: string, response: ServerResponse): void {
+    const all = [...objects].filter(
+      ([path, one]) => isIn(path.slice(0, path.lastIndexOf('/')), collection) && matches(one, query),
+    )
+    const begin = Number(query.get('continue') ?? 0)
+    const end = begin + Number(query.get('limit') ?? all.length)
+    const metadata = { resourceVersion: String(version), ...(end < all.length && { continue: String(end) }) }
+    send(response, 200, { kind: 'List', metadata, items: all.slice(begin, end).map(([, one]) => one) })
+  }
+
+  function watch(query: URLSearchParams, collection: string, response: ServerResponse): void {
+    const from = Number(query.get('resourceVersion') ?? 0)
+    if (from < state.forgotten) throw new Refusal(410, 'Expired', `too old resource version: ${from}`)
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.flushHeaders()
+    const tell = (one: Change) => {
+      if (one.version > from && isIn(one.collection, collection) && matches(one.object, query))
+        response.write(`${JSON.stringify({ type: one.type, object: one.object })}\n`)
+    }
+    for (const one of changes) tell(one)
+    watchers.add(tell)
+    response.on('close', () => watchers.delete(tell))
+  }
+
+  /** As the API server does it: the kubelet of the node is asked. */
+  function log(pod: Stored, search: string, response: ServerResponse): void {
+    const node = objects.get(`/nodes/${pod.spec?.nodeName}`)
+    const port = (node?.status as { daemonEndpoints?: { kubeletEndpoint: { Port: number } } } | undefined)
+      ?.daemonEndpoints
+    if (!port) throw new Refusal(400, 'BadRequest', 'the pod is not scheduled')
+    const path = `/containerLogs/${pod.metadata.namespace}/${pod.metadata.name}/engine${search}`
+    const to = { host: '127.0.0.1', port: port.kubeletEndpoint.Port, path, rejectUnauthorized: false }
+    const passed = askSecurely(to, (found: IncomingMessage) => {
+      response.writeHead(found.statusCode!)
+      response.flushHeaders()
+      found.pipe(response)
+    })
+    passed.on('error', () => response.destroy())
+    response.on('close', () => passed.destroy())
+    passed.end()
+  }
+
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const breakConnections = () => server.closeAllConnections()
+  return {
+    state,
+    asked,
+    objects,
+    put,
+    /** As another program does it: the node has gone with what ran there. */
+    removePod: (namespace: string, name: string) => remove(`${namespace}/pods/${name}`, `${namespace}/pods`),
+    /** Changes an object, and announces it. */
+    change(path: string, patch: object): void {
+      merge(objects.get(path)!, patch)
+      change('MODIFIED', objects.get(path)!, path.slice(0, path.lastIndexOf('/')))
+    },
+    version: () => version,
+    breakConnections,
+    fail(fails: boolean): void {
+      state.fails = fails
+      if (fails) breakConnections()
+    },
+    url: `https://127.0.0.1:${port}`,
+    certificate,
+    async close(): Promise<void> {
+      breakConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+class Refusal extends Error {
+  readonly status: number
+  readonly reason: string
+  constructor(status: number, reason: string, message: string) {
+    super(message)
+    this.status = status
+    this.reason = reason
+  }
+}
+
+function send(response: ServerResponse, code: number, body: object): void {
+  const shown = body instanceof Refusal ? { kind: 'Status', code, reason: body.reason, message: body.message } : body
+  response.writeHead(code, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(shown))
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+/** Whether objects of a collection are in another, which may be that of all namespaces. */
+const isIn = (one: string, other: string): boolean =>
+  one === other || (other.startsWith('/') && one.slice(one.indexOf('/')) === other)
+
+function matches(object: Stored, query: URLSearchParams): boolean {
+  const words = (name: string) => (query.get(name) ?? '').split(',').filter(Boolean)
+  const fields: Record<string, unknown> = {
+    'spec.nodeName': object.spec?.nodeName,
+    'status.phase': object.status?.phase,
+    'involvedObject.uid': object.involvedObject?.uid,
+    type: object.type,
+  }
+  return (
+    words('labelSelector').every(one => object.metadata.labels?.[one.split('=')[0]!] === one.split('=')[1]) &&
+    words('fieldSelector').every(one => {
+      const [name, value] = one.split(/!?=/)
+      return (String(fields[name!]) === value) !== one.includes('!=')
+    })
+  )
+}
+
+function merge(target: Record<string, unknown>, patch: object): void {
+  for (const [name, value] of Object.entries(patch))
+    if (typeof value === 'object' && value !== null && !Array.isArray(value) && typeof target[name] === 'object')
+      merge(target[name] as Record<string, unknown>, value as object)
+    else target[name] = value
+}

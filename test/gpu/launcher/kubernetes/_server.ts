@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { type KubernetesPool, PoolSettings } from '../../../../core/models/pools.ts'
+import { openClusterAccess } from '../../../../gpu/launcher/kubernetes/cluster-access.ts'
+import { openClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { openKubernetesLauncher } from '../../../../gpu/launcher/kubernetes/kubernetes.ts'
+import type { Launch, Launcher, LaunchOptions } from '../../../../gpu/launcher/launcher.ts'
+import { fetchHealth } from '../../../../gpu/requests/health.ts'
+import { keptLog, launchOptions, temporary, until } from '../_launch.ts'
+
+/** A cluster of a test: how it is reached. */
+export interface TestCluster {
+  kubeconfig: string
+  namespace: string
+}
+
+const kubernetesSettings = (cluster: TestCluster, of: object = {}): KubernetesPool =>
+  PoolSettings.parse({
+    kind: 'kubernetes',
+    orphan_grace: '3s',
+    card_memory: '80GiB',
+    ...cluster,
+    ...of,
+  }) as KubernetesPool
+
+/** Writes a kubeconfig with a token. */
+export function writeKubeconfig(
+  folder: string,
+  { url, token, authority, serverName }: { url: string; token: string; authority: string; serverName: string },
+): string {
+  const path = join(folder, 'kubeconfig')
+  const data = Buffer.from(authority).toString('base64')
+  const cluster = { server: url, 'certificate-authority-data': data, 'tls-server-name': serverName }
+  const text = JSON.stringify({
+    'current-context': 'test',
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    clusters: [{ name: 'test', cluster }],
+    users: [{ name: 'test', user: { token } }],
+  })
+  writeFileSync(path, text)
+  return path
+}
+
+export const apiOf = async (cluster: TestCluster) =>
+  openClusterApi(await openClusterAccess(kubernetesSettings(cluster), process.env))
+
+/** A data directory and a name on the cluster. */
+export interface KubernetesServer {
+  dataDir: string
+  serverId: string
+  pool?: string
+}
+export const newServer = (): KubernetesServer => ({ dataDir: temporary(), serverId: `srv-${randomUUID().slice(0, 8)}` })
+
+/** Opens the launcher of a server; it is closed after the test. */
+export async function openAt(
+  cluster: TestCluster,
+  server: KubernetesServer = newServer(),
+  changes: object = {},
+  lostMs?: number,
+): Promise<Launcher & { log: ReturnType<typeof keptLog> }> {
+  const log = keptLog()
+  const settings = kubernetesSettings(cluster, changes)
+  const more = lostMs === undefined ? {} : { lostMs }
+  const launcher = await openKubernetesLauncher({ pool: 'k8s', settings, ...server, host: process.env, log, ...more })
+  onTestFinished(() => launcher.close())
+  return { ...launcher, log }
+}
+
+/** A fake engine that takes one card, of an image that has node. */
+export const podOptions = (
+  launchId: string,
+  flags: readonly string[],
+  more: Partial<LaunchOptions> = {},
+  image = 'engine:1',
+): LaunchOptions => {
+  const options = launchOptions(launchId, [...flags], more)
+  const hasImage = options.argv[0] === process.execPath
+  const needs = { cards: 1, cpus: 1, memoryBytes: 1 << 20, maxMs: null, ...(hasImage && { image: { name: image } }) }
+  return { ...options, needs, ...more }
+}
+
+/** Waits until the launch is listed like this. A list that fails is repeated. */
+export async function listed(
+  launcher: Launcher,
+  launchId: string,
+  holds: (launch: Launch) => boolean | Promise<boolean>,
+): Promise<Launch> {
+  let found: Launch | undefined
+  await until(async () => {
+    const all = await launcher.list(AbortSignal.timeout(20_000)).catch(() => [])
+    found = all.find(one => one.launchId === launchId)
+    return found !== undefined && (await holds(found))
+  })
+  return found!
+}
+
+export const isReady = async ({ endpoint }: Launch): Promise<boolean> =>
+  endpoint !== null && (await fetchHealth(endpoint, '/health', [], 2_000)).health === 'ready'
+export const isGone = ({ state }: Launch): boolean => state === 'gone'
