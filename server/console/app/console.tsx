@@ -68,11 +68,13 @@ export function Console() {
   )
 
   useEffect(() => {
-    otherTabs.onmessage = () => {
+    const end = () => {
       // Pages that are left write once more what they have.
       flushSync(() => setState({ kind: 'signed-out' }))
       forgetPerson()
     }
+    otherTabs.addEventListener('message', end)
+    return () => otherTabs.removeEventListener('message', end)
   }, [])
 
   const signedIn = state.kind === 'signed-in'
@@ -117,6 +119,7 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
     // Pages that are left keep what they have, so they are left before it is removed.
     flushSync(signedOut)
     forgetPerson()
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has none
     otherTabs.postMessage('signed-out')
   }
   return (

@@ -137,8 +137,10 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
             ? [conversationText(record, messages), 'application/json', 'json']
             : [markdownOf(record, messages), 'text/markdown; charset=utf-8', 'md']
         exchange.send(200, text, type, [
-          ...['content-disposition', `attachment; filename="${record.id}.${ending}"`],
-          ...['cache-control', 'no-store'],
+          'content-disposition',
+          `attachment; filename="${record.id}.${ending}"`,
+          'cache-control',
+          'no-store',
         ])
       },
     }),
