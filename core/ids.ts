@@ -55,6 +55,7 @@ const idPrefixes = [
   'batch_req',
   'whe',
   'resp',
+  'conv',
   'msg',
   'upload',
   'part',

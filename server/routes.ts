@@ -12,6 +12,7 @@ import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { approvalLinkRoutes } from './surfaces/native/approval-links.ts'
 import { approvalRoutes } from './surfaces/native/approvals.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
+import { conversationRoutes } from './surfaces/native/conversations.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
 import { gpuRoutes } from './surfaces/native/gpu.ts'
@@ -100,6 +101,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...executionEventRoutes(owners),
     ...approvalRoutes(owners),
     ...approvalLinkRoutes(owners),
+    ...conversationRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
     ...sessionRoutes(owners),

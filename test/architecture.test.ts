@@ -88,6 +88,7 @@ const layers: Record<string, readonly string[]> = {
     'admission',
     'jobs',
     'responses',
+    'conversations',
     'workflows',
     'batches',
     'webhooks',

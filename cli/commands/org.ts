@@ -3,6 +3,7 @@ import type { OrganizationLimitsChange, OrganizationView } from '../../core/acco
 import { newId } from '../../core/ids.ts'
 import { moneyText } from '../../core/money-text.ts'
 import { Bytes } from '../../core/quantities.ts'
+import { callStorages } from '../../core/store/account-records.ts'
 import { forced, organizationFor, organizationsOf, withClient } from '../accounts/account-client.ts'
 import { type Api, type Client, dataOf, memberOf } from '../client/client.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
@@ -179,6 +180,7 @@ const rowsOf = (it: OrganizationView, applied: Api['OrganizationLimitsAnswer']):
   ['plan', it.plan],
   ['status', it.status],
   ['region', it.region ?? 'any'],
+  ['stored of calls', it.call_storage],
   ['share', `${applied.share}${it.share === null ? ofPlan : ''}`],
   ...limitRows(applied),
   ['created', timeText(it.created_at * 1000)],
@@ -211,19 +213,26 @@ function limitRows({ limits, effective }: Api['OrganizationLimitsAnswer']): stri
   ]
 }
 
-/** `infer org update <organization>`: changes name, plan, region or share. */
+/** `infer org update <organization>`: changes name, plan, region, share or what is stored of its calls. */
 function defineUpdate(command: Command, terminal: Terminal): void {
   const update = withCommon(command.command('update'))
-    .summary('change name, plan, region or share')
-    .description('Changes name, plan, region or share of an organization. infer org limits changes its limits.')
+    .summary('change name, plan, region, share or what is stored')
+    .description(
+      'Changes name, plan, region, share, or what is stored of the calls of an organization. infer org limits changes its limits.',
+    )
     .argument('<organization>', 'id or name')
     .option('--name <name>', 'its new name')
     .option('--plan <plan>', 'its default limits: free, pro, enterprise or one of infer.yaml')
     .option('--region <region>', 'the only region whose models it may use; none for any')
     .option('--share <count>', "its share of GPU time while others wait; none for its plan's", readOrNone(1, 100))
-    .action(async (text, { name, plan, region, share, json, dataDir }) => {
-      if ([name, plan, region, share].every(one => one === undefined))
-        throw usageFailure('Nothing to change. Give at least one of --name, --plan, --region and --share.')
+    .addOption(
+      new Option('--call-storage <choice>', 'content: conversations are kept on the server').choices(callStorages),
+    )
+    .action(async (text, { name, plan, region, share, callStorage, json, dataDir }) => {
+      if ([name, plan, region, share, callStorage].every(one => one === undefined))
+        throw usageFailure(
+          'Nothing to change. Give at least one of --name, --plan, --region, --share and --call-storage.',
+        )
       await withClient(dataDir, async client => {
         const { id } = await organizationFor(client, text)
         const body = {
@@ -231,6 +240,7 @@ function defineUpdate(command: Command, terminal: Terminal): void {
           plan,
           region: orNull(region),
           share: orNull(share),
+          call_storage: callStorage,
         }
         const organization = await memberOf(client.api.PATCH(one, { ...at(id), body }), 'organization')
         terminal.result(json, { organization }, `Updated the organization ${organization.name}.`)

@@ -16,6 +16,7 @@ import { openBatches } from '../../core/batches/batches.ts'
 import { openLineRunner } from '../../core/batches/run-line.ts'
 import { collectGarbage } from '../../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../../core/config.ts'
+import { openConversations } from '../../core/conversations/conversations.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
 import { Failure } from '../../core/failure.ts'
 import { openFiles } from '../../core/files/files.ts'
@@ -295,6 +296,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
 
   const server = listening ?? (await begun.listen())
   await server.takenOver()
+  const counted = { tokenLimiter, metrics, timings, throughput }
   server.serve({
     config,
     store,
@@ -304,7 +306,6 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     limiter,
     plans,
     usage: openUsageReports({ store, currency: config.currency, spendOf: spend.ofOrganization }),
-    tokenLimiter,
     registry,
     reload,
     models,
@@ -312,6 +313,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     gpuSetup,
     fleet,
     jobs,
+    conversations: openConversations({ store }),
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
     rewriting,
     executions,
@@ -323,11 +325,9 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     conversion,
     files,
     media,
-    metrics,
     streams,
-    throughput,
+    ...counted,
     history,
-    timings,
     journal,
     inspection,
     admission,
@@ -335,7 +335,6 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     steady,
     log,
   })
-  const counted = { tokenLimiter, metrics, timings, throughput }
   frontWork =
     credits &&
     serveFronts(server, { config, store, registry, accounts, admission, jobs, fleet, credits, log, ...counted })

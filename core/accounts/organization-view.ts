@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mapMembers } from '../members.ts'
 import { namedLimits, organizationLimitNames } from '../store/audit-fields.ts'
-import { type Organization, type OrganizationLimits, organizationStatuses } from '../store/store.ts'
+import { callStorages, type Organization, type OrganizationLimits, organizationStatuses } from '../store/store.ts'
 
 /** Millionths of the currency unit. */
 export const microsOf = (units: number): number => Math.round(units * 1e6)
@@ -33,6 +33,13 @@ export const OrganizationLimitsView = z
   .meta({ id: 'OrganizationLimits', description: 'Limits of an organization.' })
 export type OrganizationLimitsView = z.output<typeof OrganizationLimitsView>
 
+/** What is stored of calls of an organization. */
+export const CallStorageField = z
+  .enum(callStorages)
+  .describe(
+    '`content`: conversations are kept on the server until they are deleted. `metadata`: they are not, and the console keeps them in the browser. What is kept already stays.',
+  )
+
 /** An organization as the API and the CLI show it: times in epoch seconds. */
 export const OrganizationView = z
   .object({
@@ -47,6 +54,7 @@ export const OrganizationView = z
       .int()
       .nullable()
       .describe('Its share of GPU time while several organizations wait, 1 to 100; null for the share of its plan.'),
+    call_storage: CallStorageField,
     limits: OrganizationLimitsView,
     created_at: z.int().describe('Unix seconds.'),
     updated_at: z.int().describe('Unix seconds of the last change.'),
@@ -61,6 +69,7 @@ export const organizationView = (it: Organization): OrganizationView => ({
   status: it.status,
   region: it.region,
   share: it.share,
+  call_storage: it.callStorage,
   limits: namedLimits(it),
   created_at: Math.floor(it.createdAt / 1000),
   updated_at: Math.floor(it.updatedAt / 1000),

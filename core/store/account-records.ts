@@ -19,6 +19,10 @@ export interface OrganizationLimits {
   localOnly: boolean | null
 }
 
+/** What is stored of calls: `content` keeps conversations on the server; `metadata` keeps no text of them. */
+export const callStorages = ['metadata', 'content'] as const
+export type CallStorage = (typeof callStorages)[number]
+
 export interface Organization extends OrganizationLimits {
   id: string
   name: string
@@ -28,6 +32,7 @@ export interface Organization extends OrganizationLimits {
   share: number | null
   /** Its work runs only on models of this region; null without a restriction. */
   region: string | null
+  callStorage: CallStorage
   createdAt: number
   updatedAt: number
 }
@@ -38,7 +43,9 @@ export interface NewOrganization
     Partial<Pick<Organization, 'share' | 'region'> & OrganizationLimits> {}
 
 /** Fields of an organization to change. Absent ones stay. */
-export type OrganizationChange = Partial<Pick<Organization, 'name' | 'plan' | 'share' | 'region'> & OrganizationLimits>
+export type OrganizationChange = Partial<
+  Pick<Organization, 'name' | 'plan' | 'share' | 'region' | 'callStorage'> & OrganizationLimits
+>
 
 /** Work that has not ended. Jobs of executions are not counted as jobs. */
 export interface ActiveWork {
@@ -201,6 +208,8 @@ export interface VerifiableToken extends Omit<TokenRecord, 'createdBy' | 'metada
   organizationLimits: OrganizationLimits
   /** The region to which the organization is restricted; null without a restriction. */
   region: string | null
+  /** What is stored of calls of the organization. */
+  callStorage: CallStorage
   digest: Buffer
   status: 'active' | 'disabled' | 'revoked'
 }

@@ -26,6 +26,7 @@ export const namedLimits = (limits: OrganizationLimits) => ({
 
 export const auditedOrganization = (it: Organization): Record<string, unknown> => ({
   ...pick(it, 'name', 'plan', 'status', 'share', 'region'),
+  call_storage: it.callStorage,
   ...namedLimits(it),
 })
 

@@ -1,6 +1,7 @@
 import type { OrganizationStore, SessionStore, TokenStore, UserStore } from './account-records.ts'
 import type { AuditStore } from './audit-records.ts'
 import type { BatchStore } from './batch-records.ts'
+import type { ConversationStore } from './conversation-records.ts'
 import type { EventStore } from './event-types.ts'
 import type { FileStore, LibraryStore } from './file-records.ts'
 import type { IdempotencyStore, JobStore } from './job-records.ts'
@@ -16,6 +17,7 @@ export * from './account-records.ts'
 export * from './audit-records.ts'
 export * from './batch-records.ts'
 export { callRecord } from './call-record.ts'
+export * from './conversation-records.ts'
 export * from './event-types.ts'
 export * from './file-records.ts'
 export * from './job-filter.ts'
@@ -52,6 +54,7 @@ export interface StoreMethods {
   idempotency: IdempotencyStore
   files: FileStore
   responses: ResponseStore
+  conversations: ConversationStore
   library: LibraryStore
   spend: SpendStore
   workflows: WorkflowStore

@@ -45,7 +45,7 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   unknown_url: 'The path does not exist.',
   method_not_allowed: 'The path exists, but not with this method. The header `Allow` lists the methods.',
   conflict: 'The state of the object does not allow this. The message says what to do first.',
-  version_conflict: 'The workflow was changed since it was read. Read it again.',
+  version_conflict: 'The workflow or the conversation was changed since it was read. Read it again.',
   execution_already_finished: 'The execution has already ended.',
   batch_not_cancellable: 'The batch has ended, or its output files are being written.',
   job_already_finished: 'The job has already ended.',

@@ -215,6 +215,8 @@ const tags: Readonly<Record<string, string>> = {
   Workflows: 'Stored workflows: graphs of tasks that use the results of each other.',
   'Workflow executions': 'Runs of workflows.',
   MCP: 'The Model Context Protocol: models and workflows as tools of agents and editors.',
+  Conversations:
+    'Conversations with models, kept for the user of a token, or for a token without a user, where the organization stores content.',
   Library: 'Videos that jobs of the organization created.',
   'Stored files':
     'OpenAI-compatible API for files: upload, list, download and delete them, and use them in requests by their id.',

@@ -212,8 +212,15 @@ test('what a prompt says is text, and a conversation ends with the session', asy
   expect(await page.title()).toBe('Playground · infer')
   const kept = () => page.evaluate('Object.keys(localStorage).filter(name => name.includes("playground")).length')
   expect(await kept()).toBe(1)
+  // Another tab ends with it, and writes nothing afterwards.
+  const other = await page.context().newPage()
+  await other.goto(new URL('/console/playground?task=std/chat-completion', page.url()).href)
+  await other.getByLabel('System prompt').fill('In the other tab')
   await opened.signOut()
-  await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
+  for (const tab of [page, other]) await tab.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
+  expect(await kept()).toBe(0)
+  await other.reload()
+  await other.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
   expect(await kept()).toBe(0)
 })
 

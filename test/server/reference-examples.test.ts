@@ -367,6 +367,16 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('DELETE /std/v1/videos/{id}', video)
   })
 
+  test('conversations', async () => {
+    const body = { call_storage: 'content' }
+    await run.send('PATCH /api/organizations/{organization}', { path: { organization }, body })
+    const path = idOf(await run.send<{ id: string }>('POST /api/conversations'))
+    await run.send('GET /api/conversations')
+    for (const method of ['GET', 'PATCH']) await run.send(`${method} /api/conversations/{id}`, { path })
+    await run.send('GET /api/conversations/{id}/export', { path })
+    await run.send('DELETE /api/conversations/{id}', { path })
+  })
+
   test('webhooks', async () => {
     const ofOrganization = '/api/organizations/{organization}/webhook-secret'
     await run.send(`GET ${ofOrganization}`, { path: { organization } })

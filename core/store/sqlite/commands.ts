@@ -1,6 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import { auditCommands } from './audit.ts'
 import { batchCommands } from './batches.ts'
+import { conversationCommands } from './conversations.ts'
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
 import { fileCommands } from './files.ts'
@@ -46,6 +47,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...forgetCommands(connection, context),
     ...resultCommands(connection),
     ...responseCommands(connection),
+    ...conversationCommands(connection),
     ...sessionCommands(connection),
     ...idempotencyCommands(connection),
     ...fileCommands(connection, context),
@@ -72,6 +74,8 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'files.add',
   'idempotency.keep',
   'responses.add',
+  'conversations.create',
+  'conversations.update',
   'sessions.add',
   'addWorkflow',
   'updateWorkflow',
@@ -98,6 +102,8 @@ export const weights: Weights = {
   'executions.setAside': (_organizationId, _jobId, { inputs }) => inputs?.length ?? 0,
   'idempotency.keep': (_digest, { body }) => body.length,
   'responses.add': ({ input, answer }) => input.length + (answer?.length ?? 0),
+  'conversations.create': ({ messages }) => messages.reduce((sum, { text }) => sum + text.length, 0),
+  'conversations.update': (_owner, _id, { messages }) => messages.reduce((sum, { text }) => sum + text.length, 0),
   'webhooks.keepBodies': bodies => bodies.reduce((sum, { body }) => sum + body.length, 0),
   'webhooks.settle': ({ responseBody }) => responseBody?.length ?? 0,
 }

@@ -1,6 +1,7 @@
 import { conflict } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { selected } from './columns.ts'
+import { forgetConversations } from './conversations.ts'
 import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { forgetKeys, keyLifetimeMs } from './idempotency-keys.ts'
@@ -40,6 +41,7 @@ export function forgetCommands(connection: Connection, { forgetJob: forget, each
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)
   const responses = forgetResponses(connection)
+  const conversations = forgetConversations(connection)
 
   return {
     'jobs.remove'(organizationId, id, at) {
@@ -63,7 +65,11 @@ export function forgetCommands(connection: Connection, { forgetJob: forget, each
         row => forget(row, now),
         ({ number }) => neverExpires.run(number),
       )
-      const others = events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit) + responses(now, limit)
+      const others =
+        events(now - eventLifetimeMs, limit) +
+        keys(keysNow - keyLifetimeMs, limit) +
+        responses(now, limit) +
+        conversations(limit)
       return ended.length + others
     },
   } satisfies Statements

@@ -31,6 +31,7 @@ import { shortLists } from './migrations/028-short-lists.ts'
 import { nestedUnfinished } from './migrations/029-nested-unfinished.ts'
 import { waitingTime } from './migrations/030-waiting-time.ts'
 import { localOnly } from './migrations/031-local-only.ts'
+import { conversations } from './migrations/032-conversations.ts'
 import { relayed } from './migrations/033-relayed.ts'
 
 export interface Migration {
@@ -71,6 +72,7 @@ export const migrations: readonly Migration[] = [
   nestedUnfinished,
   waitingTime,
   localOnly,
+  conversations,
   relayed,
 ].map((sql, at) => ({ version: at + 1, sql }))
 

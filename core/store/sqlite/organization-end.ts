@@ -1,6 +1,7 @@
 import { conflict } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { type ActiveWork, filePurposes, type WaitingJob, waitingOf } from '../store.ts'
+import { eraseConversations } from './conversations.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import { openOrganizationRows, refuseDeleted, refuseMachineOwner } from './organizations.ts'
@@ -64,6 +65,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
   const someBatch = connection.scalar<number>`SELECT number FROM batches WHERE organization_id = ? LIMIT 1`
   const dropBatch = connection.statement`DELETE FROM batches WHERE number = ?`
   const responses = eraseResponses(connection)
+  const conversations = eraseConversations(connection)
   const dropRuns = connection.statement`DELETE FROM recent_runs WHERE organization_id = ?`
 
   const activeWork = (id: string): ActiveWork => ({
@@ -132,7 +134,7 @@ export function organizationEndCommands(connection: Connection, context: WriteCo
         }
       const ids = workflows.all(id, limit)
       for (const workflow of ids) dropWorkflow(id, workflow)
-      const answers = responses(id, limit)
+      const answers = responses(id, limit) + conversations(id, limit)
       const batch = someBatch.get(id)
       if (batch !== undefined && dropLines.run({ batch, limit }).changes < limit) dropBatch.run(batch)
       const objects = work.jobs + work.executions + expired + jobs.length + removed + ids.length + answers

@@ -8,7 +8,7 @@ import type { WriteContext } from './write-context.ts'
 
 export const organizationLimitFields =
   'requestsPerMinute, jobsPerMinute, concurrentRequests, pendingJobs, storedBytes, uploadsPerDay, monthlySpendLimit, localOnly'
-const changingFields = `plan, share, region, updatedAt, ${organizationLimitFields}`
+const changingFields = `plan, share, region, callStorage, updatedAt, ${organizationLimitFields}`
 
 /** The row of a deleted organization has its id as its name, so that others may take the name. */
 const select = `SELECT id, coalesce(deleted_name, name) AS name, status, ${selected(`createdAt, ${changingFields}`)}
@@ -65,7 +65,7 @@ export function organizationCommands(connection: Connection, { audit }: WriteCon
     'organizations.create'(it, by = theServer) {
       refuseTaken(it)
       const { id, createdAt } = it
-      insert({ ...it, status: 'active', updatedAt: createdAt })
+      insert({ callStorage: 'metadata', ...it, status: 'active', updatedAt: createdAt })
       const created = one(id)!
       const after = auditedOrganization(created)
       audit({ organizationId: id, id, at: createdAt, by, action: 'organization.created', after })

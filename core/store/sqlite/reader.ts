@@ -2,6 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { auditReads } from './audit.ts'
 import { batchReads } from './batches.ts'
+import { conversationReads } from './conversations.ts'
 import { type Connection, meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
 import { executionReads } from './execution-reads.ts'
@@ -38,6 +39,7 @@ const openReads = (connection: Connection) =>
     ...eventReads(connection),
     ...idempotencyReads(connection),
     ...responseReads(connection),
+    ...conversationReads(connection),
     ...sessionReads(connection),
     ...fileReads(connection),
     ...libraryReads(connection),

@@ -85,6 +85,36 @@ CREATE TABLE cached_results (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX cached_results_job ON cached_results (job_id);
 
+CREATE TABLE conversation_messages (
+  number INTEGER NOT NULL PRIMARY KEY,
+  conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+  id TEXT NOT NULL,
+  parent TEXT,
+  text TEXT NOT NULL,
+  details TEXT NOT NULL CHECK (json_type(details) = 'object'),
+  UNIQUE (conversation, id)
+) STRICT;
+CREATE INDEX conversation_messages_in_order ON conversation_messages (conversation, number);
+
+CREATE TABLE conversations (
+  number INTEGER NOT NULL PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  title TEXT NOT NULL,
+  folder TEXT,
+  system TEXT NOT NULL,
+  parameters TEXT NOT NULL CHECK (json_type(parameters) = 'object'),
+  current_message TEXT,
+  revision INTEGER NOT NULL CHECK (revision > 0),
+  messages INTEGER NOT NULL CHECK (messages >= 0),
+  length INTEGER NOT NULL CHECK (length >= 0),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX conversations_folders ON conversations (organization_id, owner, folder) WHERE folder IS NOT NULL;
+CREATE INDEX conversations_newest ON conversations (organization_id, owner, updated_at, number);
+
 CREATE TABLE erasable_results (
   file TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -460,7 +490,9 @@ CREATE TABLE organizations (
   updated_at INTEGER NOT NULL DEFAULT 0,
   deleted_name TEXT,
   erased_at INTEGER,
-  local_only INTEGER CHECK (local_only IN (0, 1))
+  local_only INTEGER CHECK (local_only IN (0, 1)),
+  call_storage TEXT NOT NULL DEFAULT 'metadata'
+    CHECK (call_storage IN ('metadata', 'content'))
 ) STRICT;
 CREATE INDEX organizations_inactive ON organizations (status) WHERE status <> 'active';
 

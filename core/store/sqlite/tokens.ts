@@ -213,8 +213,10 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   const verify = verifying('public_id')
   const verifyId = verifying('id')
   const owner = connection.query<
-    OrganizationLimitsRow & Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region'>
-  >`SELECT name AS organizationName, status AS organizationStatus, plan, region, ${selected(organizationLimitFields)}
+    OrganizationLimitsRow &
+      Pick<VerifiableToken, 'organizationName' | 'organizationStatus' | 'plan' | 'region' | 'callStorage'>
+  >`SELECT name AS organizationName, status AS organizationStatus, plan, region,
+    ${selected(`callStorage, ${organizationLimitFields}`)}
     FROM organizations WHERE id = ?`
   const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
   const page = connection.query<TokenRow>`
@@ -230,7 +232,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
   function verifiable(row: (TokenRow & { digest: Buffer }) | undefined): VerifiableToken | undefined {
     const organization = row && owner.get(row.organizationId)
     if (!row || !organization) return undefined
-    const { organizationName, organizationStatus, plan, region, ...organizationLimits } = organization
+    const { organizationName, organizationStatus, plan, region, callStorage, ...organizationLimits } = organization
     return {
       id: row.id,
       organizationId: row.organizationId,
@@ -239,6 +241,7 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       plan,
       organizationLimits: withLocalOnly(organizationLimits),
       region,
+      callStorage,
       name: row.name,
       scopes: fromJson(row.scopes),
       digest: row.digest,

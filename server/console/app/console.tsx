@@ -30,6 +30,15 @@ type State =
   | { kind: 'signed-in'; session: Session }
   | { kind: 'failed'; failure: Error }
 
+/** Tells the other tabs of this browser that the person has signed out. */
+const otherTabs = new BroadcastChannel('infer.session')
+
+/** Removes what this browser keeps for a person, such as conversations: it must not reach the next one. */
+function forgetPerson(): void {
+  for (const storage of [localStorage, sessionStorage])
+    for (const name of Object.keys(storage)) if (name.startsWith('infer.person.')) storage.removeItem(name)
+}
+
 /** The console: the sign-in, or the pages of the session. */
 export function Console() {
   const [state, setState] = useState<State>({ kind: 'reading' })
@@ -58,6 +67,16 @@ export function Console() {
       }),
     [],
   )
+
+  useEffect(() => {
+    const end = () => {
+      // Pages that are left write once more what they have.
+      flushSync(() => setState({ kind: 'signed-out' }))
+      forgetPerson()
+    }
+    otherTabs.addEventListener('message', end)
+    return () => otherTabs.removeEventListener('message', end)
+  }, [])
 
   const signedIn = state.kind === 'signed-in'
   useEffect(() => {
@@ -100,9 +119,9 @@ function Pages({ session, signedOut }: { session: Session; signedOut: () => void
     }
     // Pages that are left keep what they have, so they are left before it is removed.
     flushSync(signedOut)
-    // What the browser keeps for a person, such as conversations, must not reach the next one.
-    for (const storage of [localStorage, sessionStorage])
-      for (const name of Object.keys(storage)) if (name.startsWith('infer.person.')) storage.removeItem(name)
+    forgetPerson()
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has none
+    otherTabs.postMessage('signed-out')
   }
   return (
     <SessionContext value={{ session, can, ownerCan, signOut }}>

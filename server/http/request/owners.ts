@@ -8,6 +8,7 @@ import type { UsageReports } from '../../../core/accounts/usage-report.ts'
 import type { Admission } from '../../../core/admission/admission.ts'
 import type { Spend } from '../../../core/admission/spend.ts'
 import type { Batches } from '../../../core/batches/batches.ts'
+import type { Conversations } from '../../../core/conversations/conversations.ts'
 import type { Cpu } from '../../../core/cpu/cpu.ts'
 import type { Files } from '../../../core/files/files.ts'
 import type { Inspection } from '../../../core/inspection.ts'
@@ -70,6 +71,8 @@ interface AllOwners {
   fleet: Fleet
   jobs: Jobs
   responses: Responses
+  /** Conversations that are kept for people. */
+  conversations: Conversations
   rewriting: PromptRewriting
   executions: Executions
   workflows: Workflows

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  CallStorageField,
   limitsOfChange,
   OrganizationLimitsChange,
   OrganizationLimitsView,
@@ -67,14 +68,15 @@ const OrganizationUpdate = strictObject(
     plan: plan.optional(),
     region,
     share,
+    call_storage: CallStorageField.optional(),
     limits: optional(OrganizationLimitsChange, 'Limits to change. Absent ones stay.'),
   },
 )
 
 /** Converts a request to what the store changes. Absent fields stay absent. */
 function organizationChangeOf(body: z.output<typeof OrganizationUpdate>): OrganizationChange {
-  const { limits, ...fields } = body
-  return { ...definedMembers(fields), ...(limits ? limitsOfChange(limits) : {}) }
+  const { limits, call_storage: callStorage, ...fields } = body
+  return { ...definedMembers({ ...fields, callStorage }), ...(limits ? limitsOfChange(limits) : {}) }
 }
 
 const route = routeOf({ tag: 'Organizations and tokens' })
@@ -272,17 +274,17 @@ export const organizationRoutes = (owners: OrganizationOwners) => [
   route(`PATCH ${base}/:organization`, 'admin:write', {
     summary: 'Update organization',
     description:
-      'Renames an organization, or changes its plan, limits, share or region. An organization may rename itself; the rest is only for the owner of the machine. Limits count from the next request.',
+      'Renames an organization, or changes its plan, limits, share, region or what is stored of its calls. An organization may rename itself and choose what is stored; the rest is only for the owner of the machine. Limits count from the next request.',
     ...ofOrganization,
     body: OrganizationUpdate,
     example: { name: 'research', limits: { job_submissions_per_minute: 20 } },
     response: One,
     handle: async ({ params, body }, exchange) => {
       const { id } = await reachToChange(params.organization, exchange, owners)
-      const { name, ...privileged } = organizationChangeOf(body)
+      const { name, callStorage, ...privileged } = organizationChangeOf(body)
       if (Object.keys(privileged).length > 0)
         requireMachineOwner(exchange, 'Changes of plan, limits, share and region are')
-      const change = { ...privileged, ...(name === undefined ? {} : { name }) }
+      const change = { ...privileged, ...definedMembers({ name, callStorage }) }
       const updated = await owners.organizations.update(id, change, actorOf(exchange))
       if (!updated) throw absentOrganization(id)
       return { organization: organizationView(updated) }

@@ -14,9 +14,9 @@ import {
   apiMessages,
   conversationOf,
   emptyAnswer,
-  type Message,
   withChunk,
 } from '../../../server/console/app/pages/playground/chat/conversation.ts'
+import type { Message } from '../../../server/console/app/pages/playground/chat/message.ts'
 import {
   enteredOf,
   type FormTask,

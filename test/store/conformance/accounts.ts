@@ -63,6 +63,7 @@ export function accountRules({ store }: Subject): void {
         plan: 'pro',
         organizationLimits: { ...unlimited, jobsPerMinute: 0 },
         region: null,
+        callStorage: 'metadata',
         limits: noLimits,
         userId: null,
         originId: token.id,

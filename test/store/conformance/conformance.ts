@@ -3,6 +3,7 @@ import type { Store } from '../../../core/store/store.ts'
 import { accountRules } from './accounts.ts'
 import { batchRules } from './batches.ts'
 import { concurrencyRules } from './concurrency.ts'
+import { conversationRules } from './conversations.ts'
 import { deferredRules } from './deferred.ts'
 import { eventRules } from './events.ts'
 import { executionRules } from './executions.ts'
@@ -62,6 +63,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   'large results': largeResultRules,
   limits: limitRules,
   responses: responseRules,
+  conversations: conversationRules,
   sessions: sessionRules,
   spend: spendRules,
   text: textRules,

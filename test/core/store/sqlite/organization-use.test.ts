@@ -70,7 +70,8 @@ test('an upgrade counts the bytes of the files that are there, without removed o
   const connection = openDatabase(join(dataDir, 'infer.db'))
   // The schema before, in which nothing counts them.
   connection.exec(
-    `ALTER TABLE organizations DROP COLUMN local_only; ALTER TABLE tokens DROP COLUMN local_only;
+    `DROP TABLE conversation_messages; DROP TABLE conversations; ALTER TABLE organizations DROP COLUMN call_storage;
+     ALTER TABLE organizations DROP COLUMN local_only; ALTER TABLE tokens DROP COLUMN local_only;
      ALTER TABLE executions DROP COLUMN remaining_ms; ALTER TABLE execution_nodes DROP COLUMN items_waiting;
      ALTER TABLE executions DROP COLUMN budget;
      DROP TABLE execution_items; DROP INDEX jobs_execution; DROP INDEX jobs_awaiting; ALTER TABLE jobs DROP COLUMN item; CREATE INDEX jobs_execution ON jobs (execution, node) WHERE execution IS NOT NULL; ALTER TABLE execution_nodes DROP COLUMN items; ALTER TABLE execution_nodes DROP COLUMN items_running; ALTER TABLE execution_nodes DROP COLUMN items_completed; ALTER TABLE execution_nodes DROP COLUMN items_failed; ALTER TABLE execution_nodes DROP COLUMN items_cost;

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { batchReads } from '../../../../core/store/sqlite/batches.ts'
 import { openCommands } from '../../../../core/store/sqlite/commands.ts'
+import { conversationReads } from '../../../../core/store/sqlite/conversations.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { eventReads } from '../../../../core/store/sqlite/events.ts'
 import { executionReads } from '../../../../core/store/sqlite/execution-reads.ts'
@@ -49,6 +50,8 @@ const growing = [
   'usage_days',
   'usage_months',
   'files',
+  'conversations',
+  'conversation_messages',
   'library',
   'replies',
   'workflows',
@@ -98,6 +101,7 @@ test('every statement on a growing table uses an index, so that its cost does no
     idempotencyReads,
     libraryReads,
     batchReads,
+    conversationReads,
     workflowReads,
     executionReads,
     resultReads,

@@ -5,7 +5,8 @@ import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../f
 import { useKept } from '../kept.ts'
 import { Samples } from '../samples-view.tsx'
 import { StopButton } from './composer.tsx'
-import { emptyAnswer, type Message } from './conversation.ts'
+import { emptyAnswer } from './conversation.ts'
+import type { Message } from './message.ts'
 import { MessageView } from './message-view.tsx'
 import { streamAnswer } from './use-conversation.ts'
 

@@ -5,7 +5,7 @@ import { controlClass } from '../../../components/fields.tsx'
 import { Failed } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { FileInput, previewOf, useUpload } from '../form/files.tsx'
-import type { Message } from './conversation.ts'
+import type { Message } from './message.ts'
 
 const text = playgroundText.chat
 

@@ -7,7 +7,8 @@ import { costText, countText, durationText } from '../../../components/format.ts
 import { Notice } from '../../../components/page.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { previewOf } from '../form/files.tsx'
-import { apart, type Figures, type Message, type ToolCall } from './conversation.ts'
+import { apart } from './conversation.ts'
+import type { Figures, Message, ToolCall } from './message.ts'
 
 const text = playgroundText.chat
 

@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, at, dataOf } from '../../../api/client.ts'
 import { resumableEvents } from '../../../api/resumable.ts'
-import { apiMessages, emptyAnswer, type Message, questionOf, withChunk } from './conversation.ts'
+import { apiMessages, emptyAnswer, questionOf, withChunk } from './conversation.ts'
+import type { Message } from './message.ts'
 
 interface ConversationOptions {
   /** Of the task. */
