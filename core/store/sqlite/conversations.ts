@@ -72,7 +72,7 @@ export function conversationCommands(connection: Connection) {
       if (count.get(it.organizationId, it.owner)! >= limits.perOwner)
         throw new Failure(
           'storage_full',
-          `There are ${limits.perOwner} conversations, which is the most. Delete some: DELETE /api/conversations/{id}.`,
+          `There are ${limits.perOwner} conversations, which is the most. Delete some of them.`,
         )
       const length = it.system.length + it.parameters.length
       const row = { ...it, revision: 1, messages: 0, length, updatedAt: it.createdAt }
@@ -87,7 +87,7 @@ export function conversationCommands(connection: Connection) {
       if (revision !== undefined && revision !== row.revision)
         throw new Failure(
           'version_conflict',
-          `The conversation has revision ${row.revision}, and the change was made of ${revision}. Read it again: GET /api/conversations/${id}.`,
+          `The conversation has revision ${row.revision}, and the change was made of ${revision}. Read it again.`,
           { facts: { revision: row.revision } },
         )
       const after = { ...withChanges(row, changed), revision: row.revision + 1, updatedAt: at }
