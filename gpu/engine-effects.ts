@@ -30,8 +30,7 @@ import { presetOf } from './presets/presets.ts'
 import { missingSandboxPaths } from './presets/sandbox-requirements.ts'
 import type { EngineConnections } from './requests/connections.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
-import type { Residency } from './residency/residency.ts'
-import { devicePaused } from './residency/residency.ts'
+import { devicePaused, type Residency } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
 import { unpackEngineFiles } from './unpack-engine-files.ts'
 
@@ -63,20 +62,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
   /** Bytes that a parked engine of the model keeps of each card, if that was measured. */
   keptByParked: (model: Model) => number | undefined
   clock: Clock
-  events: () => Pick<
-    Residency,
-    | 'ready'
-    | 'endsAt'
-    | 'startFailed'
-    | 'exited'
-    | 'settled'
-    | 'stuck'
-    | 'unresponsive'
-    | 'paused'
-    | 'accepted'
-    | 'parked'
-    | 'parkFailed'
-  >
+  events: () => Residency
 }
 
 /** Implements the effects of the residency: starts and stops the engines, and keeps the connections to ready ones. */
