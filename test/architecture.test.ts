@@ -138,6 +138,7 @@ const layers: Record<string, readonly string[]> = {
     'serve',
     'logs',
     'service',
+    'kubernetes',
     'config',
     'models',
     'engines',

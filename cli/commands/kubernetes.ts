@@ -19,7 +19,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (enginesOnly && image !== undefined) throw usageFailure('--engines-only needs no --image.')
       if (!enginesOnly && image === undefined)
         throw usageFailure('Give the image of infer with --image, or use --engines-only. See: infer help on-kubernetes')
-      const { manifestText } = await import('../../gpu/launcher/kubernetes/server-manifest.ts')
+      const { manifestText } = await import('../kubernetes/server-manifest.ts')
       terminal.stdout.write(manifestText({ namespace, image, storage }))
     })
   withExamples(manifest, [

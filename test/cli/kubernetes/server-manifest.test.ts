@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { parseConfig } from '../../../../core/models/config.ts'
-import { manifestObjects, manifestText } from '../../../../gpu/launcher/kubernetes/server-manifest.ts'
+import { manifestObjects, manifestText } from '../../../cli/kubernetes/server-manifest.ts'
+import { parseConfig } from '../../../core/models/config.ts'
 
 interface Shown {
   kind: string
