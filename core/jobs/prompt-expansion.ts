@@ -92,6 +92,8 @@ export function openPromptExpansion(dependencies: {
     const { prompt_expansion, ...inputs } = JSON.parse(job.inputs) as GenerationInputs
     const { group, not_before: notBefore } = prompt_expansion!
     const prompt = await promptOf(group, job, inputs)
+    // A server that takes the place of this one has taken the job up by now.
+    if (closing.aborted) return
     const expanded: GenerationInputs = { ...inputs, prompt, original_prompt: inputs.prompt }
     await jobs.resume(job, { inputs: JSON.stringify(expanded), notBefore })
   }

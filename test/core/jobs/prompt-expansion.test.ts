@@ -192,3 +192,13 @@ test('close ends the waits, and leaves deferred jobs deferred', async () => {
   await closed
   expect(resumed.size).toBe(0)
 })
+
+test('a prompt that comes after the end leaves its job deferred, for the server that comes next', async () => {
+  const { expansion, answers, resumed, rows, settle } = setUp({ deferred: [['a', 'one']] })
+  await expansion.resume()
+  await settle()
+  const closed = expansion.close()
+  answers[0]!.resolve('x')
+  await closed
+  expect([resumed.size, rows.size]).toEqual([0, 1])
+})
