@@ -71,7 +71,9 @@ export async function openFleetPools(options: {
     for (const name of leaving.keys()) {
       if (inPool(name).length > 0) continue
       memories.get(name)?.close()
-      await opened.close(name)
+      await opened
+        .close(name)
+        .catch((thrown: unknown) => log.warn('A pool could not be closed in order', { pool: name }, thrown))
       if (isClosed) return
       memories.delete(name)
       leaving.delete(name)

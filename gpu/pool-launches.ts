@@ -83,10 +83,13 @@ export function openPools(options: {
       pools.set(name, pool)
       return pool
     },
-    /** Ends what is left of the engines of a pool, and frees its name. */
+    /** Ends what is left of the engines of a pool, and frees its name, also where its launcher fails. */
     async close(name: string): Promise<void> {
-      await pools.get(name)?.close()
-      pools.delete(name)
+      try {
+        await pools.get(name)?.close()
+      } finally {
+        pools.delete(name)
+      }
     },
   }
 }

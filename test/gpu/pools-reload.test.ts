@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Model } from '../../core/models/model.ts'
 import type { Pools } from '../../core/models/pools.ts'
+import type { Launcher } from '../../gpu/launcher/launcher.ts'
 import type { OpenPoolLauncher } from '../../gpu/pool-launches.ts'
 import { cluster, fakePool } from './_fake-pool.ts'
 import { chat, fake, fleetOf, send } from './_fleet.ts'
@@ -9,14 +10,14 @@ import { until } from './launcher/_launch.ts'
 const inPools = (id: string, ...pools: string[]) => fake(id, [], { pools, memory: '60GiB' })
 
 /** A fleet whose models and pools the test changes, as a saved infer.yaml does. */
-async function withFile(before: { models: Model[]; pools: Pools }) {
+async function withFile(before: { models: Model[]; pools: Pools }, launcher: Partial<Launcher> = {}) {
   const { models } = before
   let { pools } = before
   const lab = await fakePool()
   const opens: string[] = []
   const openPoolLauncher: OpenPoolLauncher = async options => {
     opens.push(options.pool)
-    return await lab.open()
+    return { ...(await lab.open()), ...launcher }
   }
   const opened = await fleetOf(models, { pools: () => pools, openPoolLauncher })
   const engines = () => opened.fleet.snapshot().residents
@@ -85,4 +86,17 @@ test('a change that is taken back keeps the engines that still run', async () =>
   expect((await chat(fleet, model)).text).toContain('Hello')
   expect(engines()).toMatchObject([{ engineId: engine!.engineId, state: 'ready' }])
   expect(opens).toEqual(['lab'])
+})
+
+test('a pool whose launcher fails when it is closed is opened again all the same', async () => {
+  const model = inPools('m', 'lab')
+  let closes = 0
+  const close = async () => {
+    if (closes++ === 0) throw new Error('scancel is missing')
+  }
+  const { fleet, opens, save, log } = await withFile({ models: [model], pools: { lab: cluster() } }, { close })
+  await save({ pools: { lab: cluster({ partition: 'other' }) } })
+  await until(() => opens.length === 2)
+  expect((await chat(fleet, model)).text).toContain('Hello')
+  expect(log.lines.some(line => line.includes('could not be closed in order'))).toBe(true)
 })
