@@ -148,6 +148,11 @@ test('a person opens a job by the id of its request, and filters between two tim
   await page.keyboard.type(id.replace('job_', 'q_'))
   await page.keyboard.press('Enter')
   await page.getByText('by its id').first().waitFor()
+  // Words that only begin as an id does are searched.
+  await page.goto('/console/jobs')
+  await page.getByRole('searchbox').fill('exec_summary')
+  await page.keyboard.press('Enter')
+  await expect.poll(() => page.url()).toContain('/jobs?q=exec_summary')
   await page.goto('/console/jobs?since=between&from=2020-01-01T00:00&until=2020-01-02T00:00')
   await page.getByText('No job matches these filters').waitFor()
   await page.getByLabel('Until').fill('')
@@ -237,6 +242,33 @@ test('two jobs are compared, also on a phone', async () => {
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
 
+test('of a job without a result the comparison says why', async () => {
+  const [{ id: first }, { id: second }] = [await image('made'), await image('never', { not_before: 4_000_000_000 })]
+  await console.call(`/api/jobs/${first}?wait=60`)
+  await console.call(`/api/jobs/${second}/cancel`, {})
+  await using opened = await console.open(`/jobs/compare?first=${first}&second=${second}`)
+  const result = opened.page.getByRole('region', { name: 'Second result' })
+  await result.getByText('It ended without a result.').waitFor()
+})
+
+test('after a failure in the middle the list shows what was deleted', async () => {
+  const later = { not_before: 4_000_000_000 }
+  const [{ id: gone }, { id: kept }] = [await image('deleted elsewhere', later), await image('deleted here', later)]
+  await console.call(`/api/jobs/${gone}/cancel`, {})
+  await console.call(`/api/jobs/${kept}/cancel`, {})
+  await using opened = await console.open('/jobs?status=cancelled')
+  opened.expectErrors(/410/)
+  const { page } = opened
+  await page.getByLabel('Choose deleted elsewhere').check()
+  await page.getByLabel('Choose deleted here').check()
+  await console.call(`/api/jobs/${gone}`, undefined, 'DELETE')
+  await page.getByRole('button', { name: 'Delete 2' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Delete 2' }).click()
+  await page.getByText('Done for 1 of 2 jobs.').waitFor()
+  await expect.poll(() => page.getByRole('row', { name: /deleted (here|elsewhere)/ }).count()).toBe(0)
+})
+
 test('the owner sees jobs of all organizations, also on a phone, and others see no such choice', async () => {
   const { organization } = await console.call<{ organization: { id: string } }>('/api/organizations', { name: 'acme' })
   const path = `/api/organizations/${organization.id}/tokens`
@@ -248,6 +280,8 @@ test('the owner sees jobs of all organizations, also on a phone, and others see 
   expect(sent.status).toBe(202)
   await using opened = await console.open('/jobs')
   const { page } = opened
+  // Without a choice the list has the own organization, and not any.
+  await page.getByRole('option', { name: 'Your organization' }).waitFor({ state: 'attached' })
   await page.getByLabel('Organization').selectOption({ label: 'All organizations' })
   const row = page.getByRole('row', { name: 'Text to image' }).first()
   await row.getByText('acme').waitFor()

@@ -157,3 +157,16 @@ test('the code that the page shows runs as it is shown', async () => {
   const { jobs } = await console.call<{ jobs: { id: string }[] }>('/api/jobs?kind=async&limit=1')
   expect(await console.call(`/api/jobs/${jobs[0]!.id}`)).toMatchObject({ inputs: { prompt: words, seed: 5 } })
 })
+
+test('a run with more jobs than a page of the list is shown whole', async () => {
+  const inputs = { prompt: 'thirteen' }
+  // They wait, so that they cost nothing.
+  const job = { task: 'slug/text-to-image', model: 'infer/demo', inputs, not_before: 4_000_000_000 }
+  for (let place = 0; place < 13; place++) {
+    const metadata = { source: 'playground', submission: `run_thirteen.${place}` }
+    await console.call('/api/jobs', { ...job, metadata })
+  }
+  await using opened = await console.open('/playground?task=slug/text-to-image')
+  const links = runs(opened.page, 'thirteen').getByRole('link', { name: 'Open job' })
+  await expect.poll(() => links.count(), { timeout: 20_000 }).toBe(13)
+})

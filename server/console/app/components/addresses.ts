@@ -11,3 +11,13 @@ export function ownUrl(url: string): string {
 /** The address of a model's page in the console. Ids contain `/`. */
 export const modelHref = (id: string, part = ''): string =>
   `/models/details/${id.split('/').map(encodeURIComponent).join('/')}${part}`
+
+/**
+ * The page of an id that a person has, such as one from a log: of a job, a request or an execution. Undefined for other
+ * text, also for words that only begin as an id does.
+ */
+export function pageOfId(text: string): string | undefined {
+  const [, kind, rest] = /^(job|q|exec)_(\w{26})$/.exec(text) ?? []
+  if (kind === undefined) return undefined
+  return kind === 'exec' ? `/executions/${text}` : `/jobs/job_${rest}`
+}

@@ -29,8 +29,8 @@ export const buttonClass = (props: Look): string =>
     props.small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3'
   } ${look(props)}`
 
-/** Runs along the lower edge of a button while what it began goes on. */
-const BusyBar = () => (
+/** Moves along the lower edge of a button while what it began goes on. */
+export const BusyBar = () => (
   <span aria-hidden className="absolute inset-x-0 bottom-0 h-0.5 overflow-hidden">
     <span className="animate-busy block h-full w-1/3 bg-current" />
   </span>

@@ -2,7 +2,7 @@ import { ChevronsUpDown } from 'lucide-react'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useSession } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
-import { themes, useTheme } from './theme.ts'
+import { chooseTheme, themes, useTheme } from './theme.ts'
 
 const itemClass =
   'flex min-h-8 w-full items-center rounded-md px-2 text-left hover:bg-raised focus-visible:bg-raised focus-visible:-outline-offset-2'
@@ -10,7 +10,7 @@ const itemClass =
 /** Who is signed in, with what belongs to the person and not to a page: theme, reference, shortcuts, signing out. */
 export function AccountMenu({ showShortcuts }: { showShortcuts: () => void }) {
   const { session, signOut } = useSession()
-  const [theme, chooseTheme] = useTheme()
+  const theme = useTheme()
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const menu = useRef<HTMLDivElement>(null)

@@ -2,7 +2,7 @@ import { Compass, FileText, type LucideIcon, Network, Plus, Zap } from 'lucide-r
 import { useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, at, dataOf, type Schema, useAnswer, useSession } from '../api/client.ts'
-import { modelHref } from '../components/addresses.ts'
+import { modelHref, pageOfId } from '../components/addresses.ts'
 import { useAction } from '../components/announcements.tsx'
 import { kindOfTask } from '../components/colours.ts'
 import { KindIcon, ModelMark } from '../components/marks.tsx'
@@ -13,7 +13,7 @@ import { pages } from '../pages.ts'
 import { jobsText } from '../text/jobs.ts'
 import { modelText } from '../text/models.ts'
 import { shellText } from '../text/shell.ts'
-import { taskName } from '../text/tasks.ts'
+import { jobTitle } from '../text/tasks.ts'
 import { chooseTheme, themes } from './theme.ts'
 
 const text = shellText.palette
@@ -125,18 +125,10 @@ function useCommands(query: string, showShortcuts: () => void): Command[] {
 }
 
 /** What is opened by its id, without being in a list. */
-const byId = (query: string): Command[] => {
-  const found = /^(job|exec)_\w{26}$/.exec(query.trim())
-  if (!found) return []
-  const id = found[0]
-  return [
-    {
-      id: `id ${id}`,
-      name: text.open(id),
-      mark: icon(Compass),
-      to: found[1] === 'job' ? `/jobs/${id}` : `/executions/${id}`,
-    },
-  ]
+function byId(query: string): Command[] {
+  const id = query.trim()
+  const to = pageOfId(id)
+  return to === undefined ? [] : [{ id: `id ${id}`, name: text.open(id), mark: icon(Compass), to }]
 }
 
 type Load = (given: { id: string; action: 'load' | 'unload' }) => void
@@ -161,12 +153,13 @@ const tryCommand = ({ model_id: id, tasks }: Schema<'ModelStatus'>): Command => 
   to: `/playground?${new URLSearchParams({ task: tasks[0] ?? '', model: id })}`,
 })
 
-function jobCommand({ id, task, model_id: model, status }: Schema<'JobSummary'>): Command {
+function jobCommand(job: Schema<'ListedJob'>): Command {
+  const { id, task, model_id: model, status } = job
   const kind = kindOfTask(task)
   return {
     id,
-    name: `${taskName(task)}${model ? ` · ${model}` : ''}`,
-    note: `${jobsText.statuses[status] ?? status} · ${id}`,
+    name: jobTitle(job),
+    note: [jobsText.statuses[status] ?? status, model, id].filter(Boolean).join(' · '),
     group: text.groups.jobs,
     mark: kind ? <KindIcon kind={kind} /> : icon(Zap),
     to: `/jobs/${id}`,

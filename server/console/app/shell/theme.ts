@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useSyncExternalStore } from 'react'
 
 export type Theme = 'auto' | 'light' | 'dark'
 const key = 'infer.theme'
@@ -12,18 +12,19 @@ export function applyTheme(theme = stored()): void {
   else document.documentElement.dataset.theme = theme
 }
 
+const watchers = new Set<() => void>()
+
 /** Sets a theme, which this browser keeps. */
 export function chooseTheme(theme: Theme): void {
   localStorage.setItem(key, theme)
   applyTheme(theme)
+  for (const watcher of watchers) watcher()
 }
 
-/** The theme, and the function that sets another one. */
-export function useTheme(): [theme: Theme, choose: (theme: Theme) => void] {
-  const [theme, setTheme] = useState(stored)
-  const choose = (chosen: Theme) => {
-    chooseTheme(chosen)
-    setTheme(chosen)
-  }
-  return [theme, choose]
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher)
+  return () => watchers.delete(watcher)
 }
+
+/** The theme, wherever it was chosen. */
+export const useTheme = (): Theme => useSyncExternalStore(watch, stored)

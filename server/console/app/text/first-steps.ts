@@ -8,6 +8,6 @@ export const firstStepsText = {
   image: { name: 'Make an image', about: 'Sends a job to the included test model infer/demo and shows it at work.' },
   workflow: {
     name: 'Run a workflow',
-    about: 'Writes a story, paints it and reads it with the included test models, and shows how it goes.',
+    about: 'Writes a story, makes an image of it and speaks it with the included test models, and shows each step.',
   },
 } as const

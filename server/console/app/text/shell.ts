@@ -49,7 +49,6 @@ export const shellText = {
   palette: {
     title: 'Find pages, models, workflows, jobs and actions',
     groups: named('pages', 'actions', 'models', 'workflows', 'jobs'),
-    goTo: (name: string) => `Go to ${name}`,
     theme: (name: string) => `Theme: ${name}`,
     newWorkflow: 'Create workflow',
     open: (id: string) => `Open ${id}`,

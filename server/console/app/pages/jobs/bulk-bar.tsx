@@ -16,6 +16,8 @@ const acts: Readonly<Record<BulkAction, (id: string) => Promise<unknown>>> = {
 /** Does one thing with several jobs, and announces how many it was. Rejects with the first failure. */
 async function doWithAll(action: BulkAction, ids: readonly string[]): Promise<string> {
   const { done, failure } = await forAll(ids, acts[action])
+  // Also after a failure: some jobs have changed.
+  void refresh('jobs', 'list')
   if (failure) throw new Error(done === 0 ? failure.message : jobsText.bulk.some(done, ids.length, failure.message))
   return jobsText.bulk.done[action](done)
 }
@@ -30,7 +32,6 @@ export function BulkBar({ jobs, clear }: { jobs: readonly Schema<'ListedJob'>[];
       clear()
       return sentence
     },
-    ['jobs', 'list'],
   )
   if (jobs.length === 0) return null
   const own = jobs.filter(job => job.organization_id === session.organization.id)
@@ -75,7 +76,6 @@ export function BulkBar({ jobs, clear }: { jobs: readonly Schema<'ListedJob'>[];
           act={async () => {
             announce('good', await doWithAll('remove', jobsFor('remove', own)))
             clear()
-            void refresh('jobs', 'list')
           }}
           close={() => setRemoving(false)}
         >

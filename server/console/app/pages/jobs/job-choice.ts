@@ -3,7 +3,6 @@ import type { Schema } from '../../api/schema.ts'
 type Job = Pick<Schema<'JobSummary'>, 'id' | 'kind' | 'status'>
 
 /** What can be done with several jobs at once. */
-
 export type BulkAction = 'cancel' | 'retry' | 'remove'
 
 const isLive = ({ status }: Job): boolean => status === 'pending' || status === 'processing'

@@ -6,11 +6,10 @@ import { Cost } from '../../components/cost.tsx'
 import { ValueDifferenceList } from '../../components/difference/value-difference-list.tsx'
 import { knownDuration } from '../../components/format.ts'
 import { BackLink, PageHeading, Queried, Section } from '../../components/page.tsx'
-import { TaskResult } from '../../components/result/task-result.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { useJob } from './job-parts.tsx'
+import { JobResult, useJob } from './job-parts.tsx'
 import { usedText } from './used-text.ts'
 
 const { comparison: text, columns: names } = jobsText
@@ -83,11 +82,7 @@ function Compared({ jobs }: { jobs: readonly [Schema<'Job'>, Schema<'Job'>] }) {
       <div className="grid gap-x-6 md:grid-cols-2">
         {jobs.map((job, at) => (
           <Section key={at} title={text.results[at]!}>
-            {job.result !== null && job.result !== undefined ? (
-              <TaskResult result={job.result} inputs={job.inputs} />
-            ) : (
-              <p className="text-muted">{jobsText.noResult}</p>
-            )}
+            <JobResult job={job} />
           </Section>
         ))}
       </div>

@@ -35,12 +35,12 @@ export function JobFilters({
   const { data: tasks } = useQuery(tasksQuery)
   const tokens = useTokens(session.organization.id)
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
-  const select = (name: FilterName, label: string, values: readonly Option[]) => (
+  const select = (name: FilterName, label: string, values: readonly Option[], none: string = text.any) => (
     <div className="min-w-32 flex-1">
       <SelectField
         label={label}
         value={filters[name] ?? ''}
-        none={text.any}
+        none={none}
         options={[...absent(filters[name], values), ...values]}
         change={value =>
           change({
@@ -79,7 +79,7 @@ export function JobFilters({
         models.map(id => modelOption(id)),
       )}
       {can('admin:read') && !filters.organization && select('token_id', text.token, tokens ?? [])}
-      {organizations && select('organization', text.organization, organizations)}
+      {organizations && select('organization', text.organization, organizations, text.own)}
       {select('since', text.since, [...optionsOf(text.times), { id: between, name: text.between }])}
       {filters.since === between &&
         (['from', 'until'] as const).map(name => (

@@ -5,11 +5,10 @@ import { JobStatus } from '../../components/badge.tsx'
 import { ButtonLink, IconButton } from '../../components/button.tsx'
 import { Queried } from '../../components/page.tsx'
 import { jobsText } from '../../text/jobs.ts'
-import { taskName } from '../../text/tasks.ts'
+import { jobTitle, taskName } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobContent, JobReasons, useJob } from './job-parts.tsx'
-import { jobTitle } from './job-row.tsx'
 
 interface JobPanelProps {
   id: string

@@ -38,15 +38,19 @@ export function JobReasons({ job }: { job: Schema<'JobSummary'> }) {
   )
 }
 
+/** The result of a job, or why there is none. */
+export const JobResult = ({ job }: { job: Schema<'Job'> }) =>
+  job.result !== null && job.result !== undefined ? (
+    <TaskResult result={job.result} inputs={job.inputs} />
+  ) : (
+    <p className="text-muted">{noResultText(job)}</p>
+  )
+
 /** What a job has made, and of what. */
 export const JobContent = ({ job }: { job: Schema<'Job'> }) => (
   <>
     <Section title={jobsText.result}>
-      {job.result !== null && job.result !== undefined ? (
-        <TaskResult result={job.result} inputs={job.inputs} />
-      ) : (
-        <p className="text-muted">{noResultText(job)}</p>
-      )}
+      <JobResult job={job} />
       {!hasEnded(job) && <UnfinishedImage job={job} />}
     </Section>
     <Section title={jobsText.inputs}>

@@ -11,13 +11,10 @@ import { KindIcon, ModelMark } from '../../components/marks.tsx'
 import { Time } from '../../components/time.tsx'
 import { addressWith } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { taskName } from '../../text/tasks.ts'
+import { jobTitle } from '../../text/tasks.ts'
 import { usedText } from './used-text.ts'
 
 type ListedJob = Schema<'ListedJob'>
-
-/** What a job is called: what was requested, else its task. */
-export const jobTitle = ({ prompt, task }: Pick<ListedJob, 'prompt' | 'task'>): string => prompt ?? taskName(task)
 
 /** What is known of a job that has not ended: its place, or when it will end. */
 function timeOf({ metrics, queue_position, eta_seconds, status }: ListedJob): string {

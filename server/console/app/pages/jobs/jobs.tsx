@@ -4,6 +4,7 @@ import { Route, Switch, useLocation } from 'wouter'
 import { api, useAnswer, useSession, useTokens } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import type { paths } from '../../api/types.generated.ts'
+import { pageOfId } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
@@ -18,12 +19,6 @@ import { createdQuery, type Filters, filtersOf, JobFilters } from './job-filters
 import { JobPanel } from './job-panel.tsx'
 import { JobTable } from './job-table.tsx'
 
-/** The page of an id that a person has, such as one from a log: of a job, a request or an execution. */
-function pathOf(id: string): string {
-  if (id.startsWith('exec_')) return `/executions/${id}`
-  return `/jobs/${id.replace(/^q_/, 'job_')}`
-}
-
 /** Searches the prompts, or opens a job by its id. */
 function FindJob({ words, search }: { words: string; search: (words: string) => void }) {
   const [text, setText] = useState(words)
@@ -31,8 +26,9 @@ function FindJob({ words, search }: { words: string; search: (words: string) => 
   const open = (event: SyntheticEvent) => {
     event.preventDefault()
     const wanted = text.trim()
-    if (/^(job|q|exec)_/.test(wanted)) go(pathOf(wanted))
-    else search(wanted)
+    const page = pageOfId(wanted)
+    if (page === undefined) search(wanted)
+    else go(page)
   }
   return (
     <form onSubmit={open} className="mb-3 flex">

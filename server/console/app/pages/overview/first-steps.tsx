@@ -3,6 +3,7 @@ import { ArrowRight, Bot, Image, type LucideIcon, Network } from 'lucide-react'
 import { useLocation } from 'wouter'
 import { api, dataOf, refresh, sendJson, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
+import { BusyBar } from '../../components/button.tsx'
 import { Section } from '../../components/page.tsx'
 import { firstStepsText as text } from '../../text/first-steps.ts'
 import bodies from './first-steps.json' with { type: 'json' }
@@ -59,11 +60,7 @@ function Step({ icon: Icon, words: { name, about }, act }: StepProps) {
         <ArrowRight aria-hidden className="text-muted group-hover:text-accent size-4" />
       </span>
       <span className="text-muted text-xs">{about}</span>
-      {isPending && (
-        <span aria-hidden className="absolute inset-x-0 bottom-0 h-0.5 overflow-hidden">
-          <span className="animate-busy bg-accent block h-full w-1/3" />
-        </span>
-      )}
+      {isPending && <BusyBar />}
     </button>
   )
 }

@@ -34,6 +34,17 @@ export function runsOf(jobs: readonly JobSummary[], unanswered: readonly Unanswe
   }))
 }
 
+/**
+ * Whether the oldest run may have further jobs on the next page: the jobs of a run are created together, and one of its
+ * places is missing.
+ */
+export function isCut(runs: readonly FeedRun[]): boolean {
+  const run = runs.findLast(({ jobs }) => jobs.length > 0)
+  if (!run) return false
+  const places = [...run.jobs.map(keyOf), ...run.unanswered.map(({ key }) => key)].map(placeOf)
+  return places.length <= Math.max(...places)
+}
+
 interface Wanted {
   /** Id of the run. */
   run: string

@@ -35,12 +35,16 @@ export type Outbox = ReturnType<typeof openOutbox>
 export function openOutbox({ store, post }: OutboxOptions) {
   const watchers = new Set<() => void>()
   let entries: readonly Unanswered[] = keptIn(store)
+  /** Whether the store has the entries. */
+  let isKept = true
 
   function become(next: readonly Unanswered[]): void {
     entries = next
     try {
       store.write(entries.map(({ key, task, model, inputs }) => ({ key, task, model, inputs })))
+      isKept = true
     } catch {
+      isKept = false
       // Without room nothing outlives the page, but everything is sent.
     }
     for (const watcher of watchers) watcher()
@@ -55,7 +59,7 @@ export function openOutbox({ store, post }: OutboxOptions) {
       failure = thrown as Error
     }
     // Signing out has removed what was kept; nothing of it may come back.
-    const left = store.read() === null ? [] : entries
+    const left = isKept && store.read() === null ? [] : entries
     const isUnanswered = failure?.status === 0
     const message = failure?.message ?? ''
     become(

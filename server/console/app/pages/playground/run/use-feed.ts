@@ -1,7 +1,7 @@
-import { useMemo } from 'react'
+import { useEffect, useMemo } from 'react'
 import { api, hasEnded, useAnswer, usePages, useSession } from '../../../api/client.ts'
 import { useLiveRefresh } from '../../../api/live.ts'
-import { type JobSummary, playgroundSource, runsOf } from './feed.ts'
+import { isCut, type JobSummary, playgroundSource, runsOf } from './feed.ts'
 import type { Job } from './runs.ts'
 import { useOutbox } from './use-outbox.ts'
 
@@ -35,6 +35,10 @@ export function useFeed(task: string) {
   const jobs = useMemo(() => pages.data?.pages.flatMap(page => page.jobs) ?? [], [pages.data])
   const unanswered = useMemo(() => outbox.entries.filter(one => one.task === task), [outbox.entries, task])
   const runs = useMemo(() => runsOf(jobs, unanswered), [jobs, unanswered])
+  const { hasNextPage, isFetching, fetchNextPage } = pages
+  useEffect(() => {
+    if (hasNextPage && !isFetching && isCut(runs)) void fetchNextPage()
+  }, [hasNextPage, isFetching, fetchNextPage, runs])
   return { pages, runs, outbox }
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { drawnShape } from '../../../../../../server/console/app/pages/playground/form/shapes.ts'
 import {
+  isCut,
   type JobSummary,
   runsOf,
   seedsFor,
@@ -22,6 +23,17 @@ test('jobs are runs, newest first, in the order in which they were asked for', (
     ['b', ['job_4', 'job_3'], []],
     ['job_1', ['job_1'], []],
   ])
+})
+
+test.each([
+  ['all of the oldest run', [job('job_3', 'b.1'), job('job_2', 'a.1'), job('job_1', 'a.0')], [], false],
+  ['the end of the oldest run', [job('job_3', 'a.3'), job('job_2', 'a.2')], [], true],
+  ['the oldest run without one that was refused', [job('job_2', 'a.2'), job('job_1', 'a.0')], [], true],
+  ['the rest of a run on its way', [job('job_2', 'a.1')], [unanswered('a.0')], false],
+  ['a job without a run', [job('job_2')], [], false],
+  ['nothing', [], [], false],
+])('whether there may be more of the oldest run, on a page with %s', (_, jobs, waiting, expected) => {
+  expect(isCut(runsOf(jobs, waiting))).toBe(expected)
 })
 
 test('a run has a job for each model, shape and seed', () => {

@@ -65,3 +65,18 @@ test('what signing out has removed does not come back with a late answer', async
   expect(outbox.entries).toEqual([])
   expect(store.kept()).toEqual([])
 })
+
+test('without room in the browser a submission without an answer stays on the page', async () => {
+  const store: OutboxStore = {
+    read: () => null,
+    write() {
+      throw new Error('QuotaExceededError')
+    },
+  }
+  const outbox = openOutbox({
+    store,
+    post: ({ key }) => (key === 'a.0' ? Promise.resolve() : Promise.reject(failure(0))),
+  })
+  await outbox.send([submission('a.0'), submission('a.1')])
+  expect(outbox.entries).toEqual([{ ...submission('a.1'), message: 'status 0' }])
+})
