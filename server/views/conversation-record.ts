@@ -15,7 +15,7 @@ import type { ConversationMessage, ConversationRecord } from '../../core/store/s
 import { pageFields } from '../http/answer/page.ts'
 import { viewOf } from './view-of.ts'
 
-const messageId = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'Use 1 to 64 letters, digits, "-" and "_".')
+const messageId = () => z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'Use 1 to 64 letters, digits, "-" and "_".')
 /** Characters of a text and of all parameters. */
 const maxText = 500_000
 const maxParameters = 20_000
@@ -27,8 +27,8 @@ const ToolCall = strictObject('ConversationToolCall', 'A call of a tool by the m
 })
 
 const Message = strictObject('ConversationMessage', 'A message of a conversation.', {
-  id: messageId.describe('Id that the author chooses, unique in the conversation.'),
-  parent_id: messageId.nullable().describe('The message that it follows; null for the first one.'),
+  id: messageId().describe('Id that the author chooses, unique in the conversation.'),
+  parent_id: messageId().nullable().describe('The message that it follows; null for the first one.'),
   role: z.enum(['user', 'assistant', 'tool']).describe('Who wrote it.'),
   text: z.string().max(maxText).describe('The text; may be empty.'),
   model: optionalStringUpTo(256, 'Of an answer: id of the model.'),
@@ -53,7 +53,7 @@ const fields = {
     value => JSON.stringify(value).length <= maxParameters,
     `At most ${maxParameters} characters as JSON.`,
   ),
-  current_id: messageId.nullable().describe('The last message of the branch that is shown; null for none.'),
+  current_id: messageId().nullable().describe('The last message of the branch that is shown; null for none.'),
 }
 const messages = z.array(Message).max(2_000)
 
