@@ -6,6 +6,7 @@ import { containers, labels } from '../../../../gpu/launcher/kubernetes/pod-stat
 import type { Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
+import { full } from '../../../_full.ts'
 import { survivors, until } from '../_launch.ts'
 import { apiToken, type FakeApiServer, startApiServer } from './_api-server.ts'
 import { temporaryFolder } from './_folder.ts'
@@ -77,7 +78,7 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
     await until(() => ![...server.objects.keys()].some(key => key.includes(podName(launchId))))
   })
 
-  test('a pod that is evicted says why', async () => {
+  test.runIf(full)('a pod that is evicted says why', async () => {
     const launcher = await openAt(cluster)
     const { launchId } = await started(launcher)
     const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' }
@@ -142,7 +143,7 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
     await listed(other, second, isGone)
   })
 
-  test('an engine stays until a node that is gone is given up', async () => {
+  test.runIf(full)('an engine stays until a node that is gone is given up', async () => {
     const lost = await startKubelet(await apiOf({ ...cluster, namespace: 'lost' }), 'node2')
     onTestFinished(() => lost.close())
     const launcher = await openAt({ ...cluster, namespace: 'lost' }, newServer(), {}, 500)
@@ -163,7 +164,7 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
     expect(await isReady(second.launch)).toBe(true)
   })
 
-  test('a server whose records are lost deletes the pods that it cannot call any more', async () => {
+  test.runIf(full)('a server whose records are lost deletes the pods that it cannot call any more', async () => {
     const own = newServer()
     const before = await openAt(cluster, own)
     const { launchId } = await started(before)
@@ -184,7 +185,7 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
     expect((await fetchHealth({ origin }, '/health', [], 2_000)).health).toBe('loading')
     const another = (await started(launcher)).launch.endpoint!.tls
     expect((await fetchHealth({ origin, tls: another }, '/health', [], 2_000)).health).toBe('loading')
-    expect(await isReady(launch)).toBe(true)
+    await until(() => isReady(launch))
   })
 
   test('without the right to list nodes a pool has the GPUs of its limit', async () => {
