@@ -47,7 +47,7 @@ export interface EngineEffectOptions extends ConnectionFacts {
   /** The same of engines that run elsewhere and are only called. */
   upstreams: Launches
   memory: Memory
-  pools: Pick<FleetPools, 'memoryOf' | 'needsOf' | 'backendOf'>
+  pools: Pick<FleetPools, 'memoryOf' | 'needsOf' | 'backendOf' | 'ended'>
   environment: Readonly<Record<string, string | undefined>>
   /** Keeps which files an engine has refused for good. */
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'add'>
@@ -83,6 +83,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     removeOwn(conversations, writes)
     history.ended(engineId, reason)
     memory.ended(resident)
+    pools.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
     connections?.fail(() => engineEnded(resident, reason), resident.leases)

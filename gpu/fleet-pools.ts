@@ -10,6 +10,7 @@ import {
   type PoolUse,
   poolsOf,
 } from '../core/models/pools.ts'
+import type { Clock } from './clock.ts'
 import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
 import type { Memory } from './placement/memory.ts'
@@ -18,6 +19,8 @@ import { openPoolMemory, type PoolMemory } from './placement/pool-memory.ts'
 import { openPoolPlacement } from './placement/pool-placement.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import type { OpenedPool, PoolSet } from './pool-launches.ts'
+import type { CountedEngine } from './pool-use.ts'
+import { openPoolUse } from './pool-use-count.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
@@ -37,13 +40,17 @@ export async function openFleetPools(options: {
   refused: Pick<ReturnType<typeof openRefusedFiles>, 'find'>
   models: () => readonly Model[]
   residents: () => readonly Resident[]
+  /** Whether the engine waits for a machine. */
+  waits: (resident: Resident) => boolean
+  dataDir: string
+  clock: Clock
   log: Log
   /** Called when a pool was asked what it has: engines of an earlier server may be known by then. */
   asked: () => void
   /** Called when what the pools have has changed; `how` after new settings. `drains`: other engines than before must end. */
   changed: (how?: { drains: boolean }) => void
 }) {
-  const { opened, residents, log, asked, changed } = options
+  const { opened, residents, clock, log, asked, changed } = options
   let settings = options.settings
   const memories = new Map<string, PoolMemory>()
   /** The pools that are used no more as they are open, and why, as the end of a sentence. */
@@ -52,6 +59,26 @@ export async function openFleetPools(options: {
   let isClosed = false
   let isClosing = false
   const inPool = (name: string) => residents().filter(({ placement }) => placement.pool === name)
+
+  /** The engines of a pool with their GPUs, for the limits of the month. */
+  function countedIn(name: string): CountedEngine[] {
+    const engines = inPool(name).filter(({ placement }) => placement.kind === 'gpu')
+    const users = new Map<string, number>()
+    for (const id of engines.flatMap(({ devices }) => devices)) users.set(id, (users.get(id) ?? 0) + 1)
+    return engines.map(one => ({
+      engineId: one.engineId,
+      cards: one.devices.reduce((sum, id) => sum + 1 / users.get(id)!, 0),
+      since: one.launchedAt === null || options.waits(one) ? null : clock.epoch() - (clock.now() - one.launchedAt),
+    }))
+  }
+  const use = openPoolUse({
+    dataDir: options.dataDir,
+    settings: () => settings,
+    engines: countedIn,
+    clock,
+    log,
+    changed: () => changed({ drains: true }),
+  })
 
   function hold({ name, settings: { kind }, capacity }: OpenedPool): PoolMemory {
     const pool = { name, wholeCards: kind !== 'ssh', capacity }
@@ -88,9 +115,13 @@ export async function openFleetPools(options: {
     timer.unref()
   }
 
-  const pauseOf = (pool: string | undefined): Pick<DeviceCapacity, 'pause'> => {
-    const reason = pool === undefined ? undefined : leaving.get(pool)
-    return reason === undefined ? {} : { pause: { endsInMs: null, text: reason } }
+  /** Engines without a GPU count for no limit of the month. */
+  function pausesOf(pool: string): (device: DeviceCapacity) => Pick<DeviceCapacity, 'pause'> {
+    const reason = leaving.get(pool)
+    if (reason !== undefined) return () => ({ pause: { endsInMs: null, text: reason } })
+    const reached = use.limitReached(pool)
+    const pause = reached && { endsInMs: reached.endsInMs, text: `is in the pool '${pool}'`, ofPool: reached.text }
+    return ({ kind }) => (pause && kind === 'gpu' ? { pause } : {})
   }
 
   return {
@@ -100,9 +131,10 @@ export async function openFleetPools(options: {
         ? here
         : [
             ...here,
-            ...[...memories.values()].flatMap(pool =>
-              pool.capacities().map(device => ({ ...device, ...pauseOf(pool.name) })),
-            ),
+            ...[...memories.values()].flatMap(pool => {
+              const pauseOf = pausesOf(pool.name)
+              return pool.capacities().map(device => ({ ...device, ...pauseOf(device) }))
+            }),
           ],
     /**
      * Follows a change of `pools` in infer.yaml. Pools that are new are opened; those that are removed, or reached in another way,
@@ -121,7 +153,14 @@ export async function openFleetPools(options: {
       }
       for (const [name, own] of Object.entries(next)) if (!memories.has(name)) hold(opened.open(name, own))
       changed({ drains: !isDeepStrictEqual(before, leaving) })
+      use.count()
       void closeLeft()
+    },
+    /** Begins to count what engines use, when those of an earlier server are known. */
+    begin: use.count,
+    /** An engine has ended; those of this machine are not counted. */
+    ended({ placement, engineId }: Resident): void {
+      if (placement.pool !== undefined) use.ended(placement.pool, engineId)
     },
     /** The memory by which an engine of the resident is started: that of its pool, or of this machine. */
     memoryOf: (
@@ -150,20 +189,26 @@ export async function openFleetPools(options: {
       [...memories.values()].flatMap(pool => (pool.wholeCards ? [] : pool.snapshot())),
     snapshot: (): PoolSnapshot[] =>
       [...memories.values()].map(pool => {
-        const { kind, cost_per_hour, max_cards, max_engines } = settings[pool.name] ?? opened.find(pool.name)!.settings
+        const own = settings[pool.name] ?? opened.find(pool.name)!.settings
+        const { cardHours, cost } = use.of(pool.name)
         const engines = inPool(pool.name)
         const cards = pool.capacities().filter(one => one.kind === 'gpu' && one.id !== pool.name).length
         const usedCards = new Set(engines.flatMap(one => (one.placement.kind === 'gpu' ? one.devices : []))).size
         const left = leaving.get(pool.name)
         return {
           name: pool.name,
-          kind,
+          kind: own.kind,
           cards,
           usedCards,
           engines: engines.length,
-          maxCards: max_cards ?? null,
-          maxEngines: max_engines ?? null,
-          costPerHour: cost_per_hour ?? null,
+          maxCards: own.max_cards ?? null,
+          maxEngines: own.max_engines ?? null,
+          costPerHour: own.cost_per_hour ?? null,
+          usedCardHours: cardHours,
+          usedCost: cost,
+          monthlyCardHoursLimit: own.monthly_card_hours_limit ?? null,
+          monthlyCostLimit: own.monthly_cost_limit ?? null,
+          limitReached: use.limitReached(pool.name)?.text ?? null,
           unknown: left === undefined ? pool.unknown() : 'It was changed in infer.yaml, and its engines end first.',
         }
       }),
@@ -175,6 +220,7 @@ export async function openFleetPools(options: {
     close(): void {
       isClosed = true
       clearTimeout(timer)
+      use.close()
       for (const pool of memories.values()) pool.close()
     },
   }
@@ -190,6 +236,7 @@ function imageOf(model: Model, use: PoolUse | undefined, { images }: KubernetesP
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>
 
 /** The settings of a pool that its launcher has read when it was opened. */
-function reachOf({ max_cards: _cards, max_engines: _engines, cost_per_hour: _cost, ...reach }: PoolSettings): object {
+function reachOf(settings: PoolSettings): object {
+  const { max_cards, max_engines, cost_per_hour, monthly_card_hours_limit, monthly_cost_limit, ...reach } = settings
   return reach
 }

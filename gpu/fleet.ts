@@ -103,6 +103,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const backends = openCardBackends({ ...options, environment, wrapper, memory })
   const refused = openRefusedFiles()
   const pools = await openFleetPools({
+    ...options,
     opened: launched.pools,
     settings: settings.pools,
     local: openModelPlacement(memory, backends, sandbox, refused, models),
@@ -110,7 +111,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     refused,
     models,
     residents: booked,
-    log,
+    waits: resident => engines.pendingOf([resident]) !== null,
+    clock,
     asked: () => void (opened && !closing && left.again()),
     changed: how => void poolsChanged(how),
   })
@@ -199,10 +201,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
   }))
   let notifyIdle: (() => void) | undefined
-
   const sized = { models, clock, measured, placements, memory, loadTimes, log }
   const stateOf = openModelSizing({ ...sized, residency: () => residency })
-
   async function poolsChanged(how?: { drains: boolean }): Promise<void> {
     if (!opened || closing) return
     if (how?.drains) opened.pausesChanged({ atOnce: false })
@@ -334,6 +334,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   // Not awaited: the files of their models are read.
   const known = (modelId: string) => void stateOf(modelId).catch(() => {})
   await left.begin({ memory, capacities, residency, engines, known })
+  pools.begin()
   const stopFollowing = followCards({ ...options, environment, clock, memory, backends, residency, stateOf })
   // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
   void applyModels()

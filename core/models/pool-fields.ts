@@ -24,12 +24,33 @@ export const limitFields = (more: object) => ({
     with: more,
   }),
   cost_per_hour: z.number().min(0).max(1e6).optional().meta({
-    description: 'What a GPU of the pool costs in an hour, in units of `currency`. It is shown, and nobody is charged.',
+    description: 'What a GPU of the pool costs in an hour, in units of `currency`.',
     unit: 'currency units',
     example: 1.2,
     with: more,
     absent: 'none: no cost is shown',
   }),
+  monthly_card_hours_limit: z.number().positive().max(1e9).optional().meta({
+    description:
+      'GPU hours that engines of this server may use of the pool in a calendar month (UTC). At the limit they end after their requests, and no other starts there until the next month.',
+    unit: 'hours',
+    example: 100,
+    with: more,
+    absent: 'no limit',
+  }),
+  monthly_cost_limit: z
+    .number()
+    .positive()
+    .max(1e9)
+    .optional()
+    .meta({
+      description:
+        'The same as a cost: GPU hours at `cost_per_hour`, which must be set, in units of `currency`. Hours that were counted at another price keep that.',
+      unit: 'currency units',
+      example: 120,
+      with: { ...more, cost_per_hour: 1.2 },
+      absent: 'no limit',
+    }),
 })
 
 /** The kinds of pools that have a launcher. */

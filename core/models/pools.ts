@@ -136,6 +136,10 @@ export const PoolSettings = z
   .discriminatedUnion('kind', [SlurmPool, KubernetesPool, SshPool], {
     error: "must have a 'kind': slurm, kubernetes or ssh",
   })
+  .refine(({ cost_per_hour, monthly_cost_limit }) => monthly_cost_limit === undefined || Boolean(cost_per_hour), {
+    path: ['monthly_cost_limit'],
+    error: "needs 'cost_per_hour' of the pool, above 0",
+  })
   .meta({ id: 'Pool' })
 export type PoolSettings = z.output<typeof PoolSettings>
 
@@ -284,6 +288,13 @@ export interface PoolSnapshot {
   maxEngines: number | null
   /** Of one GPU, in the currency of the prices. */
   costPerHour: number | null
+  /** GPU hours of this calendar month, and their cost. */
+  usedCardHours: number
+  usedCost: number
+  monthlyCardHoursLimit: number | null
+  monthlyCostLimit: number | null
+  /** Which limit of the month is reached and until when, as a sentence; null if none is. */
+  limitReached: string | null
   /** Why it is not known what it has, as a sentence; null if it is. */
   unknown: string | null
 }

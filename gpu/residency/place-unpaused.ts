@@ -28,12 +28,18 @@ export function placeUnpaused(
       for: [],
       reserve: { modelId: request.modelId, engines: [], free: [] },
       where: later,
-      reason: `'${request.modelId}' waits: ${needed.map(({ id, pause }) => `${id} ${pause!.text}`).join(', ')}.`,
+      reason: waitReason(request, needed),
       pause: { endsInMs: longest(needed.map(({ pause }) => pause!)) },
     }
   }
   // It would have no place without the pause either.
   return place(request, loaded, capacities)
+}
+
+function waitReason({ modelId, pool }: PlacementRequest, paused: readonly DeviceCapacity[]): string {
+  const ofPool = paused.find(({ pause }) => pause?.ofPool !== undefined)?.pause?.ofPool
+  if (ofPool !== undefined) return `'${modelId}' waits for the pool '${pool}': ${ofPool}`
+  return `'${modelId}' waits: ${paused.map(({ id, pause }) => `${id} ${pause!.text}`).join(', ')}.`
 }
 
 const longest = (pauses: readonly Pause[]): number | null =>

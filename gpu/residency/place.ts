@@ -22,8 +22,8 @@ export interface DeviceCapacity {
   fault?: string
   /** Bytes that other programs use; 0 if absent. */
   usedByOthers?: number
-  /** It is given to other programs for now: for how long, milliseconds (null: nobody knows), and `is paused until …`. */
-  pause?: { endsInMs: number | null; text: string }
+  /** It is given to other programs for now: for how long, milliseconds (null: nobody knows), and `is paused until …`. `ofPool`: why its whole pool is, as a sentence. */
+  pause?: { endsInMs: number | null; text: string; ofPool?: string }
   /** The pool to which it belongs, and its machine there: an engine uses devices of one machine. Absent: this machine. */
   pool?: string
   node?: string

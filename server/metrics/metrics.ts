@@ -170,6 +170,18 @@ export function openMetrics(sources: MetricSources) {
   gauge('infer_pool_engines', 'Engines in each pool.', ['pool'], set => {
     for (const { name, engines } of fleet.snapshot().pools) set.set({ pool: name }, engines)
   })
+  gauge('infer_pool_card_hours', 'GPU hours of this month in each pool, and their limit.', ['pool', 'kind'], set => {
+    for (const { name, usedCardHours, monthlyCardHoursLimit } of fleet.snapshot().pools) {
+      set.set({ pool: name, kind: 'used' }, usedCardHours)
+      if (monthlyCardHoursLimit !== null) set.set({ pool: name, kind: 'limit' }, monthlyCardHoursLimit)
+    }
+  })
+  gauge('infer_pool_cost', 'Cost of these, and its limit.', ['pool', 'kind'], set => {
+    for (const { name, usedCost, monthlyCostLimit } of fleet.snapshot().pools) {
+      set.set({ pool: name, kind: 'used' }, usedCost)
+      if (monthlyCostLimit !== null) set.set({ pool: name, kind: 'limit' }, monthlyCostLimit)
+    }
+  })
   gauge('infer_pool_known', '1, or 0 while it is not known what the pool has.', ['pool'], set => {
     for (const { name, unknown } of fleet.snapshot().pools) set.set({ pool: name }, unknown === null ? 1 : 0)
   })

@@ -6,6 +6,7 @@ import {
   nullableInteger,
   nullableNumber,
   nullableString,
+  number,
   oneOf,
   string,
 } from '../../core/schemas/fields.ts'
@@ -29,6 +30,13 @@ export const PoolStatus = namedObject(
     cost_per_hour: nullableNumber(
       'What one GPU costs in an hour, in the currency of the prices; null if that is not set.',
     ),
+    used_card_hours: number('GPU hours that engines of this server have used in this calendar month (UTC).'),
+    used_cost: number('What these cost at `cost_per_hour`, in the currency of the prices.'),
+    monthly_card_hours_limit: nullableNumber('Most GPU hours of a calendar month; null if there is no limit.'),
+    monthly_cost_limit: nullableNumber('Most cost of a calendar month; null if there is no limit.'),
+    limit_reached: nullableString(
+      'Which limit of the month is reached, and when the pool opens again, as a sentence: until then no engine starts on its GPUs. Null if none is.',
+    ),
     unknown: nullableString(
       'Why it is not known what it has now, as a sentence: its engines run on, and no others start there. Null if it is known.',
     ),
@@ -42,4 +50,9 @@ export const poolStatus = (pool: PoolSnapshot): z.input<typeof PoolStatus> =>
     max_cards: pool.maxCards,
     max_engines: pool.maxEngines,
     cost_per_hour: pool.costPerHour,
+    used_card_hours: pool.usedCardHours,
+    used_cost: pool.usedCost,
+    monthly_card_hours_limit: pool.monthlyCardHoursLimit,
+    monthly_cost_limit: pool.monthlyCostLimit,
+    limit_reached: pool.limitReached,
   })

@@ -96,6 +96,7 @@ describe('errors name the place and what to do', () => {
       /^f:2:\d+: Model 'a': there is no pool 'lap'. Add it to 'pools', or use local, lab, box2\./,
     ],
     [model('pools: [lab, lab]'), /the pool 'lab' is listed twice/],
+    [`pools: { team: { kind: ssh, host: box, monthly_cost_limit: 5 } }`, /needs 'cost_per_hour' of the pool, above 0/],
     [model('pools: [{ pool: local, max_cards: 1 }]'), /'local' has no limits here/],
     [model('pools: [{ pool: box2, time_limit: 1h }]'), /the pool 'box2' has no time limit/],
     [model('devices: [0], pools: [lab]'), /'devices' names GPUs of this machine/],
