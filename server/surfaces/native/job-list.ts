@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Failure, invalid } from '../../../core/failure.ts'
+import { invalid } from '../../../core/failure.ts'
 import { type JobPage, listTogether } from '../../../core/jobs/all-jobs.ts'
 import {
   array,
@@ -9,7 +9,6 @@ import {
   optionalOneOf,
   optionalStringUpTo,
   queryTime,
-  string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
 import { jobStatuses } from '../../../core/store/store.ts'
