@@ -235,8 +235,15 @@ function imageOf(model: Model, use: PoolUse | undefined, { images }: KubernetesP
 
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>
 
+/** The settings of a pool that its launcher does not read: they take effect at once. */
+const limitKeys = new Set([
+  'max_cards',
+  'max_engines',
+  'cost_per_hour',
+  'monthly_card_hours_limit',
+  'monthly_cost_limit',
+])
+
 /** The settings of a pool that its launcher has read when it was opened. */
-function reachOf(settings: PoolSettings): object {
-  const { max_cards, max_engines, cost_per_hour, monthly_card_hours_limit, monthly_cost_limit, ...reach } = settings
-  return reach
-}
+const reachOf = (settings: PoolSettings): object =>
+  Object.fromEntries(Object.entries(settings).filter(([key]) => !limitKeys.has(key)))
