@@ -57,7 +57,8 @@ export async function openFleetPools(options: {
   const leaving = new Map<string, string>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
-  let isClosing = false
+  /** The pool that is being closed. */
+  let closing: string | undefined
   const inPool = (name: string) => residents().filter(({ placement }) => placement.pool === name)
 
   /** The engines of a pool with their GPUs, for the limits of the month. */
@@ -93,14 +94,15 @@ export async function openFleetPools(options: {
   /** Closes the pools that are left by all of their engines, and opens those that were changed again. */
   async function closeLeft(): Promise<void> {
     clearTimeout(timer)
-    if (isClosing) return
-    isClosing = true
+    if (closing !== undefined) return
     for (const name of leaving.keys()) {
       if (inPool(name).length > 0) continue
+      closing = name
       memories.get(name)?.close()
       await opened
         .close(name)
         .catch((thrown: unknown) => log.warn('A pool could not be closed in order', { pool: name }, thrown))
+      closing = undefined
       if (isClosed) return
       memories.delete(name)
       leaving.delete(name)
@@ -109,7 +111,6 @@ export async function openFleetPools(options: {
       if (again) hold(opened.open(name, again))
       changed()
     }
-    isClosing = false
     if (leaving.size === 0 || isClosed) return
     timer = setTimeout(() => void closeLeft(), lookMs)
     timer.unref()
@@ -146,6 +147,8 @@ export async function openFleetPools(options: {
       settings = next
       const before = new Map(leaving)
       for (const name of memories.keys()) {
+        // What is being closed opens again by the settings of then.
+        if (name === closing) continue
         const own = Object.hasOwn(next, name) ? next[name] : undefined
         if (own && isDeepStrictEqual(reachOf(own), reachOf(opened.find(name)!.settings))) leaving.delete(name)
         else

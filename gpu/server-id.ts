@@ -7,7 +7,7 @@ import { optionalText } from '../core/optional-file.ts'
 /**
  * The id of the data directory, by which clusters and machines know the engines of its server. Made with the first pool. A copy
  * of the directory gets an id of its own: two servers with one id would take or end each other's engines. A copy has another
- * inode; a directory that is moved, or mounted elsewhere, keeps it.
+ * inode, as a rule, and so has a restored backup; a directory that is moved within its file system keeps it.
  */
 export function serverIdIn(dataDir: string, log: Log): string {
   const path = join(dataDir, 'server-id')

@@ -40,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
         if (json) terminal.stdout.write(`${JSON.stringify({ event: 'done', ...fetched })}\n`)
         else terminal.remark(present ? `The files are in ${folder}.` : `Complete and verified: ${folder}`)
         if (words.length === 0) return void (json || terminal.print(folder))
-        becomes(at === undefined ? words : words.map(word => word.replaceAll(at, () => folder)), hub.cache)
+        becomes(at === undefined ? words : words.map(word => movedPaths(word, at, folder)), hub.cache)
       })
     })
   withExamples(fetch, [
@@ -48,6 +48,10 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer model fetch hf:o/m --cache /scratch -- vllm serve o/m', 'and then its engine'],
   ])
 }
+
+/** A word of the command with each path at or below a folder at the new folder instead. */
+export const movedPaths = (word: string, from: string, to: string): string =>
+  word.split(from).reduce((done, rest) => `${done}${/^($|[/:,"'\s])/.test(rest) ? to : from}${rest}`)
 
 /** Replaces this process by the command, so that signals and the exit status need no forwarding. */
 function becomes(words: readonly string[], cache: string): never {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Bytes, Duration } from '../quantities.ts'
 
 /** Limits of a pool, and its price. `more`: the other keys of the file in each example. */
-export const limitFields = (more: object) => ({
+export const limitFields = (more: { pools: { team: object } }) => ({
   max_cards: z.int().min(1).max(100_000).optional().meta({
     description: 'GPUs that all engines of this server in the pool may use together.',
     unit: 'GPUs',
@@ -48,7 +48,7 @@ export const limitFields = (more: object) => ({
         'The same as a cost: GPU hours at `cost_per_hour`, which must be set, in units of `currency`. Hours that were counted at another price keep that.',
       unit: 'currency units',
       example: 120,
-      with: { ...more, cost_per_hour: 1.2 },
+      with: { pools: { team: { ...more.pools.team, cost_per_hour: 1.2 } } },
       absent: 'no limit',
     }),
 })

@@ -1,3 +1,4 @@
+import { invalid } from '../../core/failure.ts'
 import type { InspectionFinding } from '../../core/inspection.ts'
 import type { Log } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -16,11 +17,19 @@ export interface PoolCheckOptions<Settings extends PoolSettings = PoolSettings> 
 
 /** Checks a pool, by its kind: a finding for each check, in order, until one makes the next pointless. */
 export async function* checkPool(options: PoolCheckOptions): AsyncGenerator<InspectionFinding> {
-  if (options.settings.kind === 'ssh') {
-    const { checkSshPool } = await import('./ssh.ts')
-    yield* checkSshPool(options as PoolCheckOptions<SshPool>)
-  } else {
-    const { checkSlurmPool } = await import('./slurm.ts')
-    yield* checkSlurmPool(options as PoolCheckOptions<SlurmPool>)
+  switch (options.settings.kind) {
+    case 'ssh': {
+      const { checkSshPool } = await import('./ssh.ts')
+      return yield* checkSshPool(options as PoolCheckOptions<SshPool>)
+    }
+    case 'slurm': {
+      const { checkSlurmPool } = await import('./slurm.ts')
+      return yield* checkSlurmPool(options as PoolCheckOptions<SlurmPool>)
+    }
+    case 'kubernetes':
+      throw invalid(
+        'pool',
+        `Pools of the kind kubernetes are not checked: '${options.pool}' says in infer status and infer model plan what it lacks, and kubectl auth can-i what its service account may do.`,
+      )
   }
 }

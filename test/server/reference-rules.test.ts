@@ -11,7 +11,7 @@ const operations = operationsOf(api)
 /** The verbs that summaries begin with. Add one where none of them describes an operation. */
 const verbs = new Set(
   (
-    'Add Allow Answer Call Cancel Check Compare Complete Create Delete Download Duplicate Edit Estimate Execute Get List Load Pause Redeliver Remove Replace ' +
+    'Add Allow Answer Call Cancel Check Compare Complete Create Delete Download Duplicate Edit Estimate Execute Export Get List Load Pause Redeliver Remove Replace ' +
     'Rerank Resolve Resume Retry Revoke Rewrite Rotate Run Score Send Start Stream Submit Suspend Test Transcribe Translate Unload ' +
     'Update Upload Validate'
   ).split(' '),

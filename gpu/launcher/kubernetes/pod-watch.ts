@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import { labels, type PodObject, type PodState, podStateIn } from './pod-state.ts'
 
-/** Pods in one page of a list, of 5 kB each: parsed in less than 2 ms. */
+/** Pods in one page of a list, of 5 kB each: few, so that parsing them holds up nothing for long. */
 const pageSize = 20
 /** Seconds after which the API server ends a watch, and it is begun again. */
 const watchSeconds = 280
@@ -13,7 +13,7 @@ const retryMs = (failures: number): number => Math.min(10_000, 200 * 2 ** Math.m
 export interface PodWatchOptions {
   api: ClusterApi
   serverId: string
-  /** Called with every pod of the server once all were listed, as the so-manieth list, and each time pods have changed. */
+  /** Called with every pod of the server once all were listed, with the number of that list, and each time pods have changed. */
   seen: (pods: readonly PodState[], list: number | null) => void
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { movedPaths } from '../../../cli/models/fetch.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { infer, inferProcess, temporaryFolder } from '../_infer.ts'
 
@@ -29,3 +30,11 @@ test('several engines that start at once on a node download a model once, and th
   expect(missing.stderr).toContain("The program 'no-such-engine' is not installed here, or not on PATH.")
   expect(missing.exitCode).toBe(1)
 })
+
+test.each([
+  ['/x/m', '/s/m'],
+  ['/x/m/a.gguf', '/s/m/a.gguf'],
+  ['--model=/x/m/a,/x/m/b', '--model=/s/m/a,/s/m/b'],
+  ['/x/m-large/a.gguf', '/x/m-large/a.gguf'],
+  ['nothing', 'nothing'],
+])('the command names %s as %s', (word, moved) => expect(movedPaths(word, '/x/m', '/s/m')).toBe(moved))
