@@ -1,9 +1,6 @@
 import type { ConversationMessage } from '../store/store.ts'
 
-/**
- * Returns the messages from the first one to `last`, each the parent of the next; with null all that have no parent are
- * left out as well: the branch is empty.
- */
+/** Returns the messages from the first one to `last`, each the parent of the next; none for null. */
 export function branchOf<Message extends Pick<ConversationMessage, 'id' | 'parent'>>(
   messages: readonly Message[],
   last: string | null,

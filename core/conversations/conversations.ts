@@ -28,7 +28,7 @@ export interface ConversationQuery {
   search?: string | undefined
 }
 
-/** Whose conversations a caller reads: those of his user; those of the token where it has none. */
+/** Whose conversations a caller reads: those of the user of the token, or of the token itself where it has none. */
 export const ownerOf = ({
   organizationId,
   token,

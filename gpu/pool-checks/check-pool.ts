@@ -1,10 +1,12 @@
-import { invalid } from '../../core/failure.ts'
 import type { InspectionFinding } from '../../core/inspection.ts'
 import type { Log } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { PoolSettings, SlurmPool, SshPool } from '../../core/models/pools.ts'
+import type { SlurmPool, SshPool } from '../../core/models/pools.ts'
 
-export interface PoolCheckOptions<Settings extends PoolSettings = PoolSettings> {
+/** A pool of a kind that has checks. */
+export type CheckedPool = SlurmPool | SshPool
+
+export interface PoolCheckOptions<Settings extends CheckedPool> {
   pool: string
   settings: Settings
   /** The enabled models that may use the pool. */
@@ -16,20 +18,13 @@ export interface PoolCheckOptions<Settings extends PoolSettings = PoolSettings> 
 }
 
 /** Checks a pool, by its kind: a finding for each check, in order, until one makes the next pointless. */
-export async function* checkPool(options: PoolCheckOptions): AsyncGenerator<InspectionFinding> {
-  switch (options.settings.kind) {
-    case 'ssh': {
-      const { checkSshPool } = await import('./ssh.ts')
-      return yield* checkSshPool(options as PoolCheckOptions<SshPool>)
-    }
-    case 'slurm': {
-      const { checkSlurmPool } = await import('./slurm.ts')
-      return yield* checkSlurmPool(options as PoolCheckOptions<SlurmPool>)
-    }
-    case 'kubernetes':
-      throw invalid(
-        'pool',
-        `Pools of the kind kubernetes are not checked: '${options.pool}' says in infer status and infer model plan what it lacks, and kubectl auth can-i what its service account may do.`,
-      )
+export async function* checkPool(options: PoolCheckOptions<CheckedPool>): AsyncGenerator<InspectionFinding> {
+  const { settings } = options
+  if (settings.kind === 'ssh') {
+    const { checkSshPool } = await import('./ssh.ts')
+    yield* checkSshPool({ ...options, settings })
+  } else {
+    const { checkSlurmPool } = await import('./slurm.ts')
+    yield* checkSlurmPool({ ...options, settings })
   }
 }

@@ -41,7 +41,13 @@ class Wrapper:
             print('No server has asked for the engine for %d s.' % self.settings['orphanSeconds'], flush=True)
             return True
         # When the pod ends, the engine may still answer what it has begun.
-        return self.is_ending and self.open == 0 and not await self.connect()
+        return self.is_ending and self.open == 0 and not await self.listens()
+
+    async def listens(self):
+        engine = await self.connect()
+        if engine:
+            engine[1].close()
+        return engine is not None
 
     def end(self):
         self.is_ending = True

@@ -65,3 +65,11 @@ test.skipIf(missing !== undefined)('a machine is checked, added, listed and clea
   expect(json(cleaned)).toMatchObject({ pool: 'box2' })
   for (const name of ['programs', 'models', 'pools']) expect(existsSync(join(box!.cache, 'infer', name))).toBe(false)
 })
+
+test('doctor says that it does not check a pool of Kubernetes, and what to use instead', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'pools: {k8s: {kind: kubernetes, card_memory: 80GiB}}\n')
+  const { exitCode, stderr } = await infer(['doctor', '--pool', 'k8s'], { env: { INFER_DATA_DIR: dataDir } })
+  expect(stderr).toContain("See what 'k8s' lacks with infer status")
+  expect(exitCode).not.toBe(0)
+})
