@@ -56,6 +56,12 @@ export function openRecords<Record extends LaunchRecord>(folder: string, log: Lo
         await rename(`${to}.part`, to)
       })
     },
+    /** Keeps a note with a launch that has not ended; undefined: there is none. */
+    note(record: Record | undefined, note: unknown): void {
+      if (!record || record.end) return
+      record.note = note
+      void this.write(record).catch(() => {})
+    },
     remove: (launchId: string): Promise<void> => after(launchId, () => rm(fileOf(launchId), { force: true })),
     /** Resolves when everything was written. */
     async written(): Promise<void> {

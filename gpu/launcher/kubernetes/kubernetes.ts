@@ -194,12 +194,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       pods.listeners.add(listener)
       return () => void pods.listeners.delete(listener)
     },
-    note(launchId, note) {
-      const record = pods.held.get(launchId)?.record
-      if (!record || record.end) return
-      record.note = note
-      void records.write(record).catch(() => {})
-    },
+    note: (launchId, note) => records.note(pods.held.get(launchId)?.record, note),
     async leave() {
       hasLeft = true
       await pods.close()

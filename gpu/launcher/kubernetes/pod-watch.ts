@@ -99,6 +99,8 @@ export function openPodWatch({ api, serverId, seen }: PodWatchOptions) {
         if (version === '') await relist()
         await follow()
         failures = 0
+        // An API server, or a proxy before it, that ends each watch at once is not asked without a break.
+        await pause(retryMs(0), undefined, { signal: closing.signal, ref: false })
       } catch (thrown) {
         if (closing.signal.aborted) return
         // Changes since then are not known any more.

@@ -192,12 +192,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       launches.listeners.add(listener)
       return () => void launches.listeners.delete(listener)
     },
-    note(launchId, note) {
-      const record = launches.held.get(launchId)?.record
-      if (!record || record.end) return
-      record.note = note
-      void records.write(record).catch(() => {})
-    },
+    note: (launchId, note) => records.note(launches.held.get(launchId)?.record, note),
     async leave() {
       hasLeft = true
       launches.close()
