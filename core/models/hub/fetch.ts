@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { missingFiles } from '../source-files.ts'
-import { layoutOf } from './layout.ts'
+import { layoutOf, repositoryIn } from './layout.ts'
 import { type PullTools, pullModel } from './pull.ts'
 import type { HubReference } from './reference.ts'
 
@@ -36,11 +36,6 @@ export async function fetchModel(
 }
 
 const isCommit = (revision: string): boolean => /^[0-9a-f]{40}$/.test(revision)
-
-const repositoryIn = (folder: string): string =>
-  basename(folder)
-    .replace(/^models--/, '')
-    .replaceAll('--', '/')
 
 /** Files get their names after they are verified, so those that have a name are whole. */
 async function hasFiles(snapshot: string, names: readonly string[] | undefined): Promise<boolean> {

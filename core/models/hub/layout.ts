@@ -25,6 +25,13 @@ export function layoutOf(cache: string, repository: string) {
 }
 export type HubLayout = ReturnType<typeof layoutOf>
 
+/** The repository, `owner/name`, of its folder in a cache, the `root` of its layout. Pure. */
+export const repositoryIn = (folder: string): string =>
+  posix
+    .basename(folder)
+    .replace(/^models--/, '')
+    .replaceAll('--', '/')
+
 /**
  * Returns the path of a file from the hub, checked to stay inside the folder to which it is joined.
  * Throws Failure `invalid_value` for a path that leads outside or that file systems do not allow.

@@ -1,6 +1,7 @@
 import { readdir, readlink, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { partsOf } from '../gguf-parts.ts'
+import { repositoryIn } from './layout.ts'
 
 /** Files of one commit of a repository, as a hub's cache has them. */
 export interface SnapshotFiles {
@@ -38,9 +39,7 @@ export async function snapshotFilesOf(folder: string, words: readonly string[]):
   const known = files.filter(one => one !== undefined)
   if (known.length < names.length || names.length === 0) return undefined
   return {
-    repository: basename(folder)
-      .replace(/^models--/, '')
-      .replaceAll('--', '/'),
+    repository: repositoryIn(folder),
     commit,
     files: known,
   }

@@ -1,4 +1,5 @@
 import { partsOf } from '../../../core/models/gguf-parts.ts'
+import { repositoryIn } from '../../../core/models/hub/layout.ts'
 import { snapshotFilesOf, snapshotOf } from '../../../core/models/hub/snapshot.ts'
 
 /** What a download on a node needs of the server's environment. */
@@ -27,8 +28,7 @@ async function repositoryOf(
 ): Promise<string[]> {
   const known = await snapshotFilesOf(folder, argv)
   const names = known?.files.map(({ name }) => name) ?? (file === null ? [] : partsOf(file))
-  const repository = folder.replace(/^.*\/models--/, '').replaceAll('--', '/')
-  return [`hf:${repository}@${commit}`, ...names.flatMap(name => ['--file', name]), '--at', folder]
+  return [`hf:${repositoryIn(folder)}@${commit}`, ...names.flatMap(name => ['--file', name]), '--at', folder]
 }
 
 /** The variables that the download needs. Engines are told to use no network; the engine behind it is told again. */

@@ -36,7 +36,7 @@ test.each<[name: string, text: string, needed: number, state: string, detail: Re
   expect(cardsFinding(text, pool(), needed)).toMatchObject({ state, detail: expect.stringMatching(detail) as string }),
 )
 
-test('a job is refused in the words of Slurm', () => {
+test('a job that Slurm refuses is refused with its message', () => {
   const fault = 'allocation failure: Invalid account or account/partition combination specified'
   expect(jobFinding({ ok: false, fault: `sbatch: error: ${fault}` }, 2)).toMatchObject({
     state: 'broken',
