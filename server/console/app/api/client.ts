@@ -190,9 +190,23 @@ export const tasksQuery = queryOptions({
   staleTime: 60_000,
 })
 
-/** The models with their state, read every three seconds. */
-export const useModels = () =>
-  useAnswer(['models', 'list'], () => api.GET('/api/model-status'), { refetchInterval: 3_000 })
+/** When an answer is read again. Who reads it more seldom gets what others have read of it. */
+interface Timing {
+  refetchInterval: number
+  staleTime?: number
+  enabled?: boolean
+}
+
+/** The models with their state, read every three seconds unless `timing` says otherwise. */
+export const useModels = (timing: Timing = { refetchInterval: 3_000 }) =>
+  useAnswer(['models', 'list'], () => api.GET('/api/model-status'), timing)
+
+/** What the whole machine does, for its owner. */
+export const useMachine = (timing: Timing) =>
+  useAnswer(['overview', 'status'], () => api.GET('/api/system/status'), timing)
+
+/** What the token of the session has used of its limits. */
+export const useOwnUse = (timing: Timing) => useAnswer(['usage', 'me'], () => api.GET('/api/me'), timing)
 
 /** The newest tokens of an organization; undefined until they are read, and for a session that may not. */
 export function useTokens(organization: string, isWanted = true) {

@@ -14,7 +14,7 @@ const looks = {
 
 /** What a person should do something about; nothing while there is nothing. */
 export function AttentionList() {
-  const all = useAttention(true)
+  const all = useAttention()
   const { ownerCan } = useSession()
   if (all.length === 0) return null
   return (

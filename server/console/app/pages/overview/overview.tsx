@@ -1,4 +1,4 @@
-import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
+import { api, type Schema, useAnswer, useMachine, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { TextLink } from '../../components/button.tsx'
@@ -56,10 +56,7 @@ const total = (models: readonly Schema<'ModelLoad'>[], of: 'busy' | 'waiting'): 
 
 /** What the whole machine does, for its owner. */
 function MachineCard() {
-  const status = useAnswer(['overview', 'status'], () => api.GET('/api/system/status'), {
-    refetchInterval: everyMs,
-    staleTime: 0,
-  })
+  const status = useMachine({ refetchInterval: everyMs, staleTime: 0 })
   const { data: now } = status
   return (
     <>

@@ -1,5 +1,5 @@
 import { useLocation, useParams } from 'wouter'
-import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
+import { api, type Schema, useAnswer, useMachine, useSession } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyText } from '../../components/code.tsx'
@@ -47,7 +47,7 @@ export default function SystemPage() {
 }
 
 function Summary() {
-  const { data } = useAnswer(['system', 'status'], () => api.GET('/api/system/status'), { refetchInterval: 60_000 })
+  const { data } = useMachine({ refetchInterval: 60_000 })
   return <PageHeading title={shellText.pages.system} about={data ? serverText(data) : '\u00a0'} />
 }
 

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { api, at, refresh, type Schema, useAnswer, useSession } from '../../api/client.ts'
+import { api, at, refresh, type Schema, useAnswer, useOwnUse, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
@@ -21,7 +21,7 @@ const amount = (limit: LimitUse, value: number): string =>
 
 /** Every limit that applies to the session, what is left of it, and what was spent this month. */
 export function LimitsLeft() {
-  const query = useAnswer(['usage', 'me'], () => api.GET('/api/me'), { refetchInterval: 15_000 })
+  const query = useOwnUse({ refetchInterval: 15_000 })
   return (
     <Section title={text.title}>
       <Queried query={query}>
