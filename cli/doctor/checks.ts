@@ -71,7 +71,7 @@ export interface DoctorOptions {
   dataDir: string
   configPath: string | undefined
   environment: Record<string, string | undefined>
-  /** Tests the backends again instead of using stored results. */
+  /** Tests the backends that work again too, instead of using stored results. */
   retest?: boolean
 }
 
@@ -196,8 +196,8 @@ async function* examineBackends(
 ): AsyncGenerator<Finding, void, void> {
   const folder = backendsFolder(dataDir, environment)
   const reports: BackendReport[] = []
-  for await (const report of searchBackends({ folder, devices, environment, wrapper, retest: retest ?? false }))
-    reports.push(report)
+  const search = { folder, devices, environment, wrapper, retest: retest || ('failures' as const) }
+  for await (const report of searchBackends(search)) reports.push(report)
   yield* checkBackends(reports, await neededHere(environment))
 }
 

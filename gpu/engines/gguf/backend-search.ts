@@ -29,10 +29,12 @@ export interface BackendSearch {
   wrapper?: Wrapper
   /** Backends to try, in this order; default: all. */
   names?: readonly BackendName[]
-  /** Whether to ignore cached results. */
-  retest?: boolean
+  /** Whether to ignore cached results: all of them, or those of backends that failed. */
+  retest?: boolean | 'failures'
   /** Folder of cached results. */
   cache?: string
+  /** The clock, in Unix milliseconds. */
+  now?: () => number
   deadlineMs?: (name: BackendName) => number
   /** The program that tries a backend; default: this program. */
   command?: (name: BackendName, folder: string | null) => readonly string[]
@@ -43,14 +45,15 @@ const deadlines: Record<BackendName, number> = { cuda: 180_000, 'cuda-12': 600_0
 
 /**
  * Finds out which backends of llama.cpp work here: each loads a tiny model and computes a token in a separate process.
- * Results are cached until the program, the builds, the driver or the devices change. Yields each report as soon as it
- * is known, so that the caller can stop at the first backend that works.
+ * Results are cached until the program, the builds, the driver or the devices change; a failure for an hour at most,
+ * because its cause may be none of these, for example a full card. Yields each report as soon as it is known, so that the
+ * caller can stop at the first backend that works.
  */
 export async function* searchBackends(search: BackendSearch): AsyncGenerator<BackendReport, void, void> {
-  const { folder, environment, names = backendNames } = search
+  const { folder, environment, names = backendNames, now = Date.now } = search
   const cache = search.cache ?? cacheDirectory({ ...environment })
   const key = cacheKey(search)
-  const known: Known = search.retest ? {} : ((readCached(cache, cacheFile, key) as Known | undefined) ?? {})
+  const known: Known = search.retest === true ? {} : ((readCached(cache, cacheFile, key) as Known | undefined) ?? {})
   const has = (name: BackendName) =>
     search.devices.some(({ kind, cudaId }) => (name === 'vulkan' ? kind !== 'cpu' : cudaId !== null))
   for (const name of names) {
@@ -60,8 +63,8 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
       continue
     }
     const before = known[name]
-    if (before) {
-      yield before
+    if (before && isTrusted(before, search.retest, now())) {
+      yield before.report
       continue
     }
     const buildFolder = name === 'cpu' ? null : name === 'cuda-12' ? openOlderCuda(folder, cache) : folder
@@ -73,7 +76,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
     }
     const run = await runTrial(trial)
     const report = reportTrial(name, (await unknownDevice(trial, run)) ?? run, buildFolder)
-    known[name] = report
+    known[name] = { report, triedAt: now() }
     keepCached(cache, cacheFile, key, known)
     yield report
   }
@@ -157,8 +160,21 @@ function driverFacts(environment: BackendSearch['environment']): unknown[] {
   ]
 }
 
-type Known = Partial<Record<BackendName, BackendReport>>
+interface CachedTrial {
+  report: BackendReport
+  /** Unix milliseconds. */
+  triedAt: number
+}
+type Known = Partial<Record<BackendName, CachedTrial>>
 const cacheFile = 'backends.json'
+
+/** How long a backend that failed is not tried again. */
+const failureKeptMs = 60 * 60_000
+
+function isTrusted({ report, triedAt }: CachedTrial, retest: BackendSearch['retest'], now: number): boolean {
+  if (report.state !== 'fails') return true
+  return retest !== 'failures' && now >= triedAt && now - triedAt < failureKeptMs
+}
 
 /** Returns what was cached under this key; undefined if there is nothing. */
 export const readCached = (cache: string, file: string, key: string): unknown => {

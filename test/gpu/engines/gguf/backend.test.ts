@@ -272,6 +272,21 @@ describe('the search', () => {
     expect((await all(search)).find(({ name }) => name === 'vulkan')).toMatchObject({ state: 'missing' })
   })
 
+  test('a failure is repeated an hour later, or when asked to', async () => {
+    let at = 0
+    const { search, tried } = searching({ cuda: 'crashes', vulkan: 'works', cpu: 'none' }, { now: () => at })
+    await all(search)
+    tried()
+    at = 59 * 60_000
+    await all(search)
+    expect(tried(), 'within the hour').toEqual([])
+    await all({ ...search, retest: 'failures' })
+    expect(tried(), 'asked to').toEqual(['cuda', 'cuda-12'])
+    at += 60 * 60_000
+    await all(search)
+    expect(tried(), 'an hour later').toEqual(['cuda', 'cuda-12'])
+  })
+
   test('arm64 has no builds for GPUs to install, and the advice names another engine', () => {
     const found = findBuilds('cuda', '/nonexistent', llamaVersion, 'arm64')
     expect(found).toMatchObject({ ok: false, why: 'node-llama-cpp publishes no cuda build for arm64' })
