@@ -50,9 +50,11 @@ const pageResults = 5_000
 /** Most rows of a part of a CSV file: 150 kB of text. */
 const csvRows = 1_000
 
+type SpendReads = Pick<Store['spend'], 'read' | 'held'>
+
 /** What the store knows of the spending of an organization in the month of `at`. */
 async function storedSpend(
-  store: Pick<Store, 'spend'>,
+  store: { spend: SpendReads },
   organizationId: string,
   limit: number | null,
   at: number,
@@ -77,7 +79,7 @@ export function openUsageReports({
   now = Date.now,
   spendOf = (organizationId, limit) => storedSpend(store, organizationId, limit, now()),
 }: {
-  store: Pick<Store, 'usage' | 'spend'>
+  store: Pick<Store, 'usage'> & { spend: SpendReads }
   currency?: string
   now?: () => number
   spendOf?: (organizationId: string, limit: number | null) => SpendReading | Promise<SpendReading>

@@ -1,7 +1,8 @@
 import type { Failure } from '../failure.ts'
 import { needs } from './credit-messages.ts'
 import { type FrontCredit, type FrontCredits, unusedAmount } from './front-credits.ts'
-import { boundsOf, type JobSpend, type Settlement, type Spend, type Spender } from './spend.ts'
+import { type JobSpend, type Settlement, type Spend } from './spend.ts'
+import { boundsOf, type Spender } from './spender.ts'
 
 interface Draw {
   credits: readonly FrontCredit[]
@@ -71,9 +72,8 @@ export function openFrontSpend(credits: FrontCredits, askControl: Failure) {
     },
     /** The call has ended and costs nothing. Harmless if it holds nothing. */
     release: (id: string): void => end(id, 0),
-    /** Control runs the calls of models with fallbacks. */
-    mayFallBack: (): boolean => false,
     /** The call has ended and is billed. Send its record before or with the next message of the credits. */
     settle: (id: string, { cost }: Pick<Settlement, 'cost'>): void => end(id, Math.max(0, cost)),
-  } satisfies JobSpend & Pick<Spend, 'requireAnythingLeft' | 'spentOut' | 'holdsFor'>
+  } satisfies Pick<JobSpend, 'hold' | 'release' | 'settle'> &
+    Pick<Spend, 'requireAnythingLeft' | 'spentOut' | 'holdsFor'>
 }

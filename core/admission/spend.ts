@@ -4,24 +4,19 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { moneyText } from '../money-text.ts'
 import { type Month, monthOf } from '../month.ts'
-import { fallbackOrigin, isFallbackOrigin } from '../store/fallback-spend.ts'
-import type { FinishedJob, ParentLimits, Store, TokenRecord, VerifiableToken } from '../store/store.ts'
+import type { FinishedJob, Store, TokenRecord } from '../store/store.ts'
 import { type Budget, openBudgets } from './budgets.ts'
 import { costsOf, type HandedSpend, type HeldWork, openTakenSpend, type SpendChange } from './handed-spend.ts'
-
-/** Who spends, and the limits for a month in millionths of the currency unit; null without a limit. */
-export interface Spender {
-  organizationId: string
-  /** The first token of the rotations of the token: a new secret has no new budget. */
-  originId: string
-  tokenName: string
-  organizationLimit: number | null
-  tokenLimit: number | null
-  /** The budgets of the tokens that created it, which bound it too. */
-  parents: readonly ParentLimits[]
-  /** The model that does the work as a fallback, and what its organization may spend on it in a month. */
-  fallback?: { modelId: string; limit: number | null }
-}
+import {
+  accountIdOf,
+  accountIdsOf,
+  type Bound,
+  boundsOf,
+  fallbackAccount,
+  type Spender,
+  spenderOf,
+  tokenIdsOf,
+} from './spender.ts'
 
 /** The sums of an organization or of a token. */
 interface Account {
@@ -59,27 +54,6 @@ export interface Settlement {
   isStored?: true
 }
 
-/** The spender of a caller; `organizationLimit` is the effective limit of its organization. */
-export const spenderOf = (
-  token: Pick<VerifiableToken, 'organizationId' | 'originId' | 'name' | 'limits' | 'parentLimits'>,
-  organizationLimit: number | null,
-): Spender => ({
-  organizationId: token.organizationId,
-  originId: token.originId,
-  tokenName: token.name,
-  organizationLimit,
-  tokenLimit: token.limits.monthlySpendLimit,
-  parents: token.parentLimits,
-})
-
-/** The spender of work that holds already: what runs is not refused. The limit of its fallback stays. */
-export const withoutLimits = (spender: Spender): Spender => ({
-  ...spender,
-  organizationLimit: null,
-  tokenLimit: null,
-  parents: spender.parents.map(parent => ({ ...parent, monthlySpendLimit: null })),
-})
-
 /**
  * What organizations and tokens have spent this month and hold, in memory: the sums that the store has, changed in the
  * same event loop turn in which work begins and ends. Work that may cost something begins while its organization and its
@@ -99,6 +73,8 @@ export async function openSpend(options: {
   const accounts = new Map<string, Account>()
   /** By job id. */
   const holds = new Map<string, Hold>()
+  /** The calls whose hold on a limit of a fallback is in the store. */
+  const storedHolds = new Set<string>()
   const budgets = openBudgets(currency)
   let month = monthOf(clock.now())
   let told: ((change: SpendChange) => void) | undefined
@@ -147,12 +123,20 @@ export async function openSpend(options: {
   /** The work has ended and costs nothing. Harmless if it holds nothing. */
   function drop(id: string): void {
     budgets.end(id, 0)
+    if (storedHolds.delete(id))
+      store.spend
+        .dropFallback(id)
+        .catch((thrown: unknown) =>
+          log.warn('A call keeps its hold on the limit of a fallback until the month ends', { job: id }, thrown),
+        )
     if (release(id)) told?.({ kind: 'ended', id, settlement: null })
   }
 
   function settle(id: string, settlement: Settlement): void {
     const { organizationId, tokenId, cost, finishedAt, tokenIds, fallbackModelId, isStored } = settlement
     const hold = release(id)
+    // Its ledger row ends what the store holds.
+    storedHolds.delete(id)
     budgets.end(id, cost)
     if (!isStored) {
       const known = tokenIds ?? hold?.tokenIds
@@ -264,6 +248,16 @@ export async function openSpend(options: {
     /** Whether this amount is left of the limit of the spender's fallback, if it has one. */
     mayFallBack: (spender: Spender, amount: number): boolean => fallbackFailure(spender, amount) === undefined,
 
+    /**
+     * Stores what a call holds of the limit of its fallback. Call it before the request leaves: if the server is killed, the
+     * other side may bill what has no record here. Resolves at once if the fallback has no limit.
+     */
+    async storeHold(id: string, { organizationId, fallback }: Spender, amount: number): Promise<void> {
+      if (!fallback || fallback.limit === null || amount <= 0) return
+      storedHolds.add(id)
+      await store.spend.holdFallback({ id, organizationId, modelId: fallback.modelId, held: amount })
+    },
+
     /** Whether a job that has not ended holds anything. */
     holdsFor: (id: string): boolean => holds.has(id),
 
@@ -334,55 +328,17 @@ export interface NodeLimits {
 
 export type Spend = Awaited<ReturnType<typeof openSpend>>
 
-/** A limit that bounds a spender: of a token if it has a name. */
-interface Bound {
-  /** Of the account. */
-  id: string
-  limit: number | null
-  tokenName?: string
-}
-
-/** All limits that bound a spender. */
-export const boundsOf = ({
-  organizationId,
-  organizationLimit,
-  originId,
-  tokenLimit,
-  tokenName,
-  parents,
-}: Spender): Bound[] => [
-  { id: organizationId, limit: organizationLimit },
-  { id: originId, limit: tokenLimit, tokenName },
-  ...parents.map(parent => ({ id: parent.originId, limit: parent.monthlySpendLimit, tokenName: parent.tokenName })),
-]
-
-/** The accounts of a token: its own, and those of the tokens whose budgets it shares. */
-export const tokenIdsOf = (originId: string, parents: readonly ParentLimits[]): string[] => [
-  originId,
-  ...parents.map(parent => parent.originId),
-]
-
-/** The account of what an organization spends on a model as a fallback. */
-const fallbackAccount = (organizationId: string, modelId: string): string =>
-  accountIdOf(organizationId, fallbackOrigin(modelId))
-
-/** The account of a row of the store: of an organization, a token, or a fallback of an organization. */
-function accountIdOf(organizationId: string, originId: string | null): string {
-  if (originId === null) return organizationId
-  return isFallbackOrigin(originId) ? `${organizationId} ${originId}` : originId
-}
-
-/** The accounts of a spender besides that of the organization. */
-function accountIdsOf({ organizationId, originId, parents, fallback }: Spender): string[] {
-  const ofToken = tokenIdsOf(originId, parents)
-  return fallback ? [...ofToken, fallbackAccount(organizationId, fallback.modelId)] : ofToken
-}
-
 /** `2026-12-01T00:00:00Z` */
 const timeText = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`
 
 /** What jobs do with the money of their organizations. */
-export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle' | 'mayFallBack'>
+export type JobSpend = Pick<Spend, 'hold' | 'release' | 'settle' | 'mayFallBack' | 'storeHold'>
 
 /** Where nothing has a price. */
-export const noSpend: JobSpend = { hold() {}, release() {}, settle() {}, mayFallBack: () => true }
+export const noSpend: JobSpend = {
+  hold() {},
+  release() {},
+  settle() {},
+  mayFallBack: () => true,
+  async storeHold() {},
+}

@@ -1,4 +1,5 @@
-import { type JobSpend, noSpend, withoutLimits } from '../admission/spend.ts'
+import { type JobSpend, noSpend } from '../admission/spend.ts'
+import { withoutLimits } from '../admission/spender.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../models/fleet.ts'
@@ -86,7 +87,7 @@ export function openCalls(dependencies: {
     call.modelId = model.id
     call.unbilledGpuMs = call.gpuMs
     call.entry = undefined
-    return { model, attempt }
+    return { model, attempt, spender }
   }
 
   /** Gives the call to the next fallback that may do it; undefined if none may. `waited`: see `CallFallbacks`. */
@@ -95,7 +96,10 @@ export function openCalls(dependencies: {
       const substitute = await fallbacks.next(failure, waited)
       if (!substitute) return undefined
       const moved = substituted(call, model, failure, substitute)
-      if (moved) return moved
+      if (!moved) continue
+      const { spender, ...substituting } = moved
+      await spend.storeHold(call.id, spender, substitute.admitted.hold)
+      return substituting
     }
   }
 

@@ -1,4 +1,5 @@
-import { type JobSpend, tokenIdsOf } from '../admission/spend.ts'
+import type { JobSpend } from '../admission/spend.ts'
+import { tokenIdsOf } from '../admission/spender.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
@@ -49,7 +50,7 @@ export function openFrontCalls({
   /** Called with the id of a call that has begun here and that control answers instead: it leaves no record here. */
   passedOn: (id: string) => void
   /** Holds what calls may cost. What it throws is for control to decide. */
-  spend: JobSpend
+  spend: Pick<JobSpend, 'hold' | 'release' | 'settle'>
   /** Counts the tokens of models that a token has used. */
   used: (tokenId: string, tokens: number) => void
   log: Log

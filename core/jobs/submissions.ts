@@ -36,7 +36,7 @@ interface SubmissionsOptions {
   due: Pick<DueTimer, 'at'>
   enqueue: (jobs: readonly WaitingJob[]) => void
   beginWithoutEngine: (job: WaitingJob) => void
-  spend: JobSpend
+  spend: Pick<JobSpend, 'hold' | 'release'>
   /** Called with each job that is deferred. */
   deferred: ((job: JobRecord) => void) | undefined
   /** Called when a job has changed, and when it has ended. */

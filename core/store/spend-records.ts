@@ -23,6 +23,16 @@ export interface HeldJob {
   held: number
 }
 
+/** What a running call may cost as a fallback with a limit. */
+export interface FallbackHold {
+  /** Of the call. */
+  id: string
+  organizationId: string
+  modelId: string
+  /** Millionths of the currency unit. */
+  held: number
+}
+
 /** The tables about spending. The end of a job changes them in its own transaction. */
 export interface SpendStore {
   /** Everything spent in the months from this one on. Read at the start. */
@@ -34,4 +44,11 @@ export interface SpendStore {
    * limits that are reached consider it from then on.
    */
   limitPlans(limits: Readonly<Record<string, number>>): Promise<void>
+  /**
+   * Keeps what a call may cost until its ledger row is written or `dropFallback`. What a killed server leaves is counted as
+   * spent on the fallback at the next start, and not billed.
+   */
+  holdFallback(hold: FallbackHold): Promise<void>
+  /** The call ends without a ledger row. */
+  dropFallback(id: string): Promise<void>
 }

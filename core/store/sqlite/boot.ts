@@ -9,6 +9,7 @@ import { givenUp } from './give-up.ts'
 import { currentVersion, type Migration, migrate, migrations, refuseForeign, schemaVersionOf } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 import { importResultFiles } from './result-files.ts'
+import { countInterruptedFallbacks } from './spend.ts'
 
 interface BootOptions {
   role: 'server' | 'admin'
@@ -87,7 +88,11 @@ function prepare(connection: Connection, options: BootOptions): Store['recovery'
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : retryWithoutBallast(dataDir, () => recoverJobs(connection, boot, Date.now(), report))
+      : retryWithoutBallast(dataDir, () => {
+          const now = Date.now()
+          countInterruptedFallbacks(connection, boot, now)
+          return recoverJobs(connection, boot, now, report)
+        })
   return { ...repaired, migratedFrom, bootId: boot }
 }
 

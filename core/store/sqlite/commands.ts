@@ -35,7 +35,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
   ({
     ...auditCommands(context.audit),
     ...organizationCommands(connection, context),
-    ...spendCommands(context),
+    ...spendCommands(connection, context),
     // Here, because the writer alone knows the count of its jobs.
     'organizations.use': context.use.of,
     ...organizationEndCommands(connection, context),

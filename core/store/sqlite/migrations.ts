@@ -33,6 +33,7 @@ import { waitingTime } from './migrations/030-waiting-time.ts'
 import { localOnly } from './migrations/031-local-only.ts'
 import { conversations } from './migrations/032-conversations.ts'
 import { relayed } from './migrations/033-relayed.ts'
+import { fallbackHolds } from './migrations/034-fallback-holds.ts'
 
 export interface Migration {
   version: number
@@ -74,6 +75,7 @@ export const migrations: readonly Migration[] = [
   localOnly,
   conversations,
   relayed,
+  fallbackHolds,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -250,6 +250,13 @@ CREATE TRIGGER executions_end_once BEFORE UPDATE OF status ON executions WHEN OL
   SELECT RAISE(ABORT, 'an execution that has ended does not change any more');
 END;
 
+CREATE TABLE fallback_holds (
+  id TEXT NOT NULL PRIMARY KEY,
+  organization_id TEXT NOT NULL,
+  model_id TEXT NOT NULL,
+  held INTEGER NOT NULL CHECK (held > 0)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE files (
   id TEXT NOT NULL UNIQUE,
   organization_id TEXT NOT NULL REFERENCES organizations (id),

@@ -2,7 +2,7 @@ import { monthOf } from '../../month.ts'
 import { fallbackOrigin } from '../fallback-spend.ts'
 import { type LedgerRows, ledgerColumns } from '../ledger-rows.ts'
 import type { Statements } from '../method-table.ts'
-import type { HeldJob, SpendRecord } from '../spend-records.ts'
+import type { FallbackHold, HeldJob, SpendRecord } from '../spend-records.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 import { openParentLimits } from './tokens.ts'
@@ -119,23 +119,60 @@ const places = {
   cost: at('cost'),
   finishedAt: at('finished_at'),
   fallbackReason: at('fallback_reason'),
+  id: at('job_id'),
 }
 
 /** Adds the cost of a new ledger row to what its organization has spent on its model as a fallback, if it is of one. */
 export function openFallbackSpend(connection: Connection) {
   const add = connection.statement`INSERT INTO spend (organization_id, origin_id, month, spent) VALUES (?, ?, ?, ?)
     ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)`
+  const drop = connection.statement`DELETE FROM fallback_holds WHERE id = ?`
   return (row: LedgerRows): void => {
     const cost = row[places.cost] as number
-    if (row[places.fallbackReason] === null || cost <= 0) return
+    if (row[places.fallbackReason] === null) return
+    drop.run(row[places.id])
+    if (cost <= 0) return
     const { start } = monthOf(row[places.finishedAt] as number)
     add.run(row[places.organizationId], fallbackOrigin(row[places.modelId] as string), start, cost)
   }
 }
 
+/**
+ * Counts as spent on fallbacks what calls held, and jobs hold that were running, when an earlier boot was killed: the other
+ * side may have billed it. A limit of a fallback is so never exceeded; no bill has it.
+ */
+export function countInterruptedFallbacks(connection: Connection, boot: string, at: number): void {
+  const count = connection.statement`INSERT INTO spend (organization_id, origin_id, month, spent)
+    SELECT organization_id, '${fallbackOrigin('')}' || model_id, ?, sum(held) FROM (
+      SELECT organization_id, model_id, held FROM fallback_holds
+      UNION ALL SELECT organization_id, model_id, held FROM jobs
+        WHERE status = 'processing' AND boot <> ? AND fallback_reason IS NOT NULL AND held > 0)
+    GROUP BY 1, 2
+    ON CONFLICT (organization_id, origin_id, month) DO UPDATE SET spent = min(spent + excluded.spent, 9007199254740991)`
+  const forget = connection.statement`DELETE FROM fallback_holds`
+  connection
+    .transaction(() => {
+      count.run(monthOf(at).start, boot)
+      forget.run()
+    })
+    .immediate()
+}
+
 /** The writer's commands about spending. */
-export const spendCommands = ({ spend }: { spend: Pick<SpendRows, 'limitPlans'> }) =>
-  ({ 'spend.limitPlans': spend.limitPlans }) satisfies Statements
+export function spendCommands(connection: Connection, { spend }: { spend: Pick<SpendRows, 'limitPlans'> }) {
+  const hold = connection.statement`INSERT OR REPLACE INTO fallback_holds (id, organization_id, model_id, held)
+    VALUES (?, ?, ?, ?)`
+  const drop = connection.statement`DELETE FROM fallback_holds WHERE id = ?`
+  return {
+    'spend.limitPlans': spend.limitPlans,
+    'spend.holdFallback'({ id, organizationId, modelId, held }: FallbackHold): void {
+      hold.run(id, organizationId, modelId, held)
+    },
+    'spend.dropFallback'(id: string): void {
+      drop.run(id)
+    },
+  } satisfies Statements
+}
 
 interface HeldRow extends Omit<HeldJob, 'parentIds' | 'fallbackModelId'> {
   parent: string | null

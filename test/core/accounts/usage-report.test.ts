@@ -7,7 +7,7 @@ test('a reader of CSV can leave in a long time without usage', async () => {
   const totals = usageSums([])
   const usage = { read: async () => ({ totals, text: '', next: { start: 3600 * ++reads, offset: 0 } }) }
   const reports = openUsageReports({
-    store: { usage, spend: { read: async () => [], held: async () => [], limitPlans: async () => {} } },
+    store: { usage, spend: { read: async () => [], held: async () => [] } },
   })
   const parts = reports.csv({
     organizationId: 'org_a',

@@ -1,7 +1,7 @@
 import { isEnough, type LimitedCaller, refilled } from '../../../core/accounts/limiter.ts'
 import { type AccountLimits, accountsOf, type LimitedAccount } from '../../../core/admission/account-limits.ts'
 import { askControl, type FrontEntry } from '../../../core/admission/front-limits.ts'
-import { spenderOf, tokenIdsOf } from '../../../core/admission/spend.ts'
+import { spenderOf, tokenIdsOf } from '../../../core/admission/spender.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Processes } from './_fronts.ts'
 

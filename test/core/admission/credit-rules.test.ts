@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { LimitedCaller } from '../../../core/accounts/limiter.ts'
 import { askControl } from '../../../core/admission/front-limits.ts'
-import { spenderOf } from '../../../core/admission/spend.ts'
+import { spenderOf } from '../../../core/admission/spender.ts'
 import { limitedCaller } from '../accounts/_caller.ts'
 import { openProcesses, type Processes } from './_fronts.ts'
 

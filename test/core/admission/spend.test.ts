@@ -1,12 +1,15 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openPlans } from '../../../core/accounts/plans.ts'
 import { openAdmission } from '../../../core/admission/admission.ts'
 import { openBodyMemory } from '../../../core/admission/body-memory.ts'
 import type { SpendChange } from '../../../core/admission/handed-spend.ts'
-import { openSpend, type Spender } from '../../../core/admission/spend.ts'
+import { openSpend } from '../../../core/admission/spend.ts'
+import { type Spender } from '../../../core/admission/spender.ts'
 import { Failure } from '../../../core/failure.ts'
 import { Model } from '../../../core/models/model.ts'
 import { openRegistry } from '../../../core/models/registry.ts'
+import { openDatabase } from '../../../core/store/sqlite/database.ts'
 import type { JobRecord, TokenLimits } from '../../../core/store/store.ts'
 import { traitsOf } from '../../../gpu/presets/presets.ts'
 import {
@@ -18,14 +21,15 @@ import {
   newToken,
   openTestStore,
   organizationId,
+  temporaryDirectory,
 } from '../store/_store.ts'
 
 const day = 86_400_000
 /** 30 November 2026, 12:00 UTC. */
 const start = Date.UTC(2026, 10, 30, 12)
 
-async function opened() {
-  const opened = await openTestStore()
+async function opened(storeOptions: Parameters<typeof openTestStore>[0] = {}) {
+  const opened = await openTestStore(storeOptions)
   const clock = { at: start, now: () => clock.at }
   const { log } = keptLog()
   const plans = openPlans({ configured: {}, log })
@@ -272,6 +276,12 @@ test('a job that an earlier server stores in the next one holds there until it e
 })
 
 describe('the monthly limit of a fallback', () => {
+  /** The end of an attempt after which a fallback does the job. */
+  function movedTo(fallback: { modelId: string; reason: 'failed'; held: number }) {
+    const { code, message, type, retryable } = new Failure('worker_error', 'It has failed.')
+    const error = { code, message, type, retryable, attempt: 1 }
+    return { status: 'failed' as const, error, engineId: null, at: start, logs: null, retryAt: 0, fallback }
+  }
   const spilling = (limit: number | null = 100, more: Partial<Spender> = {}) =>
     who({ fallback: { modelId: 'hosted', limit }, ...more })
 
@@ -328,9 +338,8 @@ describe('the monthly limit of a fallback', () => {
     expect(successor.mayFallBack(spilling(), 100)).toBe(true)
   })
 
-  test('is never exceeded by 16 clients whose server is killed again and again', async () => {
-    await using one = await opened()
-    const { store, open } = one
+  test('is never exceeded by 16 clients whose server is killed again and again, whatever the other side bills', async () => {
+    const { path: dataDir } = temporaryDirectory()
     let seed = 7
     const random = (below: number) => {
       seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
@@ -338,9 +347,12 @@ describe('the monthly limit of a fallback', () => {
     }
     let made = 0
     let billed = 0
+    /** With the requests of which the killed server has no record. */
+    let billedThere = 0
     let refused = 0
     for (let life = 0; life < 5; life++) {
-      const spend = await open()
+      await using one = await opened({ dataDir })
+      const { spend, store } = one
       const client = async () => {
         for (let at = 0; at < 12; at++) {
           const amount = 1 + random(9)
@@ -350,22 +362,52 @@ describe('the monthly limit of a fallback', () => {
             continue
           }
           spend.hold(id, spilling(200), amount)
-          // Killed before its record is written, it is neither held nor billed after the next start.
-          if (random(10) === 0) continue
+          await spend.storeHold(id, spilling(200), amount)
+          if (random(10) === 0) {
+            billedThere += amount
+            continue
+          }
+          if (random(10) === 0) {
+            spend.release(id)
+            continue
+          }
           const cost = random(amount + 1)
+          billed += cost
+          billedThere += cost
           const ended = finishedCall({ id, modelId: 'hosted', requestedModel: 'own', fallbackReason: 'wait', cost })
           await store.jobs.record([{ ...ended, finishedAt: start }])
           spend.settle(id, bill(cost))
-          billed += cost
         }
       }
       await Promise.all(Array.from({ length: 16 }, client))
     }
-    expect(billed).toBeLessThanOrEqual(200)
-    expect(billed).toBeGreaterThan(180)
+    expect(billedThere).toBeLessThanOrEqual(200)
+    expect(billedThere).toBeGreaterThan(180)
+    expect(billed).toBeLessThan(billedThere)
     expect(refused).toBeGreaterThan(0)
-    const rows = await store.spend.read(Date.UTC(2026, 10))
-    expect(rows).toContainEqual(expect.objectContaining({ originId: 'fallback:hosted', spent: billed }))
+    await using last = await opened({ dataDir })
+    const rows = await last.store.spend.read(Date.UTC(2026, 10))
+    expect(rows).toContainEqual(expect.objectContaining({ originId: 'fallback:hosted', spent: billedThere }))
+    expect(rows).toContainEqual(expect.objectContaining({ originId: null, spent: billed }))
+  })
+
+  test('counts a running job once more after a kill: its attempt may be billed, and it runs again', async () => {
+    const { path: dataDir } = temporaryDirectory()
+    {
+      await using before = await opened({ dataDir })
+      const { store } = before
+      await store.jobs.submit(newJob({ id: 'job_moved', modelId: 'own', held: 5 }))
+      const [claim] = await claimWaiting(store, { limit: 1 })
+      await store.jobs.settle(claim!, movedTo({ modelId: 'hosted', reason: 'failed', held: 30 }))
+      expect(await claimWaiting(store, { limit: 1 })).toMatchObject([{ id: 'job_moved', modelId: 'hosted' }])
+      // Closing the store would release it.
+      const connection = openDatabase(join(dataDir, 'infer.db'))
+      connection.prepare("UPDATE jobs SET boot = 'dead' WHERE status = 'processing'").run()
+      connection.close()
+    }
+    await using after = await opened({ dataDir })
+    expect(after.spend.mayFallBack(spilling(), 40)).toBe(true)
+    expect(after.spend.mayFallBack(spilling(), 41)).toBe(false)
   })
 
   test('is held after a crash by stored jobs that a fallback does', async () => {
@@ -373,11 +415,8 @@ describe('the monthly limit of a fallback', () => {
     const { store, open } = one
     await store.jobs.submit(newJob({ id: 'job_moved', modelId: 'own', held: 5 }))
     const [claim] = await claimWaiting(store, { limit: 1 })
-    const fallback = { modelId: 'hosted', reason: 'failed' as const, held: 70 }
-    const { code, message, type, retryable } = new Failure('worker_error', 'It has failed.')
-    const error = { code, message, type, retryable, attempt: 1 }
-    const ended = { engineId: null, at: start, logs: null, retryAt: start }
-    expect(await store.jobs.settle(claim!, { status: 'failed', error, ...ended, fallback })).toBe(true)
+    const moved = movedTo({ modelId: 'hosted', reason: 'failed', held: 70 })
+    expect(await store.jobs.settle(claim!, moved)).toBe(true)
     const spend = await open()
     expect(spend.mayFallBack(spilling(), 30)).toBe(true)
     expect(spend.mayFallBack(spilling(), 31)).toBe(false)

@@ -29,7 +29,6 @@ async function ran(end: CallEnd) {
       hold: id => void held.push(id),
       release: id => void released.push(id),
       settle: id => void released.push(id),
-      mayFallBack: () => false,
     },
     used() {},
     log: keptLog().log,

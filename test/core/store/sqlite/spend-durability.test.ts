@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -68,4 +69,41 @@ test('kill -9 under load: the ledger has what was settled, and no limit is passe
     `spend: ${kills} kills, ${one('SELECT count(*) FROM ledger')} jobs of ${organizationId} settled ${spent}, ` +
       `ledger ${spent}, ${requeued} requeued, ${spent - limit} over the limit with holds of ${hold}\n`,
   )
+})
+
+test('kill -9 under 16 clients: the other side never bills more than the limit of a fallback', {
+  timeout: 60_000 + kills * 5_000,
+}, async () => {
+  using directory = temporaryDirectory()
+  const [dataDir, bill] = [join(directory.path, 'data'), join(directory.path, 'bill')]
+  const billed = () =>
+    existsSync(bill)
+      ? readFileSync(bill, 'utf8')
+          .split('\n')
+          .reduce((sum, line) => sum + Number(line), 0)
+      : 0
+  let limit = 20_000
+  const run = async (until: 'ready' | 'refused', ms: number) => {
+    const child = startChild('spill', dataDir, bill, String(limit))
+    const died = once(child, 'exit')
+    await heard(child, until)
+    await delay(ms)
+    child.kill('SIGKILL')
+    await died
+    expect(billed()).toBeLessThanOrEqual(limit)
+  }
+  for (let round = 0; round < kills; round++) await run('ready', 50 + Math.random() * 250)
+  limit = billed() + 2_000
+  await run('refused', 0)
+  const connection = openDatabase(join(dataDir, 'infer.db'), { readonly: true })
+  const one = (sql: string) => connection.prepare<[], number>(sql).pluck().get() ?? 0
+  const [counted, recorded] = [
+    one("SELECT spent FROM spend WHERE origin_id = 'fallback:hosted'"),
+    one('SELECT sum(cost) FROM ledger'),
+  ]
+  connection.close()
+  process.stdout.write(`spilled: ${kills} kills, ${billed()} billed, ${counted} counted, ${recorded} recorded\n`)
+  // Requests that were under way are counted with what they might have cost.
+  expect(counted).toBeGreaterThanOrEqual(billed())
+  expect(recorded).toBeLessThan(billed())
 })
