@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { chromium } from '../_browser.ts'
+import { full } from '../_full.ts'
 import { openHome, type Server } from '../e2e/_home.ts'
 
 /** The two sizes in which every page is used. */
@@ -12,6 +13,9 @@ export const sizes = [
   ['a phone', { width: 390, height: 844 }],
 ] as const
 export type Size = (typeof sizes)[number][1]
+
+/** Of a journey over pages that other tests show on a phone: a desktop, and a phone too in the whole suite. */
+export const seldomOnPhones: readonly (typeof sizes)[number][] = full ? sizes : [sizes[0]]
 
 /** Screenshots for people; no test compares them. */
 const screenshots = join(import.meta.dirname, '../../build/screenshots')
@@ -133,7 +137,7 @@ async function openConsolePage(
     page,
     context,
     async expectAccessible() {
-      await page.evaluate(axe)
+      if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe)
       for (const [colorScheme, rules] of [
         ['dark', undefined],
         ['light', rulesOfColor],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { openConsole, seldomOnPhones, sizes, type TestConsole } from './_console.ts'
 
 let console: TestConsole
 beforeAll(async () => {
@@ -67,7 +67,7 @@ test('a failed execution says where and why, and runs again from that node', asy
   await row.getByRole('cell', { name: '1 of 2, 1 failed' }).waitFor()
 })
 
-test.each(sizes)('on %s a person picks two executions and sees what differs between them', async (_, size) => {
+test.each(seldomOnPhones)('on %s a person picks two executions and sees what differs between them', async (_, size) => {
   const say = (template: string) => ({ task: 'text/template', inputs: { template } })
   const nodes = {
     ...draw('paint', '${nodes.write.result.text}'),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { openConsole, seldomOnPhones, type TestConsole } from './_console.ts'
 
 const model = 'infer/tiny-chat'
 
@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
 
-test.each(sizes)('on %s a person gives a device away, and takes it back', async (_, size) => {
+test.each(seldomOnPhones)('on %s a person gives a device away, and takes it back', async (_, size) => {
   await console.call(`/api/models/${model}/load?wait=30`, {})
   await using opened = await console.open('/', { size })
   const { page } = opened

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { openConsole, seldomOnPhones, sizes, type TestConsole } from './_console.ts'
 
 /** An engine that fails at its first request. */
 let requests = 0
@@ -69,7 +69,7 @@ test.each(sizes)('on %s a person finds an image that was made, and makes it agai
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
 
-test.each(sizes)('on %s a person sees why a job waits, and cancels it', async (_, size) => {
+test.each(seldomOnPhones)('on %s a person sees why a job waits, and cancels it', async (_, size) => {
   const later = Math.floor(Date.now() / 1_000) + 3_600
   const { id } = await image('tomorrow', { not_before: later })
   await using opened = await console.open('/jobs?status=pending', { size })

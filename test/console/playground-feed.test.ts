@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findProgram } from '../../gpu/sandbox/program.ts'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { openConsole, seldomOnPhones, type TestConsole } from './_console.ts'
 
 /** The runs that the playground takes from the server. */
 let console: TestConsole
@@ -37,7 +37,7 @@ async function openSmall() {
   return opened
 }
 
-test.each(sizes)('on %s a person varies a run, runs it again and takes its settings', async (name, size) => {
+test.each(seldomOnPhones)('on %s a person varies a run, runs it again and takes its settings', async (name, size) => {
   const words = `a harbour on ${name}`
   const address = `/playground?task=slug/text-to-image&prompt=${encodeURIComponent(words)}`
   await using opened = await console.open(address, { size })

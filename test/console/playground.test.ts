@@ -1,7 +1,7 @@
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testWithFfmpeg } from '../_ffmpeg.ts'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { openConsole, seldomOnPhones, sizes, type TestConsole } from './_console.ts'
 
 let console: TestConsole
 beforeAll(async () => {
@@ -36,34 +36,37 @@ test.each(sizes)(
   },
 )
 
-test.each(sizes)('on %s a person makes an image, opens it in the library and repeats it', async (name, size) => {
-  await using opened = await console.open('/playground?task=slug/text-to-image', { size })
-  const { page } = opened
-  const words = `a lighthouse at dusk on ${name}`
-  await page.getByLabel('Prompt', { exact: true }).fill(words)
-  await page.getByLabel('Seed').fill('7')
-  await page.getByRole('button', { name: 'Run' }).click()
-  const run = page.getByRole('article').filter({ hasText: words })
-  await run.getByRole('img', { name: `Image 1: ${words}` }).waitFor()
-  await run.getByText(/^(waited .* · )?1 image$/).waitFor()
-  await opened.expectAccessible()
-  await opened.screenshot('playground-image')
-  await run.getByRole('link', { name: 'Open library' }).click()
-  await page.getByRole('searchbox').fill(words.toUpperCase())
-  await page.getByRole('link', { name: `Open image: ${words}` }).click()
-  const dialog = page.getByRole('dialog')
-  await dialog.getByRole('img', { name: words }).waitFor()
-  await opened.expectAccessible()
-  await opened.screenshot('library-item')
-  // Escape closes the question, and not the file behind it.
-  await dialog.getByRole('button', { name: 'Delete' }).click()
-  await page.keyboard.press('Escape')
-  await page.getByRole('dialog', { name: 'Delete' }).waitFor({ state: 'detached' })
-  await dialog.getByRole('link', { name: 'Repeat with changes' }).click()
-  await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe(words)
-  expect(await page.getByLabel('Seed').inputValue()).toBe('7')
-  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-})
+test.each(seldomOnPhones)(
+  'on %s a person makes an image, opens it in the library and repeats it',
+  async (name, size) => {
+    await using opened = await console.open('/playground?task=slug/text-to-image', { size })
+    const { page } = opened
+    const words = `a lighthouse at dusk on ${name}`
+    await page.getByLabel('Prompt', { exact: true }).fill(words)
+    await page.getByLabel('Seed').fill('7')
+    await page.getByRole('button', { name: 'Run' }).click()
+    const run = page.getByRole('article').filter({ hasText: words })
+    await run.getByRole('img', { name: `Image 1: ${words}` }).waitFor()
+    await run.getByText(/^(waited .* · )?1 image$/).waitFor()
+    await opened.expectAccessible()
+    await opened.screenshot('playground-image')
+    await run.getByRole('link', { name: 'Open library' }).click()
+    await page.getByRole('searchbox').fill(words.toUpperCase())
+    await page.getByRole('link', { name: `Open image: ${words}` }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('img', { name: words }).waitFor()
+    await opened.expectAccessible()
+    await opened.screenshot('library-item')
+    // Escape closes the question, and not the file behind it.
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'Delete' }).waitFor({ state: 'detached' })
+    await dialog.getByRole('link', { name: 'Repeat with changes' }).click()
+    await expect.poll(() => page.getByLabel('Prompt', { exact: true }).inputValue()).toBe(words)
+    expect(await page.getByLabel('Seed').inputValue()).toBe('7')
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  },
+)
 
 test('on a desktop a person compares texts, ranks documents, and reads what is wrong with a value', async () => {
   await using opened = await console.open('/playground?task=std/embeddings')

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { full } from '../_full.ts'
 import { openFakeCard } from './_fake-card.ts'
 
 /**
@@ -40,7 +41,7 @@ interface Recorded {
 }
 const recorded = () => JSON.parse(readFileSync(card.output, 'utf8')) as Recorded
 
-test('builds, then measures the built-in engine and llama-server', { timeout: 2 * minute }, async () => {
+test.runIf(full)('builds, then measures the built-in engine and llama-server', { timeout: 2 * minute }, async () => {
   const { code, lines, err } = await run()
   const built = lines.find(line => line.startsWith('llama.build'))
   expect(built, err).toMatch(/: ok, compiled for 90-real in \d+ s on \d+ cores$/)
@@ -60,7 +61,7 @@ test('builds, then measures the built-in engine and llama-server', { timeout: 2 
   expect(code).toBe(0)
 })
 
-describe('each check fails, or is skipped, with a sentence', () => {
+describe.runIf(full)('each check fails, or is skipped, with a sentence', () => {
   test.each<[fault: string, check: string, line: RegExp]>([
     [
       'configure-fails',

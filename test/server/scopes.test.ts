@@ -7,6 +7,7 @@ import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
 import { routeTable } from '../../server/routes.ts'
 import { startApp, type TestApp } from '../_app.ts'
+import { full } from '../_full.ts'
 
 const routes = routeTable()
 
@@ -317,9 +318,10 @@ async function expectScopes(subset: readonly Scope[], by: { token: string | null
   }
 }
 
-test('every route × every set of scopes: accepted with the scope, else 403 that names it', async () => {
+test('every route × sets of scopes: accepted with the scope, else 403 that names it', async () => {
   const subsets = Array.from({ length: 16 }, (_, bits) => scopes.filter((_, at) => bits & (1 << at)))
-  for (const subset of subsets.filter(({ length }) => length > 0))
+  // A route has one scope: each set of one and each that lacks one shows it; the others only repeat it.
+  for (const subset of subsets.filter(({ length }) => (full ? length > 0 : length === 1 || length === 3)))
     await expectScopes(subset, { token: await token(subset) })
 })
 
