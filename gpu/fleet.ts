@@ -230,14 +230,27 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
-  function take(modelId: string, waitedMs = 0, alone = false, prompt?: string | Uint8Array): Lease | undefined {
+  function take(
+    modelId: string,
+    waitedMs = 0,
+    alone?: { holdMs: number },
+    prompt?: string | Uint8Array,
+  ): Lease | undefined {
     const near = prompt === undefined ? undefined : affinity.choose(find(modelId)?.residents ?? [], prompt)
     const resident = closing ? undefined : residency.take(modelId, alone, near?.engineId)
     if (!resident) return undefined
     near?.given(resident.engineId)
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(outputs, resident)
-    const options = { onReleased, probe: resident.pause !== null, waitedMs, loadedMs, followProgress, move }
+    const options = {
+      onReleased,
+      onShared: residency.share,
+      probe: resident.pause !== null,
+      waitedMs,
+      loadedMs,
+      followProgress,
+      move,
+    }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 
