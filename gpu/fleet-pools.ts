@@ -81,8 +81,8 @@ export async function openFleetPools(options: {
     changed: () => changed({ drains: true }),
   })
 
-  function hold({ name, settings: { kind }, capacity }: OpenedPool): PoolMemory {
-    const pool = { name, wholeCards: kind !== 'ssh', capacity }
+  function hold({ name, settings: { kind }, capacity, watch }: OpenedPool): PoolMemory {
+    const pool = { name, wholeCards: kind !== 'ssh', capacity, watch }
     const memory = openPoolMemory({ pool, residents, log, asked, changed: () => changed() })
     memories.set(name, memory)
     return memory

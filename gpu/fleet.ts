@@ -2,7 +2,7 @@ import { hostEnvironment } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import { pendingText } from '../core/jobs/job-progress.ts'
-import type { Fleet, Lease, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
+import type { Fleet, ModelActivity, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
 import { openAffinity } from './affinity/affinity.ts'
@@ -181,7 +181,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residencyRules(limits),
   )
   opened = residency
-  const { release, find, residents } = residency
+  const { release, share: onShared, find, residents } = residency
   const grants = openSlotGrants({
     residency: { ...residency, release: (...released) => onReleased(...released) },
     connections: engines.connections,
@@ -230,14 +230,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
-  function take(modelId: string, waitedMs = 0, alone = false, prompt?: string | Uint8Array): Lease | undefined {
+  const take: Fleet['take'] = (modelId, waitedMs = 0, alone, prompt) => {
     const near = prompt === undefined ? undefined : affinity.choose(find(modelId)?.residents ?? [], prompt)
     const resident = closing ? undefined : residency.take(modelId, alone, near?.engineId)
     if (!resident) return undefined
     near?.given(resident.engineId)
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
     const followProgress = progressFollower(outputs, resident)
-    const options = { onReleased, probe: resident.pause !== null, waitedMs, loadedMs, followProgress, move }
+    const options = { onReleased, onShared, probe: resident.pause !== null, waitedMs, loadedMs, followProgress, move }
     return new EngineLease(resident, engines.connections(resident.engineId), memory.energy, options)
   }
 

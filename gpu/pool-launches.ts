@@ -29,6 +29,8 @@ export interface OpenedPool {
   launches: () => Launches | undefined
   /** What it has; opens it first, if it is not. Rejects where that is not known. */
   capacity: (signal: AbortSignal) => Promise<Discovery>
+  /** Calls the listener when its launcher says that something has changed. */
+  watch: (listener: () => void) => void
 }
 
 /** Owns the launchers of the pools. One that cannot be opened is tried again whenever it is asked what it has. */
@@ -47,12 +49,14 @@ export function openPools(options: {
     let opened: { launcher: Launcher; launches: Launches } | undefined
     let opening: Promise<void> | undefined
     let isClosed = false
+    const listeners: (() => void)[] = []
     const openOnce = (): Promise<void> =>
       (opening ??= (async () => {
         if (isClosed) throw poolNotOpen(name)
         serverId ??= serverIdIn(dataDir, log)
         const launcher = await openLauncher({ pool: name, settings, dataDir, serverId, host, log })
         opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
+        launcher.watch(() => listeners.forEach(listener => listener()))
         if (isClosed) await opened.launches.close()
       })().finally(() => (opening = undefined)))
     const first = openOnce().catch((thrown: unknown) => log.warn('A pool cannot be opened yet', { pool: name }, thrown))
@@ -65,6 +69,7 @@ export function openPools(options: {
         if (!opened) await openOnce()
         return await opened!.launcher.capacity(signal)
       },
+      watch: (listener: () => void): void => void listeners.push(listener),
       async close(): Promise<void> {
         isClosed = true
         await opening?.catch(() => {})

@@ -167,6 +167,7 @@ export function openCalls(dependencies: {
           lease.traceparent = options.traceparent
           const since = performance.now()
           let outcome: CallEnd | undefined
+          let ranMs = 0
           try {
             // One that neither waited nor was tried before was admitted just now.
             if (entry || begun) mayBegin?.(model, admitted.tokenId)
@@ -177,17 +178,20 @@ export function openCalls(dependencies: {
             if (first) options.began?.(call, lease)
             outcome = await attempt(lease, call)
           } finally {
-            const ranMs = performance.now() - since
+            ranMs = performance.now() - since
             const completed = outcome?.how === 'completed'
             if (completed && !withoutEngine) durations.ran(model.id, null, ranMs)
             // Before the slot is free, so that the choice of the next entry considers what this one has used.
-            if (entry) queue.ran(entry, ranMs, completed)
+            if (entry) {
+              queue.ran(entry, ranMs, completed)
+              dispatch.suspectLeft(model.id, id)
+            }
             const { gpuMs, energyMj } = lease.used()
             call.gpuMs += gpuMs
             call.energyMj = call.energyMj === null || energyMj === null ? null : call.energyMj + energyMj
             lease.release()
           }
-          const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease) : 'none'
+          const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease, ranMs) : 'none'
           const isLast =
             outcome.how === 'retry' && (outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts))
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {

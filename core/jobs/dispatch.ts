@@ -6,8 +6,9 @@ import type { WaitingJob } from '../store/store.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Refill } from './refill.ts'
 import { failsJobs, pauseMs } from './retry.ts'
+import { openSuspectTurns } from './suspect-turns.ts'
 import type { Suspects } from './suspects.ts'
-import type { WaitingCalls } from './waiting-calls.ts'
+import type { WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 /** Why the jobs of a model are not dispatched, and for how much longer, milliseconds. */
 export interface Pause {
@@ -25,7 +26,7 @@ interface ModelDispatch {
 }
 
 export interface DispatchOptions {
-  fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect'>
+  fleet: Pick<Fleet, 'take' | 'slots' | 'demandChanged' | 'connect'>
   /** The current configuration, including disabled models. */
   find: (modelId: string) => Model | undefined
   queue: Queue
@@ -55,6 +56,7 @@ const slotsToGiveUp = 16
 export function openDispatch(options: DispatchOptions) {
   const { fleet, find, queue, calls, refill, suspects, log, begin, jobsRefused, unwritten } = options
   const { slots, slotsPerModel } = options
+  const turns = openSuspectTurns(suspects)
   const models = new Map<string, ModelDispatch>()
   /** Models whose demand was reported to the fleet. */
   const demanded = new Set<string>()
@@ -93,28 +95,72 @@ export function openDispatch(options: DispatchOptions) {
     return { interactive, background, oldestWaitMs, expectedWorkMs: workMs, referenceStart }
   }
 
+  function start(entry: RunningEntry, lease: Lease): void {
+    const call = calls.find(entry.job.id)
+    if (call) return calls.grant(call, { lease, entry })
+    hold(entry.job.modelId)
+    begin(entry, lease)
+    refill.wake()
+  }
+
+  const waitedMs = (call: WaitingCall | undefined) => call && calls.waitedMs(call)
+
   /** Gives free slots to the next entries, as long as there are both. */
   function serve(modelId: string): void {
+    serveOvertaken(modelId, true)
+    serveInOrder(modelId)
+    wakeForSuspects(modelId)
+  }
+
+  function wakeForSuspects(modelId: string): void {
+    const waiting = new Set(queue.overtakenOf(modelId).map(({ job }) => job.id))
+    turns.wakeBy(modelId, waiting, performance.now(), () => check(modelId))
+  }
+
+  function serveInOrder(modelId: string): void {
     for (let jobs = ready(modelId) > 0; ; jobs &&= ready(modelId) > 0) {
       const next = queue.next(modelId, { jobs })
-      if (!next) return
+      // Nobody is kept waiting by a suspect that runs alone now.
+      if (!next) return serveOvertaken(modelId, false)
       if (!('job' in next)) {
         void readNext(modelId, next)
         jobs = false
         continue
       }
-      const call = calls.find(next.job.id)
-      const waitedMs = call ? calls.waitedMs(call) : undefined
-      // While a suspect waits for an idle engine, nothing overtakes it: otherwise it might wait for ever.
-      const lease = fleet.take(modelId, waitedMs, suspects.runsAlone(next.job.id), call?.prompt)
-      if (!lease) return
-      const entry = queue.take(next)
-      if (call) calls.grant(call, { lease, entry })
-      else {
-        hold(modelId)
-        begin(entry, lease)
-        refill.wake()
+      if (suspects.runsAlone(next.job.id)) {
+        // Nothing needs to overtake it yet.
+        if (fleet.slots(modelId).ready === 0) return
+        queue.letOvertake(next)
+        turns.waits(modelId, next.job.id, performance.now())
+        serveOvertaken(modelId, true)
+        continue
       }
+      const call = calls.find(next.job.id)
+      const lease = fleet.take(modelId, waitedMs(call), undefined, call?.prompt)
+      if (!lease) return
+      start(queue.take(next), lease)
+    }
+  }
+
+  /** Gives slots to suspects that found no idle engine. `others`: other requests wait too. */
+  function serveOvertaken(modelId: string, others: boolean): void {
+    const waiting = queue.overtakenOf(modelId)
+    if (waiting.length === 0) return
+    if (fleet.slots(modelId).ready === 0) return turns.withoutEngine(modelId, performance.now())
+    for (const { job } of waiting) {
+      const call = calls.find(job.id)
+      if (!call && ready(modelId) === 0) continue
+      // Another request may have ended that engine.
+      const turn = suspects.runsAlone(job.id)
+        ? turns.turn(modelId, job.id, { now: performance.now(), others })
+        : undefined
+      if (turn?.how === 'wait') continue
+      const alone = turn?.how === 'alone' ? turn : undefined
+      const lease = fleet.take(modelId, waitedMs(call), alone, call?.prompt)
+      if (!lease) continue
+      if (turn) turns.began(modelId, job.id, alone ? 'alone' : 'beside', () => lease.share?.())
+      else turns.left(modelId, job.id)
+      start(queue.takeOvertaken(job)!, lease)
     }
   }
 
@@ -138,6 +184,7 @@ export function openDispatch(options: DispatchOptions) {
     const { background } = queue.waiting(modelId)
     if (background > 0 && !draining && !find(modelId)) failJobs(modelId, modelRemoved(modelId))
     else if (queue.waits(modelId)) serve(modelId)
+    else wakeForSuspects(modelId)
     reportDemand(modelId)
     const state = models.get(modelId)
     if (state && background === 0 && state.held === 0 && !state.reading && !state.pause) models.delete(modelId)
@@ -177,6 +224,12 @@ export function openDispatch(options: DispatchOptions) {
 
   /** Fails the jobs of a model that may never run: it was removed from the configuration, or can never be loaded. */
   function failJobs(modelId: string, failure: Failure): void {
+    for (const { job } of queue.overtakenOf(modelId)) {
+      if (calls.find(job.id) || room(modelId) === 0) continue
+      turns.left(modelId, job.id)
+      hold(modelId)
+      begin(queue.takeOvertaken(job)!, failure)
+    }
     while (room(modelId) > 0) {
       const next = queue.next(modelId)
       if (!next) return
@@ -244,6 +297,8 @@ export function openDispatch(options: DispatchOptions) {
       begin(entry, failure)
       return true
     },
+    /** Call it when a call or a job does not run any more, before its slot is free. Cheap. */
+    suspectLeft: (modelId: string, id: string): void => turns.left(modelId, id),
     /** Call it when a job has released its slot. */
     freed(modelId: string): void {
       const full = held >= slots
@@ -267,6 +322,7 @@ export function openDispatch(options: DispatchOptions) {
     /** Starts no more jobs. Waiting calls are served until the fleet refuses them. */
     close(): void {
       draining = true
+      turns.close()
       for (const state of models.values()) clearTimeout(state.pause?.timer)
     },
   }

@@ -43,6 +43,7 @@ export interface WaitingLane extends Pick<WaitingQuery, 'modelId' | 'class' | 'o
 /** The assumed duration of an entry before any has run. */
 const firstMs = 1_000
 const none: ReadonlySet<string> = new Set()
+const noEntries: readonly RunningEntry[] = []
 /** How many entries are taken between two removals of unused accounts. */
 const cleanUpEvery = 64
 
@@ -62,6 +63,8 @@ export function openQueue(options: QueueOptions) {
   } = options
   const windows = openWindows({ window, most, now })
   const taken = new Map<string, RunningEntry>()
+  /** Entries whose turn came and that others overtake, by model and in the order of their turns. Charged as if they ran. */
+  const overtaken = new Map<string, RunningEntry[]>()
   /** When the reference order first began each waiting entry: it forgets that once its model is being loaded. */
   const begunAt = new WeakMap<WaitingJob, number>()
   let served = 0
@@ -167,6 +170,22 @@ export function openQueue(options: QueueOptions) {
     windows.change(at, () => insert(lane, job, windows.size()))
   }
 
+  /** Those that may run: the jobs of suspended organizations may not. */
+  function overtakenOf(modelId: string): readonly RunningEntry[] {
+    const all = overtaken.get(modelId)
+    if (!all) return noEntries
+    return all.filter(({ job }) => job.class === 'interactive' || !suspended().has(job.organizationId))
+  }
+
+  function takeOvertaken({ id, modelId }: Pick<WaitingJob, 'id' | 'modelId'>): RunningEntry | undefined {
+    const all = overtaken.get(modelId)
+    const at = all?.findIndex(({ job }) => job.id === id) ?? -1
+    if (!all || at < 0) return undefined
+    const [entry] = all.splice(at, 1)
+    if (all.length === 0) overtaken.delete(modelId)
+    return entry
+  }
+
   return {
     /** Sets the counts of jobs in the store, at the start. */
     begin(backlog: readonly (Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> & { jobs: number })[]): void {
@@ -184,6 +203,8 @@ export function openQueue(options: QueueOptions) {
 
     /** Removes a waiting entry that did not get a slot. `waited`: whether it was due. */
     remove(job: WaitingJob, waited = true): void {
+      const other = takeOvertaken(job)
+      if (other) return forgetIfIdle(endEntry(other, 0))
       const at = windows.find(job)
       if (!at || taken.has(job.id)) return
       windows.change(at, () => {
@@ -216,8 +237,19 @@ export function openQueue(options: QueueOptions) {
       return charge(at, job, { classes, inOrder: !choice.aged, referenceStart })
     },
 
+    /** Lets others overtake the entry that `next` has just returned, until `takeOvertaken`. It still waits. */
+    letOvertake(next: Extract<NextEntry, { job: WaitingJob }>): void {
+      const { modelId } = next.job
+      overtaken.set(modelId, [...(overtaken.get(modelId) ?? []), this.take(next)])
+    },
+    overtakenOf,
+    /** Takes an entry that others may overtake: it has a slot. Undefined if there is none of that id. */
+    takeOvertaken,
+
     /** Takes a job that still waits, in memory or in the store, out of order; undefined if it does not. */
     takeWaiting(job: WaitingJob): RunningEntry | undefined {
+      const other = takeOvertaken(job)
+      if (other) return other
       const at = windows.find(job)
       if (!at || taken.has(job.id)) return undefined
       const { lane } = at
@@ -291,7 +323,12 @@ export function openQueue(options: QueueOptions) {
     /** How many entries wait for the model: calls, and jobs. */
     waiting(modelId: string): { interactive: number; background: number } {
       const { interactive = 0, background = 0 } = windows.queue(modelId) ?? {}
-      return { interactive, background: background - windows.storedOf(modelId, suspended()) }
+      const others = overtakenOf(modelId)
+      const calls = others.filter(({ job }) => job.class === 'interactive').length
+      return {
+        interactive: interactive + calls,
+        background: background - windows.storedOf(modelId, suspended()) + others.length - calls,
+      }
     },
 
     /**
@@ -340,7 +377,11 @@ export function openQueue(options: QueueOptions) {
     /** The models that have waiting entries, or had running ones. */
     models: (): string[] => Array.from(windows.all(), ([modelId]) => modelId),
     /** How many entries wait, how many of them are in memory, and how many lanes there are. */
-    stats: () => windows.stats(),
+    stats() {
+      const { waiting, held, lanes } = windows.stats()
+      const more = [...overtaken.values()].reduce((sum, { length }) => sum + length, 0)
+      return { waiting: waiting + more, held: held + more, lanes }
+    },
   }
 }
 export type Queue = ReturnType<typeof openQueue>

@@ -82,20 +82,20 @@ export function openRuns(options: RunsOptions) {
       const failure = Failure.from(thrown)
       if (failure.code === 'internal_error') {
         queue.skip(entry)
-        free(modelId, slot)
+        free(entry.job, slot)
         throw thrown
       }
       // The disk is full, or the store is closing: the job keeps its rank.
       queue.putBack(entry)
       // Pause first, or the slot would go to the same job again.
       if (!draining) dispatch().refused(modelId, failure)
-      return free(modelId, slot)
+      return free(entry.job, slot)
     }
     if (!job) {
       // The job no longer waits: the slot goes to another one.
       queue.skip(entry)
       running.delete(id)
-      return free(modelId, slot)
+      return free(entry.job, slot)
     }
     await carryOut(one, job, slot)
   }
@@ -103,10 +103,10 @@ export function openRuns(options: RunsOptions) {
   /** Runs a claimed job on its slot, or fails it with the reason why it has none. */
   async function carryOut(one: Run, job: JobRecord, slot: Lease | Failure): Promise<void> {
     const { entry } = one
-    const { modelId, id } = job
+    const { id } = job
     one.job = job
     if (draining) {
-      free(modelId, slot)
+      free(job, slot)
       queue.skip(entry)
       return void (await store.release(job, 0))
     }
@@ -140,10 +140,10 @@ export function openRuns(options: RunsOptions) {
     const ranMs = performance.now() - since
     const slotUse = lease?.used()
     if (lease && unresponsive) void settleLate(job, lease, unresponsive)
-    const crash = end instanceof Failure && lease ? suspects.failed(job.id, end, lease) : 'none'
+    const crash = end instanceof Failure && lease ? suspects.failed(job.id, end, lease, ranMs) : 'none'
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
-    free(job.modelId, unresponsive ? undefined : lease)
+    free(job, unresponsive ? undefined : lease)
     if (!(end instanceof Failure)) {
       durations.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
       // A batch runs whenever there is capacity, so it does not count against a rate.
@@ -178,7 +178,7 @@ export function openRuns(options: RunsOptions) {
     kept.set(id, { lease, reported })
     const returnSlot = () => {
       resolve()
-      if (kept.delete(id)) free(modelId, lease)
+      if (kept.delete(id)) free({ modelId, id }, lease)
     }
     return { modelId, returnSlot }
   }
@@ -208,7 +208,9 @@ export function openRuns(options: RunsOptions) {
     }
   }
 
-  function free(modelId: string, slot: Lease | Failure | undefined): void {
+  /** Returns the slot of a job that runs no longer; undefined: it still occupies its slot. */
+  function free({ modelId, id }: Pick<WaitingJob, 'modelId' | 'id'>, slot: Lease | Failure | undefined): void {
+    dispatch().suspectLeft(modelId, id)
     if (slot && !(slot instanceof Failure)) slot.release()
     dispatch().freed(modelId)
   }

@@ -14,7 +14,13 @@ interface Suspect {
   beside: number
   /** It has ended an engine alone. */
   guilty: boolean
+  /** How long it had run when an engine ended, at most, milliseconds. */
+  ranMs: number
 }
+
+/** How long a suspect runs alone after it has run for as long as when its engine ended, and at most, milliseconds. */
+const marginMs = 1_000
+const maxAloneMs = 10_000
 
 /**
  * What a crash of an engine says about one of the requests in flight. `none`: its attempt failed for another reason.
@@ -23,7 +29,7 @@ interface Suspect {
 export type CrashPart = 'none' | 'alone' | 'beside'
 
 /**
- * The calls and jobs that may have ended an engine, by id. Each runs alone on an engine until one of those that were in
+ * The calls and jobs that may have ended an engine, by id. Each begins alone on an engine until one of those that were in
  * flight has ended an engine alone; those that ended one, and those whose engine ended twice beside others, run alone
  * to their end. So a request is retried uncharged twice at most, and every further crash has one culprit. In memory
  * only: after a restart of the server a crash costs one more round.
@@ -39,19 +45,25 @@ export function openSuspects() {
   }
 
   return {
-    /** Whether the request may only run while its engine serves nothing else. Cheap. */
+    /** Whether the request should begin on an engine that serves nothing else. Cheap. */
     runsAlone(id: string): boolean {
       const suspect = suspects.size === 0 ? undefined : suspects.get(id)
       return suspect !== undefined && (suspect.guilty || suspect.beside > 1 || suspect.crash?.explained !== true)
     },
+    /** How long it then runs alone before others may join it, milliseconds; infinite: to its end. */
+    aloneMs(id: string): number {
+      const { guilty = false, beside = 0, ranMs = 0 } = suspects.get(id) ?? {}
+      return guilty || beside > 1 ? Number.POSITIVE_INFINITY : Math.min(ranMs + marginMs, maxAloneMs)
+    },
     has: (id: string): boolean => suspects.has(id),
 
-    /** Call it when an attempt has failed on this slot. */
-    failed(id: string, { code }: Failure, lease: Pick<Lease, 'engineId' | 'othersAtEnd'>): CrashPart {
+    /** Call it when an attempt has failed on this slot, after `ranMs`. */
+    failed(id: string, { code }: Failure, lease: Pick<Lease, 'engineId' | 'othersAtEnd'>, ranMs: number): CrashPart {
       const { engineId, othersAtEnd } = lease
       if (othersAtEnd === undefined || (code !== 'worker_error' && code !== 'timeout')) return 'none'
-      const suspect = suspects.get(id) ?? { crash: undefined, beside: 0, guilty: false }
+      const suspect = suspects.get(id) ?? { crash: undefined, beside: 0, guilty: false, ranMs: 0 }
       suspects.set(id, suspect)
+      suspect.ranMs = Math.max(suspect.ranMs, ranMs)
       if (othersAtEnd === 0) {
         suspect.guilty = true
         if (suspect.crash) suspect.crash.explained = true

@@ -23,10 +23,11 @@ export interface Fleet {
   /**
    * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
    * Only the queue calls this, because any other caller would overtake the waiting requests. `alone`: only a slot of an
-   * idle engine, which then gives no other slot until this one is released. `prompt`: the body that the engine gets; of
+   * idle engine, which then gives no other slot until this one is released or shared; if none is idle, one of them gives no
+   * other slot for `holdMs`. `prompt`: the body that the engine gets; of
    * several engines the one that has computed its beginning is preferred.
    */
-  take(modelId: string, waitedMs?: number, alone?: boolean, prompt?: string | Uint8Array): Lease | undefined
+  take(modelId: string, waitedMs?: number, alone?: { holdMs: number }, prompt?: string | Uint8Array): Lease | undefined
   /**
    * Tells the fleet that the number of waiting requests of a model has changed. The fleet loads the model, frees memory
    * for it or starts a further engine, depending on the demand of the queue. It offers slots through `SlotQueue.serve`,
@@ -172,6 +173,8 @@ export interface Lease extends Disposable {
   /** What it has used of the devices since it was taken. Cheap; no longer grows once it is released. */
   used(): SlotUse
   release(): void
+  /** Lets others have the other slots of the engine, although this one was taken `alone`. */
+  share?(): void
   /** Ends the lease, but not the use of its slot, which another process has from now on. */
   detach?(): void
 }

@@ -22,6 +22,8 @@ export interface PoolOfDevices {
   /** Its launcher gives whole cards and chooses which: an engine gets all memory of as many as it needs. */
   wholeCards: boolean
   capacity(signal: AbortSignal): Promise<Discovery>
+  /** Calls the listener when something has changed there: it may answer now. */
+  watch(listener: () => void): void
 }
 
 /** A device of a pool, with the machine on which it is. */
@@ -30,7 +32,7 @@ interface PooledDevice extends Device {
 }
 
 /**
- * What one pool has, asked every few seconds. While it does not answer, its devices stay as they were, nothing is placed there,
+ * What one pool has, asked every few seconds, and as soon as it may answer again. While it does not answer, its devices stay as they were, nothing is placed there,
  * and its engines run on. `asked` is called each time, and `changed` when what may be booked has changed.
  */
 export function openPoolMemory(options: {
@@ -46,6 +48,9 @@ export function openPoolMemory(options: {
   let unknown: string | null = `The pool '${pool.name}' was not asked yet.`
   let timer: NodeJS.Timeout | undefined
   let closed = false
+  let isAsking = false
+  /** Something has changed while it was asked. */
+  let hasChanged = false
   let reported = ''
   let capacities: readonly DeviceCapacity[] = []
 
@@ -85,6 +90,9 @@ export function openPoolMemory(options: {
   })
 
   async function ask(): Promise<void> {
+    clearTimeout(timer)
+    isAsking = true
+    hasChanged = false
     try {
       const found = await limited(signal => pool.capacity(signal))
       if (found.broken) throw new Error(found.reason ?? 'its devices cannot be used')
@@ -97,13 +105,14 @@ export function openPoolMemory(options: {
       if (unknown !== reason) log.warn('It is not known what a pool has', { pool: pool.name, reason })
       unknown = reason
     }
+    isAsking = false
     capacities = devices.length > 0 ? devices.map(capacityOf) : unknown === null ? [] : [nothingKnown()]
     const now = JSON.stringify([builtIn, capacities], (_, value: unknown) =>
       typeof value === 'number' ? roughly(value) : value,
     )
     if (closed) return
     asked()
-    timer = setTimeout(() => void ask(), pollMs)
+    timer = setTimeout(() => void ask(), hasChanged && unknown !== null ? 0 : pollMs)
     timer.unref()
     if (now === reported) return
     reported = now
@@ -125,6 +134,10 @@ export function openPoolMemory(options: {
 
   capacities = [nothingKnown()]
   const first = ask()
+  pool.watch(() => {
+    hasChanged = true
+    if (unknown !== null && !isAsking && !closed) void ask()
+  })
   return {
     /** Resolves when it was asked once. */
     first,

@@ -26,6 +26,8 @@ export type LeasedEngine = Pick<Resident, 'engineId' | 'devices' | 'slots'> & {
 export interface LeaseOptions<Leased extends LeasedEngine> {
   /** Called when it is released. `ranMs` is null unless one of its requests succeeded. */
   onReleased: (resident: Leased, ranMs: number | null, probe: boolean) => void
+  /** Called when others may have the other slots of the engine, which it had alone. */
+  onShared?: (resident: Leased) => void
   /** Whether it is the first lease after a pause of the engine. */
   probe: boolean
   waitedMs: number
@@ -200,6 +202,10 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
   detach(): void {
     if (!this.#released) this.#close()
     this.#slot?.release()
+  }
+
+  share(): void {
+    if (!this.#released) this.#options.onShared?.(this.#resident)
   }
 
   #close(): void {

@@ -54,6 +54,8 @@ export interface Resident {
   granted?: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean
+  /** Until then it gives a slot only once it is idle, to a lease that must be alone. */
+  heldUntil: number
   pause: EnginePause | null
   /**
    * Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests, as somebody has
@@ -282,7 +284,14 @@ export const hasFreeSlot = (resident: Resident, now: number, alone = false): boo
   resident.draining === null &&
   !resident.alone &&
   !isPaused(resident, now) &&
-  resident.leases < (alone ? 1 : resident.slots)
+  (alone ? resident.leases === 0 : resident.leases < resident.slots && now >= resident.heldUntil)
+
+/** Holds the least busy engine for a lease that must be alone, unless another one of the model serves or waits for one. */
+export function holdForOne({ residents }: ModelState, now: number, holdMs: number): void {
+  const live = residents.filter(({ state, draining }) => state === 'ready' && draining === null)
+  if (live.length === 0 || live.some(({ alone, heldUntil }) => alone || now < heldUntil)) return
+  live.reduce((least, one) => (one.leases < least.leases ? one : least)).heldUntil = now + holdMs
+}
 
 const readyResident = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'ready' && !leaves(resident))

@@ -60,6 +60,7 @@ export function newResident(
     takenOver: false,
     leases: 0,
     alone: false,
+    heldUntil: Number.NEGATIVE_INFINITY,
     pause: null,
     draining: null,
     endsAt: null,

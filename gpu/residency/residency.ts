@@ -44,14 +44,27 @@ export function openResidency(
   }
 
   /** Takes a free slot, of the `preferred` engine if it has one, or returns undefined. On the hot path: it only counts. */
-  function take(modelId: string, alone?: boolean, preferred?: string): Resident | undefined {
+  function take(modelId: string, alone?: { holdMs: number }, preferred?: string): Resident | undefined {
     const state = all.get(modelId)
-    const resident = state && states.freeResident(state, effects.now(), alone, preferred)
-    if (!resident) return undefined
+    const resident = state && states.freeResident(state, effects.now(), alone !== undefined, preferred)
+    if (!resident) {
+      if (state && alone && alone.holdMs > 0) states.holdForOne(state, effects.now(), alone.holdMs)
+      return undefined
+    }
     occupy(resident)
     if (resident.pause) resident.pause.probing = true
-    if (alone) resident.alone = true
+    if (alone) {
+      resident.alone = true
+      resident.heldUntil = Number.NEGATIVE_INFINITY
+    }
     return resident
+  }
+
+  /** The lease that had the engine alone shares it from now on. */
+  function share(resident: Resident): void {
+    if (!resident.alone) return
+    resident.alone = false
+    if (resident.state === 'ready' && queue.waits(resident.serves.model.id)) queue.serve(resident.serves.model.id)
   }
 
   /** Takes a slot of this engine and of no other; false if it has none that is free, or wants a pause. */
@@ -157,6 +170,7 @@ export function openResidency(
     demandChanged,
     load,
     release,
+    share,
     ...engineEvents(effects, rules, residents, reconciler),
     /** Ends every engine of the model: idle ones at once, the others after their requests. */
     unload(modelId: string): void {

@@ -71,6 +71,19 @@ describe('a model of a pool', () => {
   })
 })
 
+test('a pool that did not answer at first has devices as soon as its launcher says that something has changed', async () => {
+  const lab = await fakePool()
+  lab.state.fault = 'It is not connected yet.'
+  const { fleet } = await fleetOf([inLab('big')], { pools: () => ({ lab: cluster() }), openPoolLauncher: lab.open })
+  const pool = () => fleet.snapshot().pools[0]
+  expect(pool()).toMatchObject({ cards: 0, unknown: 'It is not connected yet.' })
+  lab.state.fault = null
+  const since = performance.now()
+  lab.changed()
+  await until(() => pool()!.cards === 4)
+  expect(performance.now() - since).toBeLessThan(5_000)
+})
+
 describe('a caller who waits', () => {
   test('is told why the launch is pending, and is served when it runs', async () => {
     const model = inLab('big')

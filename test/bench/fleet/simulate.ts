@@ -94,6 +94,7 @@ export function simulate(
   const dispatch = openDispatch({
     fleet: {
       take,
+      slots: () => ({ ready: slots, planned: slots }),
       demandChanged: id => residency.demandChanged(residency.find(id)!),
       connect: slotQueue => void (connected = slotQueue),
     },

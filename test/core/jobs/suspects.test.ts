@@ -8,7 +8,7 @@ const lease = (engineId: string, othersAtEnd: number | undefined) => ({ engineId
 /** An engine that ended while these requests ran. */
 function crashed(ids = ['a', 'b', 'c'], engineId = 'e1') {
   const suspects = openSuspects()
-  for (const id of ids) expect(suspects.failed(id, broke, lease(engineId, ids.length - 1))).toBe('beside')
+  for (const id of ids) expect(suspects.failed(id, broke, lease(engineId, ids.length - 1), 20)).toBe('beside')
   return suspects
 }
 const alone = (suspects: ReturnType<typeof openSuspects>, ids = ['a', 'b', 'c']) =>
@@ -16,8 +16,8 @@ const alone = (suspects: ReturnType<typeof openSuspects>, ids = ['a', 'b', 'c'])
 
 test('a failure without the end of its engine, or for a reason of its own, accuses nobody', () => {
   const suspects = openSuspects()
-  expect(suspects.failed('a', broke, lease('e1', undefined))).toBe('none')
-  expect(suspects.failed('a', new Failure('invalid_value', 'No.'), lease('e1', 3))).toBe('none')
+  expect(suspects.failed('a', broke, lease('e1', undefined), 20)).toBe('none')
+  expect(suspects.failed('a', new Failure('invalid_value', 'No.'), lease('e1', 3), 20)).toBe('none')
   expect(suspects.has('a')).toBe(false)
 })
 
@@ -26,7 +26,7 @@ test('who was in flight runs alone until one of them has ended an engine alone',
   expect(alone(suspects)).toEqual(['a', 'b', 'c'])
   suspects.ended('a')
   expect(alone(suspects)).toEqual(['b', 'c'])
-  expect(suspects.failed('b', broke, lease('e2', 0))).toBe('alone')
+  expect(suspects.failed('b', broke, lease('e2', 0), 20)).toBe('alone')
   expect(alone(suspects)).toEqual(['b'])
   suspects.ended('b')
   suspects.ended('c')
@@ -35,22 +35,22 @@ test('who was in flight runs alone until one of them has ended an engine alone',
 
 test('the suspects of another engine stay', () => {
   const suspects = crashed()
-  for (const id of ['d', 'e']) suspects.failed(id, broke, lease('other', 1))
-  suspects.failed('b', broke, lease('e2', 0))
+  for (const id of ['d', 'e']) suspects.failed(id, broke, lease('other', 1), 20)
+  suspects.failed('b', broke, lease('e2', 0), 20)
   expect(alone(suspects, ['a', 'b', 'c', 'd', 'e'])).toEqual(['b', 'd', 'e'])
 })
 
 test('who was beside two crashes runs alone to its end, so that it is retried uncharged twice at most', () => {
   const suspects = crashed()
-  suspects.failed('a', broke, lease('e2', 0))
-  for (const id of ['b', 'c']) expect(suspects.failed(id, broke, lease('e3', 1))).toBe('beside')
-  expect(suspects.failed('c', broke, lease('e4', 0))).toBe('alone')
+  suspects.failed('a', broke, lease('e2', 0), 20)
+  for (const id of ['b', 'c']) expect(suspects.failed(id, broke, lease('e3', 1), 20)).toBe('beside')
+  expect(suspects.failed('c', broke, lease('e4', 0), 20)).toBe('alone')
   expect(alone(suspects)).toEqual(['a', 'b', 'c'])
 })
 
 test('a request that ended or froze an engine alone never runs beside others again', () => {
   const suspects = openSuspects()
-  expect(suspects.failed('a', new Failure('timeout', 'No progress.'), lease('e1', 0))).toBe('alone')
+  expect(suspects.failed('a', new Failure('timeout', 'No progress.'), lease('e1', 0), 20)).toBe('alone')
   expect(suspects.runsAlone('a')).toBe(true)
 })
 
@@ -75,7 +75,7 @@ test.each([0, 1, 2, 7, 40])(
       const crash = batch.some(({ crashes }) => crashes)
       waiting = waiting.slice(batch.length)
       for (const one of batch) {
-        const part = crash ? suspects.failed(one.id, broke, lease(`e${engine}`, batch.length - 1)) : 'none'
+        const part = crash ? suspects.failed(one.id, broke, lease(`e${engine}`, batch.length - 1), 20) : 'none'
         if (part === 'alone') one.charged++
         if (part === 'beside') one.uncharged++
         if (part === 'none' || one.charged === 3) {

@@ -115,6 +115,36 @@ test('with unified memory an engine on the GPU starts when that on the processor
   expect(since()).toEqual(['start e2 fast'])
 })
 
+describe('a request that must be alone', () => {
+  test('holds one engine until that is idle, and not for longer than it says', () => {
+    const state = warm('a', 10, { replicas: { min: 2, max: 2 } })
+    residency.ready('e2')
+    const busy = [residency.take('a')!, residency.take('a')!]
+    expect(new Set(busy.map(({ engineId }) => engineId))).toEqual(new Set(['e1', 'e2']))
+    const [held, other] = busy
+    expect(residency.take('a', { holdMs: 250 })).toBeUndefined()
+    // A second one holds no second engine.
+    expect(residency.take('a', { holdMs: 250 })).toBeUndefined()
+    expect(residency.take('a')).toBe(other)
+    expect(residency.take('a')).toBeUndefined()
+    now = 250
+    expect(residency.take('a')).toBe(held)
+    for (const resident of [held!, held!]) residency.release(resident, 5)
+    expect(state.residents.map(({ leases }) => leases)).toEqual([0, 2])
+  })
+
+  test('gets an idle engine, whose other slots are free when it shares them', () => {
+    const state = warm('a')
+    const alone = residency.take('a', { holdMs: 0 })!
+    const next = ask(state)
+    expect(next.resident).toBeUndefined()
+    residency.share(alone)
+    expect(next.resident).toBe(alone)
+    for (const resident of [alone, alone]) residency.release(resident, 5)
+    expect(residency.take('a', { holdMs: 0 })).toBe(alone)
+  })
+})
+
 describe('loading', () => {
   test('the first request loads; later ones wait for the same engine, in their order', () => {
     const state = stateOf('a', 20, {}, 2)

@@ -75,6 +75,7 @@ function openBox({ loadMs, limitMs }: { loadMs: number; limitMs: number }) {
   const dispatch = openDispatch({
     fleet: {
       take,
+      slots: () => ({ ready: 4, planned: 4 }),
       demandChanged: id => residency.demandChanged(residency.find(id)!),
       connect: slotQueue => void (connected = slotQueue),
     },
