@@ -10,6 +10,7 @@ import { errorFrame } from '../http/request/errors.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { StreamOutput } from '../http/streams/kept-stream.ts'
 import type { Streams, WatchedStream } from '../http/streams/streams.ts'
+import { writeChunk } from '../http/streams/write-chunk.ts'
 import type { ThroughputMeter } from '../metrics/throughput.ts'
 import type { Timings } from '../metrics/timings.ts'
 
@@ -114,14 +115,14 @@ export class StreamRelay implements EngineListener, WatchedStream {
       this.#failWith('an event larger than any answer')
       return
     }
-    if (end > 0) this.#forward(all, text, end)
+    if (end > 0) this.#forward(text, end)
   }
 
   finished(): void {
     if (this.#hasEnded) return
     try {
       const last = this.#partial?.toString('latin1').trimEnd()
-      if (last) this.#write(Buffer.from(this.#shaped(last) ?? `${last}\n\n`, 'latin1'))
+      if (last) this.#write(this.#shaped(last) ?? `${last}\n\n`)
       const end = this.#shape.end()
       const { translation, keep } = this.#options
       this.#begin()
@@ -150,7 +151,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   ping(): void {
-    if (this.#options.translation?.contentType !== 'application/x-ndjson') this.#write(pingComment)
+    if (this.#options.translation?.contentType !== 'application/x-ndjson') {
+      this.#begin()
+      this.#wrote(this.#res.write(pingComment))
+    }
   }
 
   cut(): void {
@@ -165,7 +169,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   /** Writes the complete frames; as one chunk if none of them changes. */
-  #forward(all: Buffer, text: string, end: number): void {
+  #forward(text: string, end: number): void {
     const { meter } = this.#options
     const before = this.#shape.pieces
     let changed = ''
@@ -188,7 +192,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       }
     } catch (thrown) {
       changed += text.slice(from, at)
-      if (changed !== '') this.#write(Buffer.from(changed, 'latin1'))
+      this.#write(changed)
       this.#engine?.abort()
       // What the engine says itself it would say again.
       this.#failed(Failure.from(thrown), false)
@@ -197,8 +201,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       meter.output += this.#shape.pieces - before
       if (this.#shape.pieces > before) this.#timePiece()
     }
-    if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
-    else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
+    this.#write(from === 0 && end === text.length ? text : changed + text.slice(from, end))
   }
 
   /** What the client gets for one event, as latin1 of its bytes; undefined for the unchanged event. */
@@ -234,10 +237,18 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (!this.#res.headersSent) this.#client.head(200, this.#options.translation?.contentType ?? type, headers)
   }
 
-  #write(bytes: Buffer | string): void {
+  /** Writes events, as latin1 of their bytes, if there are any. */
+  #write(events: string): void {
+    if (events === '') return
     this.#begin()
+    const { kept, exchange } = this.#options
+    this.#wrote(kept ? kept.write(Buffer.from(events, 'latin1')) : writeChunk(exchange.res, events))
+  }
+
+  /** `hasRoom`: what writing returned. */
+  #wrote(hasRoom: boolean): void {
     this.wroteAt = performance.now()
-    if (this.#res.write(bytes) || this.blockedSince !== undefined) return
+    if (hasRoom || this.blockedSince !== undefined) return
     this.blockedSince = this.wroteAt
     this.#engine?.pause()
   }
@@ -303,6 +314,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
  * latin1, with one character per byte.
  */
 export function completeUntil(text: string): number {
+  // Most often; searching backwards costs more than all else that is done with a frame.
+  if (text.endsWith('\n\n')) return text.length
   const unix = text.lastIndexOf('\n\n')
   const windows = text.lastIndexOf('\r\n\r\n')
   return Math.max(unix < 0 ? 0 : unix + 2, windows < 0 ? 0 : windows + 4)
