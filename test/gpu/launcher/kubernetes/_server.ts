@@ -25,12 +25,18 @@ const kubernetesSettings = (cluster: TestCluster, of: object = {}): KubernetesPo
     ...of,
   }) as KubernetesPool
 
-/** Writes a kubeconfig with a token. */
+/** Writes a kubeconfig with the token of somebody. */
 export function writeKubeconfig(
   folder: string,
-  { url, token, authority, serverName }: { url: string; token: string; authority: string; serverName: string },
+  {
+    who,
+    url,
+    token,
+    authority,
+    serverName,
+  }: { who: string; url: string; token: string; authority: string; serverName: string },
 ): string {
-  const path = join(folder, 'kubeconfig')
+  const path = join(folder, `kubeconfig-${who}`)
   const data = Buffer.from(authority).toString('base64')
   const cluster = { server: url, 'certificate-authority-data': data, 'tls-server-name': serverName }
   const text = JSON.stringify({

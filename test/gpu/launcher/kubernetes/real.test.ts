@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { full } from '../../../_full.ts'
-import { noCluster, type RealCluster, startCluster } from './_cluster.ts'
+import { createAll, noCluster, type RealCluster, startCluster } from './_cluster.ts'
 import { describePods } from './_describe.ts'
 import { temporaryFolder } from './_folder.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
@@ -22,6 +23,31 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
   }, 30_000)
 
   describePods('engines as pods of a real API server', () => real.cluster, undefined)
+
+  test('every object of the manifest is accepted, and each of its fields known', async () => {
+    const objects = manifestObjects({ namespace: 'other', image: 'registry.example.com/infer:1', storage: '50Gi' })
+    expect(await createAll(real.api, 'other', objects)).toMatchObject(objects)
+  })
+
+  test('the role lets the server count GPUs, and those that others have', async () => {
+    const signal = AbortSignal.timeout(10_000)
+    const create = (path: string, body: object) =>
+      real.api.request({ method: 'POST', path, body: { apiVersion: 'v1', ...body } }, signal)
+    const resource = { 'nvidia.com/gpu': '8' }
+    const status = { allocatable: resource, capacity: resource, conditions: [{ type: 'Ready', status: 'True' }] }
+    const path = '/api/v1/nodes/node2'
+    await create('/api/v1/nodes', { kind: 'Node', metadata: { name: 'node2' } })
+    await real.api.request({ method: 'PATCH', path, body: { spec: { taints: [] } } }, signal)
+    await real.api.request({ method: 'PATCH', path: `${path}/status`, body: { status } }, signal)
+    const limits = { 'nvidia.com/gpu': '3' }
+    await create('/api/v1/namespaces/default/pods', {
+      kind: 'Pod',
+      metadata: { name: 'of-others' },
+      spec: { nodeName: 'node2', containers: [{ name: 'a', image: 'a', resources: { limits } }] },
+    })
+    const { devices } = await (await openAt(real.cluster)).capacity(signal)
+    expect(devices.filter(({ id }) => id.startsWith('node2/'))).toHaveLength(5)
+  })
 
   test('an API server that is killed and comes back: nothing is known meanwhile, and nothing is ended', {
     timeout: 90_000,
