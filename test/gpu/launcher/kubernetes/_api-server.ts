@@ -96,6 +96,8 @@ export async function startApiServer(role: TestRole) {
     }
     if (state.fails) return void response.destroy()
     authorize(request.headers.authorization, method, url)
+    if (url.pathname === '/version') return send(response, 200, { gitVersion: 'v1.99.0' })
+    if (url.pathname.endsWith('/selfsubjectaccessreviews')) return review(body, response)
     const [, namespace, resource = '', name, subresource] =
       /^\/api\/v1(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(url.pathname) ?? []
     const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event' }[resource]
@@ -106,6 +108,7 @@ export async function startApiServer(role: TestRole) {
       if (objects.has(`${collection}/${body.metadata.name}`))
         throw new Refusal(409, 'AlreadyExists', `${resource} "${body.metadata.name}" already exists`)
       if (resource === 'pods' && state.quota !== null) throw new Refusal(403, 'Forbidden', state.quota)
+      if (url.searchParams.get('dryRun') === 'All') return send(response, 201, body)
       if (resource === 'pods') body.status = { phase: 'Pending' }
       return send(response, 201, put(collection, kind, body))
     }
@@ -139,8 +142,17 @@ export async function startApiServer(role: TestRole) {
     if (!Object.values<unknown>(tokens).includes(token)) throw new Refusal(401, 'Unauthorized', 'Unauthorized')
     if (state.forbidden?.test(`${method} ${url.pathname}`)) throw new Refusal(403, 'Forbidden', 'it is forbidden')
     const action = actionOf(method, url)
+    if (action?.resource === 'selfsubjectaccessreviews') return
     if (token === tokens.infer && action && !role.admit(action))
       throw new Refusal(403, 'Forbidden', `it cannot ${action.verb} the resource "${action.resource}"`)
+  }
+
+  /** Whether the role allows it. */
+  function review({ spec }: Pick<Stored, 'spec'>, response: ServerResponse): void {
+    const { group, resource, subresource, verb, namespace } = spec!.resourceAttributes as Record<string, string>
+    const named = subresource === undefined ? resource! : `${resource}/${subresource}`
+    const allowed = role.allows({ group: group!, resource: named, verb: verb!, namespace: namespace ?? null })
+    send(response, 201, { status: { allowed } })
   }
 
   function list(query: URLSearchParams, collection: string, response: ServerResponse): void {

@@ -141,8 +141,9 @@ export async function startCluster(folder: string) {
   return {
     /** How infer reaches it: by the token of the service account that the manifest makes. */
     cluster,
-    /** With all rights. */
+    /** With all rights, and a kubeconfig of that. */
     api,
+    administrator: kubeconfig,
     kill: () => kill('kube-apiserver', 'SIGKILL'),
     async restart(): Promise<void> {
       apiServer()

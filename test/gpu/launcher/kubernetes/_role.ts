@@ -50,6 +50,7 @@ export function openRole(namespace: string) {
     ),
   )
   const refused = new Set<string>()
+  const withdrawn = new Set<string>()
   /** The rule of the namespace counts before that of the cluster. */
   const ruleFor = (action: Action) =>
     rules.find(
@@ -57,12 +58,15 @@ export function openRole(namespace: string) {
         (isOfCluster || action.namespace === namespace) &&
         rule.apiGroups.includes(action.group) &&
         rule.resources.includes(action.resource) &&
-        rule.verbs.includes(action.verb),
+        rule.verbs.includes(action.verb) &&
+        !withdrawn.has(textOf(isOfCluster, action.verb, action.resource)),
     )
   return {
     /** What no call has needed, and which calls were refused: `list nodes in the cluster`. */
     unused,
     refused,
+    /** Rights that the test has taken away. */
+    withdrawn,
     allows: (action: Action): boolean => ruleFor(action) !== undefined,
     /** Counts a call; false if it is not allowed. */
     admit(action: Action): boolean {

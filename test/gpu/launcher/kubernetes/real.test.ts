@@ -1,11 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { full } from '../../../_full.ts'
+import { fake as fakeModel } from '../../_fleet.ts'
+import { until } from '../_launch.ts'
 import { createAll, noCluster, type RealCluster, startCluster } from './_cluster.ts'
 import { describePods } from './_describe.ts'
 import { temporaryFolder } from './_folder.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
-import { isReady, listed, openAt, podOptions } from './_server.ts'
+import { doctorOf, isReady, listed, openAt, podOptions } from './_server.ts'
 
 /** Costs a minute of processor time. */
 const absent = noCluster ?? (full ? undefined : 'in the whole suite only')
@@ -47,6 +49,35 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
     })
     const { devices } = await (await openAt(real.cluster)).capacity(signal)
     expect(devices.filter(({ id }) => id.startsWith('node2/'))).toHaveLength(5)
+  })
+
+  test('doctor finds all that the role allows, a quota that is used up, and a namespace that is not there', {
+    timeout: 60_000,
+  }, async () => {
+    const model = fakeModel('big', [], { pools: [{ pool: 'k8s', image: 'engine:1' }], devices: 1 })
+    const found = await doctorOf(real.cluster, [model])
+    expect([...found.values()].filter(({ state }) => state !== 'fine')).toEqual([])
+    expect([...found.keys()]).toContain('trial pod')
+
+    const signal = AbortSignal.timeout(10_000)
+    const path = `/api/v1/namespaces/${real.cluster.namespace}/resourcequotas`
+    const hard = { 'requests.nvidia.com/gpu': '0' }
+    const metadata = { name: 'gpus' }
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard } }
+    await real.api.request({ method: 'POST', path, body: quota }, signal)
+    // No controller counts for it here.
+    const status = { hard, used: hard }
+    await real.api.request({ method: 'PATCH', path: `${path}/gpus/status`, body: { status } }, signal)
+    onTestFinished(() => void real.api.request({ method: 'DELETE', path: `${path}/gpus` }, AbortSignal.timeout(10_000)))
+    await until(async () => (await doctorOf(real.cluster, [model])).get('pod')?.state === 'broken')
+    const refused = (await doctorOf(real.cluster, [model])).get('pod')
+    expect(refused?.detail).toMatch(/^Kubernetes refuses a pod with 1 GPU: .*exceeded quota: gpus/)
+    expect(refused?.advice).toMatch(/^Ask for a larger quota/)
+    const nowhere = { kubeconfig: real.administrator, namespace: 'nowhere' }
+    expect((await doctorOf(nowhere, [model])).get('pod')).toMatchObject({
+      detail: 'Kubernetes refuses a pod with 1 GPU: namespaces "nowhere" not found',
+      advice: expect.stringContaining('kubectl create namespace nowhere') as string,
+    })
   })
 
   test('an API server that is killed and comes back: nothing is known meanwhile, and nothing is ended', {
