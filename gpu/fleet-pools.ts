@@ -2,14 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
-import {
-  type KubernetesPool,
-  type PoolSettings,
-  type PoolSnapshot,
-  type Pools,
-  type PoolUse,
-  poolsOf,
-} from '../core/models/pools.ts'
+import { type PoolSettings, type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
 import type { Clock } from './clock.ts'
 import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
@@ -21,8 +14,8 @@ import type { openRefusedFiles } from './placement/refused-files.ts'
 import type { OpenedPool, PoolSet } from './pool-launches.ts'
 import type { CountedEngine } from './pool-use.ts'
 import { openPoolUse } from './pool-use-count.ts'
+import { imageOf } from './presets/model-image.ts'
 import type { Backend } from './presets/preset.ts'
-import { presetOf } from './presets/presets.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
@@ -227,13 +220,6 @@ export async function openFleetPools(options: {
       for (const pool of memories.values()) pool.close()
     },
   }
-}
-
-/** The image of the engine of a model in a pool: that of the model there, of the pool, or of its preset. */
-function imageOf(model: Model, use: PoolUse | undefined, { images }: KubernetesPool): LaunchNeeds['image'] {
-  const known = presetOf(model).image?.(model)
-  const name = use?.image ?? images[model.engine] ?? known?.name
-  return name === undefined ? undefined : { name, program: known?.program }
 }
 
 export type FleetPools = Awaited<ReturnType<typeof openFleetPools>>

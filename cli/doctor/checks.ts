@@ -160,11 +160,6 @@ export async function* runPoolChecks(
   const { pools, models } = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined, traitsOf)
   const settings = Object.hasOwn(pools, pool) ? pools[pool] : undefined
   if (!settings) throw refused('not_found', `There is no pool '${pool}'. See: infer pool list`)
-  if (settings.kind === 'kubernetes')
-    throw refused(
-      'invalid_value',
-      `infer doctor does not check pools of the kind kubernetes. See what '${pool}' lacks with infer status, and what its account may do with kubectl auth can-i --list.`,
-    )
   const used = models.filter(model => model.enabled && poolsOf(model).some(use => use.pool === pool))
   const { checkPool } = await import('../../gpu/pool-checks/check-pool.ts')
   try {

@@ -1,14 +1,5 @@
 import { stringify } from 'yaml'
-
-/** What a server may do in the namespace of its pods: all that it does there. */
-const namespaceRules = [
-  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'delete'] },
-  { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
-  { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'patch', 'delete'] },
-  { apiGroups: [''], resources: ['events'], verbs: ['list'] },
-]
-/** What it may do in the whole cluster, to know which GPUs are free. */
-const clusterRules = [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['list'] }]
+import { clusterRules, namespaceRules } from '../../gpu/launcher/kubernetes/role-rules.ts'
 
 export interface ManifestOptions {
   namespace: string

@@ -1,10 +1,10 @@
 import type { InspectionFinding } from '../../core/inspection.ts'
 import type { Log } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
-import type { SlurmPool, SshPool } from '../../core/models/pools.ts'
+import type { KubernetesPool, SlurmPool, SshPool } from '../../core/models/pools.ts'
 
 /** A pool of a kind that has checks. */
-export type CheckedPool = SlurmPool | SshPool
+export type CheckedPool = KubernetesPool | SlurmPool | SshPool
 
 export interface PoolCheckOptions<Settings extends CheckedPool> {
   pool: string
@@ -23,6 +23,9 @@ export async function* checkPool(options: PoolCheckOptions<CheckedPool>): AsyncG
   if (settings.kind === 'ssh') {
     const { checkSshPool } = await import('./ssh.ts')
     yield* checkSshPool({ ...options, settings })
+  } else if (settings.kind === 'kubernetes') {
+    const { checkKubernetesPool } = await import('./kubernetes.ts')
+    yield* checkKubernetesPool({ ...options, settings })
   } else {
     const { checkSlurmPool } = await import('./slurm.ts')
     yield* checkSlurmPool({ ...options, settings })

@@ -3,6 +3,7 @@ import type { SlurmPool } from '../../core/models/pools.ts'
 import { refusalIn } from '../launcher/slurm/commands.ts'
 import { cardsIn } from '../launcher/slurm/node-lines.ts'
 import type { Trial } from './trial-launch.ts'
+import type { NodeReport } from './trial-server.ts'
 
 /** What doctor says of what the commands of Slurm print. Pure. */
 
@@ -98,13 +99,6 @@ export function jobFinding({ ok, fault }: { ok: boolean; fault: string }, cards:
   )
 }
 
-/** What the server of a trial job reports of its node. */
-interface NodeReport {
-  python: string
-  /** Paths that are not there. */
-  missing: readonly string[]
-}
-
 /** What a trial job has shown. `sharesData`: whether its node has written to the data directory. */
 export function trialFindings(trial: Trial, sharesData: boolean): InspectionFinding[] {
   if (trial.state === 'waiting')
@@ -143,20 +137,3 @@ export function trialFindings(trial: Trial, sharesData: boolean): InspectionFind
         ),
   ]
 }
-
-/** A server on the socket `argv[1]` that reports which of the further arguments, paths, do not exist. */
-export const trialServer = `
-import http.server, json, os, platform, socketserver, sys
-class Answer(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        missing = [path for path in sys.argv[2:] if not os.path.exists(path)]
-        body = json.dumps({'python': platform.python_version(), 'missing': missing}).encode()
-        self.send_response(200)
-        self.send_header('content-length', str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *words):
-        pass
-print('listening', flush=True)
-socketserver.UnixStreamServer(sys.argv[1], Answer).serve_forever()
-`

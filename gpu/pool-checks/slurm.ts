@@ -12,15 +12,9 @@ import { openSlurmLauncher } from '../launcher/slurm/slurm.ts'
 import { submitArguments } from '../launcher/slurm/submission.ts'
 import { findProgram } from '../sandbox/program.ts'
 import type { PoolCheckOptions } from './check-pool.ts'
-import {
-  cardsFinding,
-  jobFinding,
-  partitionArguments,
-  partitionFinding,
-  trialFindings,
-  trialServer,
-} from './slurm-findings.ts'
+import { cardsFinding, jobFinding, partitionArguments, partitionFinding, trialFindings } from './slurm-findings.ts'
 import { tryLaunch } from './trial-launch.ts'
+import { trialServer } from './trial-server.ts'
 
 /** Milliseconds in which a trial job must have answered, and the longest that Slurm lets it run. */
 const trialMs = 60_000

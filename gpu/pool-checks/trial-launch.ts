@@ -8,8 +8,8 @@ import { unconfined } from '../sandbox/level.ts'
 /** How a trial has ended; `reason` is a sentence. */
 export type Trial =
   | { state: 'answered'; node: string | null; body: string }
-  /** It was not started, or has not answered, in time. */
-  | { state: 'waiting'; reason: string }
+  /** It was not started, or has not answered, in time. `hasStarted`: it ran, and could not be reached. */
+  | { state: 'waiting'; reason: string; hasStarted: boolean }
   | { state: 'failed'; reason: string }
 
 /** Milliseconds between two looks, for each call, and until a trial that was stopped is gone. */
@@ -50,11 +50,13 @@ export async function tryLaunch(
 async function answerOf(find: () => Promise<Launch | undefined>, limitMs: number): Promise<Trial> {
   const until = performance.now() + limitMs
   let reason = 'It is not listed yet.'
+  let hasStarted = false
   while (performance.now() < until) {
     const launch = await find()
     if (launch?.state === 'gone')
       return { state: 'failed', reason: launch.reason ?? `It has ended (${launch.status ?? 'nobody knows how'}).` }
     if (launch) reason = launch.reason ?? 'It runs, and does not answer yet.'
+    hasStarted = !!launch?.endpoint
     if (launch?.endpoint) {
       const { health, body } = await fetchHealth(launch.endpoint, '/health', [], 3_000)
       if (health === 'ready') return { state: 'answered', node: launch.node, body }
@@ -62,5 +64,5 @@ async function answerOf(find: () => Promise<Launch | undefined>, limitMs: number
     }
     await pause(lookMs)
   }
-  return { state: 'waiting', reason }
+  return { state: 'waiting', reason, hasStarted }
 }

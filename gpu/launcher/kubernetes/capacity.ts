@@ -21,14 +21,18 @@ const pageSize = 20
 const mostAsked = 64
 
 /** GPUs that a node has for pods of the pool; 0 where it takes none. Pure. */
-export function cardsOf({ spec = {}, status = {} }: NodeObject, { resource, tolerations }: Settings): number {
+export function cardsOf(node: NodeObject, { resource, tolerations }: Settings): number {
+  const { spec = {}, status = {} } = node
   const isReady = status.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
   const isBarred = (spec.taints ?? []).some(
     taint => taint.effect !== 'PreferNoSchedule' && !tolerations.some(one => tolerates(one, taint)),
   )
-  const count = Number(status.allocatable?.[resource] ?? 0)
-  return isReady && !spec.unschedulable && !isBarred && count > 0 ? count : 0
+  return isReady && !spec.unschedulable && !isBarred ? allCardsOf(node, resource) : 0
 }
+
+/** GPUs that a node has, whether it takes pods now or not. Pure. */
+export const allCardsOf = ({ status }: NodeObject, resource: string): number =>
+  Math.max(0, Number(status?.allocatable?.[resource] ?? 0))
 
 const tolerates = (
   { key, operator, value, effect }: Settings['tolerations'][number],
@@ -61,6 +65,15 @@ export const devicesOf = (nodes: Readonly<Record<string, number>>, { resource, c
     })),
   )
 
+/** The nodes that the pool selects, as they come. */
+export async function* readNodes(api: ClusterApi, settings: Settings, signal: AbortSignal): AsyncGenerator<NodeObject> {
+  const labelSelector = Object.entries(settings.node_selector)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+  for await (const { items } of api.pages('/api/v1/nodes', { labelSelector }, pageSize, signal))
+    yield* items as NodeObject[]
+}
+
 /**
  * Asks for the GPUs of a cluster that pods of others do not have. A server that may not list nodes has `max_cards` GPUs: whether
  * they are there, it learns by trying.
@@ -71,13 +84,11 @@ export async function readCapacity(
   { serverId, signal }: { serverId: string; signal: AbortSignal },
 ): Promise<Device[]> {
   const cards: Record<string, number> = {}
-  const selector = Object.entries(settings.node_selector).map(([key, value]) => `${key}=${value}`)
   try {
-    for await (const { items } of api.pages('/api/v1/nodes', { labelSelector: selector.join(',') }, pageSize, signal))
-      for (const node of items as NodeObject[]) {
-        const count = cardsOf(node, settings)
-        if (count > 0) cards[node.metadata!.name!] = count
-      }
+    for await (const node of readNodes(api, settings, signal)) {
+      const count = cardsOf(node, settings)
+      if (count > 0) cards[node.metadata!.name!] = count
+    }
   } catch (thrown) {
     if (!(thrown instanceof ApiRefusal && thrown.status === 403)) throw thrown
     if (settings.max_cards === undefined)

@@ -66,10 +66,13 @@ test.skipIf(missing !== undefined)('a machine is checked, added, listed and clea
   for (const name of ['programs', 'models', 'pools']) expect(existsSync(join(box!.cache, 'infer', name))).toBe(false)
 })
 
-test('doctor says that it does not check a pool of Kubernetes, and what to use instead', async () => {
+test('doctor says that a pool of Kubernetes has no kubeconfig', async () => {
   const dataDir = temporaryFolder()
-  writeFileSync(join(dataDir, 'infer.yaml'), 'pools: {k8s: {kind: kubernetes, card_memory: 80GiB}}\n')
-  const { exitCode, stderr } = await infer(['doctor', '--pool', 'k8s'], { env: { INFER_DATA_DIR: dataDir } })
-  expect(stderr).toContain("See what 'k8s' lacks with infer status")
+  const kubeconfig = join(dataDir, 'none')
+  const pools = { k8s: { kind: 'kubernetes', card_memory: '80GiB', kubeconfig } }
+  writeFileSync(join(dataDir, 'infer.yaml'), JSON.stringify({ pools }))
+  const { exitCode, stdout } = await infer(['doctor', '--pool', 'k8s'], { env: { INFER_DATA_DIR: dataDir } })
+  expect(stdout).toContain(`The kubeconfig ${kubeconfig} cannot be read (ENOENT)`)
+  expect(stdout).toContain("Set 'kubeconfig' of the pool.")
   expect(exitCode).not.toBe(0)
 })

@@ -56,7 +56,11 @@ test.each<[trial: Parameters<typeof trialFindings>[0], shares: boolean, found: s
     false,
     ['fine n1 has answered', 'broken n1 does not have /models/a', 'warning n1 does not share it'],
   ],
-  [{ state: 'waiting', reason: 'It waits for Slurm.' }, false, ['warning it has not answered in time']],
+  [
+    { state: 'waiting', hasStarted: false, reason: 'It waits for Slurm.' },
+    false,
+    ['warning it has not answered in time'],
+  ],
   [{ state: 'failed', reason: 'Its node has failed.' }, false, ['broken Its node has failed']],
 ])('a trial job: %j', (trial, shares, found) => {
   const findings = trialFindings(trial, shares).map(({ state, detail }) => `${state} ${detail}`)

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { request as askSecurely, createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
+import { actionOf, type TestRole } from './_role.ts'
 
 interface Stored {
   kind: string
@@ -28,21 +29,22 @@ interface Change {
   version: number
 }
 
-export const apiToken = 'of-the-test'
+/** Those with all rights, and with those of a role. */
+export const tokens = { administrator: 'of-the-test', infer: 'of-infer' } as const
 export type FakeApiServer = Awaited<ReturnType<typeof startApiServer>>
 
 /**
  * An API server with the few objects and verbs that infer and a kubelet use, as Kubernetes answers them: lists in pages, watches
- * from a version, deletion with a grace, status and binding. Objects are kept in memory.
+ * from a version, deletion with a grace, status and binding. Objects are kept in memory. The token of infer has the rights of the
+ * role, another one has all.
  */
-export async function startApiServer() {
+export async function startApiServer(role: TestRole) {
   const { certificate, key } = await newLaunchKey()
   const objects = new Map<string, Stored>()
   const changes: Change[] = []
   const watchers = new Set<(change: Change) => void>()
   /** What the test has it do: fail, refuse pods with these words, forbid paths, or forget changes until this version. */
   const state = { fails: false, quota: null as string | null, forbidden: null as RegExp | null, forgotten: 0 }
-  const asked: string[] = []
   let version = 100
   let uids = 0
 
@@ -93,9 +95,9 @@ export async function startApiServer() {
       target?: { name: string }
     }
     if (state.fails) return void response.destroy()
-    asked.push(`${method} ${url.pathname}`)
-    if (request.headers.authorization !== `Bearer ${apiToken}`) throw new Refusal(401, 'Unauthorized', 'Unauthorized')
-    if (state.forbidden?.test(`${method} ${url.pathname}`)) throw new Refusal(403, 'Forbidden', 'it is forbidden')
+    authorize(request.headers.authorization, method, url)
+    if (url.pathname === '/version') return send(response, 200, { gitVersion: 'v1.99.0' })
+    if (url.pathname.endsWith('/selfsubjectaccessreviews')) return review(body, response)
     const [, namespace, resource = '', name, subresource] =
       /^\/api\/v1(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(url.pathname) ?? []
     const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event' }[resource]
@@ -106,6 +108,7 @@ export async function startApiServer() {
       if (objects.has(`${collection}/${body.metadata.name}`))
         throw new Refusal(409, 'AlreadyExists', `${resource} "${body.metadata.name}" already exists`)
       if (resource === 'pods' && state.quota !== null) throw new Refusal(403, 'Forbidden', state.quota)
+      if (url.searchParams.get('dryRun') === 'All') return send(response, 201, body)
       if (resource === 'pods') body.status = { phase: 'Pending' }
       return send(response, 201, put(collection, kind, body))
     }
@@ -131,6 +134,25 @@ export async function startApiServer() {
       }
     } else if (method !== 'GET') change('MODIFIED', object, collection)
     send(response, 200, object)
+  }
+
+  /** Throws for a token that nobody has, and for what the role does not allow. */
+  function authorize(authorization: string | undefined, method: string, url: URL): void {
+    const token = authorization?.replace('Bearer ', '')
+    if (!Object.values<unknown>(tokens).includes(token)) throw new Refusal(401, 'Unauthorized', 'Unauthorized')
+    if (state.forbidden?.test(`${method} ${url.pathname}`)) throw new Refusal(403, 'Forbidden', 'it is forbidden')
+    const action = actionOf(method, url)
+    if (action?.resource === 'selfsubjectaccessreviews') return
+    if (token === tokens.infer && action && !role.admit(action))
+      throw new Refusal(403, 'Forbidden', `it cannot ${action.verb} the resource "${action.resource}"`)
+  }
+
+  /** Whether the role allows it. */
+  function review({ spec }: Pick<Stored, 'spec'>, response: ServerResponse): void {
+    const { group, resource, subresource, verb, namespace } = spec!.resourceAttributes as Record<string, string>
+    const named = subresource === undefined ? resource! : `${resource}/${subresource}`
+    const allowed = role.allows({ group: group!, resource: named, verb: verb!, namespace: namespace ?? null })
+    send(response, 201, { status: { allowed } })
   }
 
   function list(query: URLSearchParams, collection: string, response: ServerResponse): void {
@@ -181,7 +203,6 @@ export async function startApiServer() {
   const breakConnections = () => server.closeAllConnections()
   return {
     state,
-    asked,
     objects,
     put,
     /** As another program does it: the node has gone with what ran there. */

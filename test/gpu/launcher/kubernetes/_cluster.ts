@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { freePort } from '../../../../gpu/launcher/address.ts'
+import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
 import { apiOf, type TestCluster, writeKubeconfig } from './_server.ts'
 
 /** The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too. */
@@ -17,6 +19,44 @@ export const noCluster: string | undefined =
     : ['etcd', 'kube-apiserver'].map(name => join(programs, name)).find(path => !existsSync(path))
 
 export type RealCluster = Awaited<ReturnType<typeof startCluster>>
+
+const resources: Record<string, string> = {
+  ServiceAccount: 'serviceaccounts',
+  Role: 'roles',
+  RoleBinding: 'rolebindings',
+  ClusterRole: 'clusterroles',
+  ClusterRoleBinding: 'clusterrolebindings',
+  ConfigMap: 'configmaps',
+  Service: 'services',
+  StatefulSet: 'statefulsets',
+}
+
+/** Creates a namespace and objects, of which the API server must know every field. Resolves with what it has made of them. */
+export async function createAll(api: ClusterApi, namespace: string, objects: readonly object[]): Promise<object[]> {
+  const signal = AbortSignal.timeout(20_000)
+  const query = { fieldValidation: 'Strict' }
+  const create = async (path: string, body: object) =>
+    (await api.request({ method: 'POST', path, query, body }, signal)) as object
+  await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
+  const made: object[] = []
+  for (const object of objects as { apiVersion: string; kind: string; metadata: { namespace?: string } }[]) {
+    const { apiVersion, kind, metadata } = object
+    const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
+    const within = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`
+    made.push(await create(`${group}${within}/${resources[kind]}`, object))
+  }
+  return made
+}
+
+/** A token of the service account of infer, as its pod gets one. */
+async function tokenOf(api: ClusterApi): Promise<string> {
+  const path = `/api/v1/namespaces/${api.namespace}/serviceaccounts/infer/token`
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3_600 } }
+  const { status } = (await api.request({ method: 'POST', path, body }, AbortSignal.timeout(20_000))) as {
+    status: { token: string }
+  }
+  return status.token
+}
 
 /** Starts etcd and a real API server on loopback, with their files in a folder; nodes and controllers are not there. */
 export async function startCluster(folder: string) {
@@ -60,15 +100,14 @@ export async function startCluster(folder: string) {
   apiServer()
   const authority = join(folder, 'certificates/apiserver.crt')
   while (!existsSync(authority)) await pause(100)
-  const url = `https://127.0.0.1:${port}`
-  const kubeconfig = writeKubeconfig(folder, {
-    url,
-    token,
+  const namespace = 'inference'
+  const reach = {
+    url: `https://127.0.0.1:${port}`,
     authority: readFileSync(authority, 'utf8'),
     serverName: 'kubernetes',
-  })
-  const cluster: TestCluster = { kubeconfig, namespace: 'default' }
-  const api = await apiOf(cluster)
+  }
+  const kubeconfig = writeKubeconfig(folder, { who: 'administrator', token, ...reach })
+  const api = await apiOf({ kubeconfig, namespace })
   const isReady = async () => {
     const limit = performance.now() + 45_000
     for (;;)
@@ -90,15 +129,21 @@ export async function startCluster(folder: string) {
     await api.close()
     for (const name of ['kube-apiserver', 'etcd']) await kill(name, 'SIGKILL')
   }
+  let cluster: TestCluster
   try {
     await isReady()
+    await createAll(api, namespace, manifestObjects({ namespace, image: undefined, storage: '1Gi' }))
+    cluster = { kubeconfig: writeKubeconfig(folder, { who: 'infer', token: await tokenOf(api), ...reach }), namespace }
   } catch (thrown) {
     await close()
     throw thrown
   }
   return {
+    /** How infer reaches it: by the token of the service account that the manifest makes. */
     cluster,
+    /** With all rights, and a kubeconfig of that. */
     api,
+    administrator: kubeconfig,
     kill: () => kill('kube-apiserver', 'SIGKILL'),
     async restart(): Promise<void> {
       apiServer()

@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import type { InspectionFinding } from '../../../../core/inspection.ts'
+import type { Model } from '../../../../core/models/model.ts'
 import { type KubernetesPool, PoolSettings } from '../../../../core/models/pools.ts'
 import { openClusterAccess } from '../../../../gpu/launcher/kubernetes/cluster-access.ts'
 import { openClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
 import { openKubernetesLauncher } from '../../../../gpu/launcher/kubernetes/kubernetes.ts'
 import type { Launch, Launcher, LaunchOptions } from '../../../../gpu/launcher/launcher.ts'
+import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
 import { keptLog, launchOptions, temporary, until } from '../_launch.ts'
 
@@ -16,7 +19,7 @@ export interface TestCluster {
   namespace: string
 }
 
-const kubernetesSettings = (cluster: TestCluster, of: object = {}): KubernetesPool =>
+export const kubernetesSettings = (cluster: TestCluster, of: object = {}): KubernetesPool =>
   PoolSettings.parse({
     kind: 'kubernetes',
     orphan_grace: '3s',
@@ -25,12 +28,18 @@ const kubernetesSettings = (cluster: TestCluster, of: object = {}): KubernetesPo
     ...of,
   }) as KubernetesPool
 
-/** Writes a kubeconfig with a token. */
+/** Writes a kubeconfig with the token of somebody. */
 export function writeKubeconfig(
   folder: string,
-  { url, token, authority, serverName }: { url: string; token: string; authority: string; serverName: string },
+  {
+    who,
+    url,
+    token,
+    authority,
+    serverName,
+  }: { who: string; url: string; token: string; authority: string; serverName: string },
 ): string {
-  const path = join(folder, 'kubeconfig')
+  const path = join(folder, `kubeconfig-${who}`)
   const data = Buffer.from(authority).toString('base64')
   const cluster = { server: url, 'certificate-authority-data': data, 'tls-server-name': serverName }
   const text = JSON.stringify({
@@ -100,3 +109,15 @@ export async function listed(
 export const isReady = async ({ endpoint }: Launch): Promise<boolean> =>
   endpoint !== null && (await fetchHealth(endpoint, '/health', [], 2_000)).health === 'ready'
 export const isGone = ({ state }: Launch): boolean => state === 'gone'
+
+/** What doctor finds of a pool that these models use, by the name of each finding. */
+export async function doctorOf(
+  cluster: TestCluster,
+  models: readonly Model[],
+): Promise<ReadonlyMap<string, InspectionFinding>> {
+  const found = new Map<string, InspectionFinding>()
+  const settings = kubernetesSettings(cluster)
+  const options = { pool: 'k8s', settings, models, dataDir: temporary(), environment: process.env, log: keptLog() }
+  for await (const finding of checkPool(options)) found.set(finding.name, finding)
+  return found
+}

@@ -1,35 +1,23 @@
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
-import { apiToken, type FakeApiServer, startApiServer } from './_api-server.ts'
 import { describePods } from './_describe.ts'
+import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
-import { type Kubelet, startKubelet } from './_kubelet.ts'
-import { apiOf, type TestCluster, writeKubeconfig } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 
 describe.skipIf(absent !== undefined)(`pods${absent ? ` (${absent})` : ''}`, () => {
-  let server: FakeApiServer
-  let cluster: TestCluster
-  let kubelet: Kubelet
-  let api: Awaited<ReturnType<typeof apiOf>>
+  let fake: FakeCluster
   beforeAll(async () => {
-    server = await startApiServer()
-    const { url, certificate: authority } = server
-    const kubeconfig = writeKubeconfig(temporaryFolder(), { url, token: apiToken, authority, serverName: 'infer' })
-    cluster = { kubeconfig, namespace: 'inference' }
-    api = await apiOf(cluster)
-    kubelet = await startKubelet(api, 'node1')
+    fake = await startFakeCluster(temporaryFolder())
   })
-  afterAll(async () => {
-    await kubelet.close()
-    await api.close()
-    await server.close()
-  })
+  afterAll(() => fake.close())
 
   describePods(
     'engines as pods',
-    () => cluster,
-    fails => server.fail(fails),
+    () => fake.cluster,
+    fails => fake.server.fail(fails),
   )
+
+  test('all of that needs no right that the manifest does not give', () => expect([...fake.role.refused]).toEqual([]))
 })

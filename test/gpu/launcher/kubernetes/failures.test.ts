@@ -7,21 +7,10 @@ import type { Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
 import { full } from '../../../_full.ts'
-import { survivors, until } from '../_launch.ts'
-import { apiToken, type FakeApiServer, startApiServer } from './_api-server.ts'
+import { survivors, temporary, until } from '../_launch.ts'
+import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
-import { type Kubelet, startKubelet } from './_kubelet.ts'
-import {
-  apiOf,
-  isGone,
-  isReady,
-  listed,
-  newServer,
-  openAt,
-  podOptions,
-  type TestCluster,
-  writeKubeconfig,
-} from './_server.ts'
+import { isGone, isReady, listed, newServer, openAt, podOptions } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 const signal = () => AbortSignal.timeout(20_000)
@@ -30,23 +19,13 @@ let count = 0
 const newId = () => `wkr_${process.pid}k${++count}-1`
 
 describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` (${absent})` : ''}`, () => {
-  let server: FakeApiServer
-  let cluster: TestCluster
-  let kubelet: Kubelet
-  let api: Awaited<ReturnType<typeof apiOf>>
+  let fake: FakeCluster
+  let { server, cluster, api } = {} as FakeCluster
   beforeAll(async () => {
-    server = await startApiServer()
-    const { url, certificate: authority } = server
-    const kubeconfig = writeKubeconfig(temporaryFolder(), { url, token: apiToken, authority, serverName: 'infer' })
-    cluster = { kubeconfig, namespace }
-    api = await apiOf(cluster)
-    kubelet = await startKubelet(api, 'node1')
+    fake = await startFakeCluster(temporaryFolder())
+    ;({ server, cluster, api } = fake)
   })
-  afterAll(async () => {
-    await kubelet.close()
-    await api.close()
-    await server.close()
-  })
+  afterAll(() => fake.close())
 
   const podPath = (launchId: string) => `${namespace}/pods/${podName(launchId)}`
 
@@ -145,14 +124,14 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
   })
 
   test.runIf(full)('an engine stays until a node that is gone is given up', async () => {
-    const lost = await startKubelet(await apiOf({ ...cluster, namespace: 'lost' }), 'node2')
+    const lost = await startFakeCluster(temporary())
     onTestFinished(() => lost.close())
-    const launcher = await openAt({ ...cluster, namespace: 'lost' }, newServer(), {}, 500)
+    const launcher = await openAt(lost.cluster, newServer(), {}, 500)
     const { launchId } = await started(launcher)
-    lost.die()
+    lost.kubelet.die()
     await launcher.stop(launchId, 0, signal())
     expect((await launcher.list(signal()))[0]).toMatchObject({ state: 'ending' })
-    expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: "Its node 'node2' does not answer." })
+    expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: "Its node 'node1' does not answer." })
   })
 
   test('two servers in one namespace see and end only what is their own', async () => {

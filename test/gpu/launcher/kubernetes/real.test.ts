@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { full } from '../../../_full.ts'
-import { noCluster, type RealCluster, startCluster } from './_cluster.ts'
+import { fake as fakeModel } from '../../_fleet.ts'
+import { until } from '../_launch.ts'
+import { createAll, noCluster, type RealCluster, startCluster } from './_cluster.ts'
 import { describePods } from './_describe.ts'
 import { temporaryFolder } from './_folder.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
-import { isReady, listed, openAt, podOptions } from './_server.ts'
+import { doctorOf, isReady, listed, openAt, podOptions } from './_server.ts'
 
 /** Costs a minute of processor time. */
 const absent = noCluster ?? (full ? undefined : 'in the whole suite only')
@@ -22,6 +25,60 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
   }, 30_000)
 
   describePods('engines as pods of a real API server', () => real.cluster, undefined)
+
+  test('every object of the manifest is accepted, and each of its fields known', async () => {
+    const objects = manifestObjects({ namespace: 'other', image: 'registry.example.com/infer:1', storage: '50Gi' })
+    expect(await createAll(real.api, 'other', objects)).toMatchObject(objects)
+  })
+
+  test('the role lets the server count GPUs, and those that others have', async () => {
+    const signal = AbortSignal.timeout(10_000)
+    const create = (path: string, body: object) =>
+      real.api.request({ method: 'POST', path, body: { apiVersion: 'v1', ...body } }, signal)
+    const resource = { 'nvidia.com/gpu': '8' }
+    const status = { allocatable: resource, capacity: resource, conditions: [{ type: 'Ready', status: 'True' }] }
+    const path = '/api/v1/nodes/node2'
+    await create('/api/v1/nodes', { kind: 'Node', metadata: { name: 'node2' } })
+    await real.api.request({ method: 'PATCH', path, body: { spec: { taints: [] } } }, signal)
+    await real.api.request({ method: 'PATCH', path: `${path}/status`, body: { status } }, signal)
+    const limits = { 'nvidia.com/gpu': '3' }
+    await create('/api/v1/namespaces/default/pods', {
+      kind: 'Pod',
+      metadata: { name: 'of-others' },
+      spec: { nodeName: 'node2', containers: [{ name: 'a', image: 'a', resources: { limits } }] },
+    })
+    const { devices } = await (await openAt(real.cluster)).capacity(signal)
+    expect(devices.filter(({ id }) => id.startsWith('node2/'))).toHaveLength(5)
+  })
+
+  test('doctor finds all that the role allows, a quota that is used up, and a namespace that is not there', {
+    timeout: 60_000,
+  }, async () => {
+    const model = fakeModel('big', [], { pools: [{ pool: 'k8s', image: 'engine:1' }], devices: 1 })
+    const found = await doctorOf(real.cluster, [model])
+    expect([...found.values()].filter(({ state }) => state !== 'fine')).toEqual([])
+    expect([...found.keys()]).toContain('trial pod')
+
+    const signal = AbortSignal.timeout(10_000)
+    const path = `/api/v1/namespaces/${real.cluster.namespace}/resourcequotas`
+    const hard = { 'requests.nvidia.com/gpu': '0' }
+    const metadata = { name: 'gpus' }
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard } }
+    await real.api.request({ method: 'POST', path, body: quota }, signal)
+    // No controller counts for it here.
+    const status = { hard, used: hard }
+    await real.api.request({ method: 'PATCH', path: `${path}/gpus/status`, body: { status } }, signal)
+    onTestFinished(() => void real.api.request({ method: 'DELETE', path: `${path}/gpus` }, AbortSignal.timeout(10_000)))
+    await until(async () => (await doctorOf(real.cluster, [model])).get('pod')?.state === 'broken')
+    const refused = (await doctorOf(real.cluster, [model])).get('pod')
+    expect(refused?.detail).toMatch(/^Kubernetes refuses a pod with 1 GPU: .*exceeded quota: gpus/)
+    expect(refused?.advice).toMatch(/^Ask for a larger quota/)
+    const nowhere = { kubeconfig: real.administrator, namespace: 'nowhere' }
+    expect((await doctorOf(nowhere, [model])).get('pod')).toMatchObject({
+      detail: 'Kubernetes refuses a pod with 1 GPU: namespaces "nowhere" not found',
+      advice: expect.stringContaining('kubectl create namespace nowhere') as string,
+    })
+  })
 
   test('an API server that is killed and comes back: nothing is known meanwhile, and nothing is ended', {
     timeout: 90_000,

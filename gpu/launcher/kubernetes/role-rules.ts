@@ -1,0 +1,16 @@
+/** A rule of a role, as Kubernetes writes it. */
+export interface RoleRule {
+  apiGroups: readonly string[]
+  resources: readonly string[]
+  verbs: readonly string[]
+}
+
+/** What a server may do in the namespace of its pods: all that it does there. */
+export const namespaceRules: readonly RoleRule[] = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'delete'] },
+  { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
+  { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['events'], verbs: ['list'] },
+]
+/** What it may do in the whole cluster, to know which GPUs are free. */
+export const clusterRules: readonly RoleRule[] = [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['list'] }]

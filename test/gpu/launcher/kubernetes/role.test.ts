@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { podName } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
+import { findProgram } from '../../../../gpu/sandbox/program.ts'
+import { until } from '../_launch.ts'
+import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
+import { temporaryFolder } from './_folder.ts'
+import { isGone, isReady, listed, newServer, openAt, podOptions } from './_server.ts'
+
+const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
+const signal = () => AbortSignal.timeout(20_000)
+
+describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${absent})` : ''}`, () => {
+  let fake: FakeCluster
+  beforeAll(async () => {
+    fake = await startFakeCluster(temporaryFolder())
+  })
+  afterAll(() => fake.close())
+
+  test('allows all that a pool does, and nothing else', { timeout: 30_000 }, async () => {
+    const { server, api, cluster, role } = fake
+    const pods = `/api/v1/namespaces/${cluster.namespace}/pods`
+    const launcher = await openAt(cluster)
+    expect((await launcher.capacity(signal())).devices).toHaveLength(4)
+    const launchId = `wkr_${process.pid}role-1`
+    await launcher.start(podOptions(launchId, []), signal())
+    await listed(launcher, launchId, isReady)
+    const output = launcher.logs(launchId, 0, signal())[Symbol.asyncIterator]()
+    expect((await output.next()).value?.bytes.length).toBeGreaterThan(0)
+
+    // A name that is taken.
+    const taken = `wkr_${process.pid}role-2`
+    await api.request({ method: 'POST', path: pods, body: { metadata: { name: podName(taken) } } }, signal())
+    await expect(launcher.start(podOptions(taken, []), signal())).rejects.toThrow(
+      `Kubernetes has refused the pod of 'fake': the pod ${podName(taken)} belongs to somebody else.`,
+    )
+
+    // A pod with a node on which it does not start.
+    const slow = await openAt(cluster, newServer(), { node_selector: { 'test/unschedulable': 'yes' } })
+    const stuck = `wkr_${process.pid}role-3`
+    await slow.start(podOptions(stuck, []), signal())
+    const { reason } = await listed(slow, stuck, one => one.reason?.includes('Unschedulable') ?? false)
+    expect(reason).toContain('1 Insufficient nvidia.com/gpu')
+    const path = `${pods}/${podName(stuck)}`
+    const { metadata } = (await api.request({ path }, signal())) as { metadata: { uid: string } }
+    const message = 'MountVolume.SetUp failed for volume "volume-0".'
+    server.put(`${cluster.namespace}/events`, 'Event', {
+      metadata: { name: 'one' },
+      type: 'Warning',
+      involvedObject: { uid: metadata.uid },
+      message,
+    })
+    await api.request({ method: 'POST', path: `${path}/binding`, body: { target: { name: 'node1' } } }, signal())
+    await listed(slow, stuck, one => one.reason === `Its pod is being prepared on the node 'node1': ${message}`)
+
+    for (const [of, id] of [
+      [launcher, launchId],
+      [slow, stuck],
+    ] as const) {
+      await of.stop(id, 0, signal())
+      await listed(of, id, isGone)
+    }
+    await until(() => role.unused.size === 0)
+    expect([...role.refused]).toEqual([])
+  })
+})

@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findProgram } from '../../../../gpu/sandbox/program.ts'
+import { fakeModel } from '../../../_app.ts'
+import { root } from '../../../_fixtures.ts'
+import { serve } from '../../../cli/_serve.ts'
+import { temporary, until } from '../_launch.ts'
+import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
+import { temporaryFolder } from './_folder.ts'
+
+const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
+
+describe.skipIf(absent !== undefined)(`a server with a pool of Kubernetes${absent ? ` (${absent})` : ''}`, () => {
+  let fake: FakeCluster
+  beforeAll(async () => {
+    fake = await startFakeCluster(temporaryFolder())
+  })
+  afterAll(() => fake.close())
+
+  const podsNow = () => [...fake.server.objects.keys()].filter(path => path.includes('/pods/'))
+
+  test('answers from a pod, takes it over after kill -9, and deletes it when it stops', {
+    timeout: 90_000,
+  }, async () => {
+    const dataDir = temporary()
+    // The node of the test has the files of this machine.
+    const volumes = [{ host_path: root, mount_path: root }]
+    const pools = { k8s: { kind: 'kubernetes', card_memory: '80GiB', orphan_grace: '30s', volumes, ...fake.cluster } }
+    const model = fakeModel('big', [], {
+      devices: 1,
+      memory: '60GiB',
+      pools: [{ pool: 'k8s', image: 'engine:1' }],
+    })
+    const limits = { min_free_disk: '1MiB', ballast: '1MiB' }
+    const configuration = { listen: '127.0.0.1:0', limits, pools, models: [model] }
+    writeFileSync(join(dataDir, 'infer.yaml'), JSON.stringify(configuration))
+    const chat = async ({ url }: { url: string }) => {
+      const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ model: 'big', messages: [{ role: 'user', content: 'Hello' }] })
+      const answer = await fetch(`${url}/std/v1/chat/completions`, { method: 'POST', headers, body })
+      return { status: answer.status, text: await answer.text() }
+    }
+    const first = await serve(dataDir)
+    expect(await chat(first)).toMatchObject({ status: 200, text: expect.stringContaining('Hello') as string })
+    const pods = podsNow()
+    expect(pods).toHaveLength(1)
+    first.child.kill('SIGKILL')
+    await once(first.child, 'exit')
+
+    const next = await serve(dataDir)
+    expect(await chat(next)).toMatchObject({ status: 200 })
+    expect(next.stderr()).toContain("Took over the engine of 'big'")
+    expect(podsNow()).toEqual(pods)
+    next.child.kill('SIGTERM')
+    expect(await next.ends()).toBe(0)
+    await until(() => podsNow().length === 0)
+    expect([...fake.role.refused]).toEqual([])
+  })
+})
