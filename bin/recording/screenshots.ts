@@ -130,6 +130,12 @@ async function takeAll(url: string): Promise<void> {
 
   const { jobs } = await read<{ jobs: { id: string }[] }>('/api/jobs?limit=1&task=slug/text-to-image')
   const { executions } = await read<{ executions: { id: string }[] }>('/api/workflow-executions?limit=1')
+  const { webhook } = await call<{ webhook: { id: string } }>('/api/webhooks', {
+    name: 'Backend',
+    url: 'https://app.example.com/hooks',
+    event_types: ['job.completed', 'job.failed'],
+    enabled: false,
+  })
   const state = await context.storageState()
   await takeEveryPage(url, state, {
     'sign-in': '/sign-in',
@@ -150,6 +156,9 @@ async function takeAll(url: string): Promise<void> {
     model: '/models/details/infer/tiny-chat',
     organizations: '/organizations',
     tokens: '/organizations?part=tokens',
+    webhooks: '/webhooks',
+    webhook: `/webhooks/${webhook.id}`,
+    'webhook-deliveries': '/webhooks/deliveries',
     system: '/system',
     palette: '/?palette',
   })

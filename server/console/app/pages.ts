@@ -11,6 +11,7 @@ import {
   Network,
   Play,
   Settings,
+  Webhook,
 } from 'lucide-react'
 import type { ComponentType } from 'react'
 import type { Scope } from './api/client.ts'
@@ -65,6 +66,7 @@ export const pages: readonly Page[] = [
     'admin:read',
     () => import('./pages/organizations/organizations.tsx'),
   ),
+  page('manage', 'webhooks', Webhook, 'k', 'admin:read', () => import('./pages/webhooks/webhooks.tsx')),
   page('manage', 'system', Settings, 's', 'admin:read', () => import('./pages/system/system.tsx')),
 ]
 

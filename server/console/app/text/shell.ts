@@ -18,6 +18,7 @@ export const shellText = {
     'library',
     'usage',
     'organizations',
+    'webhooks',
     'system',
   ),
   groups: named('create', 'activity', 'manage'),
