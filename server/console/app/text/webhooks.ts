@@ -6,7 +6,7 @@ export const webhooksText = {
   about: 'Events of your organization, such as an ended job, are sent to these URLs as signed messages.',
   tabs: 'Webhooks',
   parts: { endpoints: 'Endpoints', deliveries: 'Deliveries', secret: 'Secret of requests' },
-  columns: named('name', 'url', 'events', 'state', 'created'),
+  columns: { ...named('name', 'events', 'state', 'created'), url: 'URL' },
   states: { enabled: 'Enabled', disabled: 'Disabled', gone: 'Disabled: the URL is gone' },
   create: 'Create webhook',
   none: 'No endpoint yet',
