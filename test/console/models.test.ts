@@ -98,7 +98,7 @@ test('a token of readers sees state and price, and no engine, log or settings', 
   await using opened = await console.open(`/models/details/${model}`, { token })
   const { page } = opened
   await page.getByText('Engines, settings and the log are for tokens').waitFor()
-  expect(await page.getByRole('tab').allTextContents()).toEqual(['About'])
+  expect(await page.getByRole('tab').allTextContents()).toEqual(['About', 'Plan'])
   expect(await page.getByRole('button', { name: /^(Load|Unload|Test) / }).count()).toBe(0)
   expect(await page.getByRole('link', { name: /playground/i }).count()).toBe(0)
 })
