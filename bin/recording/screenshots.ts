@@ -130,6 +130,33 @@ async function takeAll(url: string): Promise<void> {
 
   const { jobs } = await read<{ jobs: { id: string }[] }>('/api/jobs?limit=1&task=slug/text-to-image')
   const { executions } = await read<{ executions: { id: string }[] }>('/api/workflow-executions?limit=1')
+  const { webhook } = await call<{ webhook: { id: string } }>('/api/webhooks', {
+    name: 'Backend',
+    url: 'https://app.example.com/hooks',
+    event_types: ['job.completed', 'job.failed'],
+    enabled: false,
+  })
+  const { organization } = await read<{ organization: { id: string } }>('/api/me')
+  const members = `/api/organizations/${organization.id}/members`
+  await call(members, { name: 'Ada Lovelace', email: 'ada@example.com', role: 'admin' })
+  await call(members, { name: 'Alan Turing', email: 'alan@example.com', role: 'member' })
+  const line = (color: string) =>
+    JSON.stringify({
+      custom_id: color,
+      method: 'POST',
+      url: '/v1/embeddings',
+      body: { model: 'infer/tiny-embed', input: color },
+    })
+  const inputFile = await call<{ id: string }>('/std/v1/files', {
+    url: `data:application/jsonl;base64,${Buffer.from(['red', 'blue'].map(line).join('\n')).toString('base64')}`,
+    filename: 'colors.jsonl',
+    purpose: 'batch',
+  })
+  const batch = await call<{ id: string }>('/std/v1/batches', {
+    input_file_id: inputFile.id,
+    endpoint: '/v1/embeddings',
+    completion_window: '24h',
+  })
   const state = await context.storageState()
   await takeEveryPage(url, state, {
     'sign-in': '/sign-in',
@@ -144,12 +171,21 @@ async function takeAll(url: string): Promise<void> {
     executions: '/executions',
     execution: `/executions/${executions[0]!.id}`,
     approvals: '/approvals',
+    batches: '/batches',
+    batch: `/batches?batch=${batch.id}`,
+    files: '/files',
     usage: '/usage',
     models: '/models',
     catalog: '/models/catalog',
     model: '/models/details/infer/tiny-chat',
+    plan: '/models/details/infer/tiny-chat?part=plan',
     organizations: '/organizations',
-    tokens: '/organizations?part=tokens',
+    organization: `/organizations/${organization.id}`,
+    users: `/organizations/${organization.id}?part=users`,
+    audit: '/audit',
+    webhooks: '/webhooks',
+    webhook: `/webhooks/${webhook.id}`,
+    'webhook-deliveries': '/webhooks/deliveries',
     system: '/system',
     palette: '/?palette',
   })

@@ -20,20 +20,30 @@ export function mergedPage(pages: readonly JobPage[], limit: number): JobPage {
   return { jobs, next: sorted.length > limit ? jobs.at(-1)!.id : end }
 }
 
-/** Lists the jobs of these organizations together, newest first. Yields to the event loop between the organizations. */
+/** Organizations that are read at once: what is held meanwhile does not grow with their number. */
+const atOnce = 32
+
+/**
+ * Lists the jobs of these organizations together, newest first. Yields to the event loop between the organizations, and
+ * holds at most `atOnce` pages besides the merged one.
+ */
 export async function listTogether(
   store: Pick<Store['jobs'], 'list'>,
   organizationIds: readonly string[],
   filter: JobFilter,
 ): Promise<JobPage> {
-  const reads: Promise<JobPage>[] = []
-  await inTimeSlices(
-    (function* () {
-      for (const id of organizationIds) {
-        reads.push(store.list(id, filter))
-        yield
-      }
-    })(),
-  )
-  return mergedPage(await Promise.all(reads), filter.limit)
+  let merged: JobPage = { jobs: [], next: null }
+  for (let first = 0; first < organizationIds.length; first += atOnce) {
+    const reads: Promise<JobPage>[] = []
+    await inTimeSlices(
+      (function* () {
+        for (const id of organizationIds.slice(first, first + atOnce)) {
+          reads.push(store.list(id, filter))
+          yield
+        }
+      })(),
+    )
+    merged = mergedPage([merged, ...(await Promise.all(reads))], filter.limit)
+  }
+  return merged
 }

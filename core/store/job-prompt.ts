@@ -22,15 +22,15 @@ function lastWritten(messages: unknown): string {
 }
 
 /** The members of inputs that a person wrote, besides messages. The first that has text counts. */
-const written = ['prompt', 'input', 'text', 'query'] as const
+const written = ['prompt', 'input', 'text', 'query', 'text_1'] as const
 
-/**
- * Returns what a person wrote in the inputs of a job, given as JSON text: the prompt, the last message of the user, or the
- * text. Null without any.
- */
-export function promptIn(inputs: string): string | null {
-  const value = JSON.parse(inputs) as Record<string, unknown> | null
-  if (value === null) return null
+/** The same as `promptOf` of inputs that are JSON text. */
+export const promptIn = (inputs: string): string | null => promptOf(JSON.parse(inputs))
+
+/** Returns what a person wrote in the inputs of a job: the prompt, the last message of the user, or the text. Null without any. */
+export function promptOf(inputs: unknown): string | null {
+  if (typeof inputs !== 'object' || inputs === null) return null
+  const value = inputs as Record<string, unknown>
   const found = [
     ...written.map(name => value[name]).map(textOf),
     lastWritten(value['messages']),

@@ -54,7 +54,7 @@ const rulesOfColor = ['color-contrast', 'link-in-text-block']
 
 /** Starts a server and a browser; one for each test file. */
 export async function openConsole(
-  config?: { models?: object[]; pools?: object; toys?: boolean; limits?: object },
+  config?: { models?: object[]; pools?: object; toys?: boolean; limits?: object; webhooks?: object },
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
 ): Promise<TestConsole> {

@@ -93,7 +93,7 @@ test('the list is live: a job that another client sends appears', async () => {
   const { id } = await image('from elsewhere')
   await page.getByRole('link', { name: 'from elsewhere' }).waitFor()
   await page.getByRole('row', { name: 'from elsewhere' }).getByText('Completed').waitFor()
-  expect((await page.locator(`a[data-job="${id}"] img`).boundingBox())?.width).toBe(28)
+  expect((await page.locator(`a[data-row="${id}"] img`).boundingBox())?.width).toBe(28)
   const rows = await page.locator('tbody tr').all()
   const heights = await Promise.all(rows.map(async row => (await row.boundingBox())?.height ?? 0))
   expect(heights.filter(height => height < 32 || height > 37)).toEqual([])

@@ -50,6 +50,14 @@ test.each(sizes)('on %s a person finds a model, tests it, and reads its log and 
   await page.getByRole('tab', { name: 'Settings' }).click()
   await page.getByRole('table', { name: 'Settings' }).getByText('context_length').waitFor()
   await opened.expectAccessible()
+  await page.getByRole('tab', { name: 'Plan' }).click()
+  await page.getByText('Served at once').waitFor()
+  await page
+    .getByRole('region', { name: 'Figures' })
+    .getByText(/measured|estimated|configured/)
+    .first()
+    .waitFor()
+  await opened.expectAccessible()
   await page.getByRole('tab', { name: 'About' }).click()
   const loads = page.getByRole('table', { name: 'Loads' })
   await loads.getByText('Runs', { exact: true }).waitFor()
@@ -90,7 +98,7 @@ test('a token of readers sees state and price, and no engine, log or settings', 
   await using opened = await console.open(`/models/details/${model}`, { token })
   const { page } = opened
   await page.getByText('Engines, settings and the log are for tokens').waitFor()
-  expect(await page.getByRole('tab').allTextContents()).toEqual(['About'])
+  expect(await page.getByRole('tab').allTextContents()).toEqual(['About', 'Plan'])
   expect(await page.getByRole('button', { name: /^(Load|Unload|Test) / }).count()).toBe(0)
   expect(await page.getByRole('link', { name: /playground/i }).count()).toBe(0)
 })

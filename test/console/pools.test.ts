@@ -28,7 +28,7 @@ beforeAll(async () => {
   }
   console = await openConsole(
     {
-      pools: { lab: { kind: 'slurm', card_memory: '80GiB', max_cards: 3, cost_per_hour: 1.5 } },
+      pools: { lab: { kind: 'slurm', card_memory: '80GiB', max_cards: 3, cost_per_hour: 1.5, monthly_cost_limit: 90 } },
       models: [{ ...model, tasks: ['std/chat-completion'] }],
     },
     { PATH: `${slurm}:${process.env.PATH}` },
@@ -47,6 +47,7 @@ test('the overview has the pools, and why their engines wait for a machine', asy
     const { page } = opened
     await page.getByRole('heading', { name: 'lab', exact: true }).waitFor()
     await page.getByText('1 of 4 GPUs in use by 1 engine · at most 3 GPUs · 1.5 an hour for each GPU').waitFor()
+    await page.getByRole('img', { name: /^Cost this month: [\d.]+ of 90\.00 USD$/ }).waitFor()
     const row = page.getByRole('table', { name: 'Engines in pools' }).getByRole('row').filter({ hasText: 'far' })
     await row.getByText(/the cards, cores or memory that it needs are in use \(Resources\)/).waitFor()
     expect(await row.getByRole('cell', { name: 'lab', exact: true }).count(), name).toBe(1)

@@ -5,12 +5,16 @@ import {
   Building2,
   ChartColumn,
   CircleCheck,
+  Files,
   Images,
+  Layers,
   ListChecks,
   type LucideIcon,
   Network,
   Play,
+  ScrollText,
   Settings,
+  Webhook,
 } from 'lucide-react'
 import type { ComponentType } from 'react'
 import type { Scope } from './api/client.ts'
@@ -55,6 +59,8 @@ export const pages: readonly Page[] = [
   page('activity', 'jobs', ListChecks, 'j', 'user:read', () => import('./pages/jobs/jobs.tsx')),
   page('activity', 'executions', Boxes, 'e', 'user:read', () => import('./pages/executions/executions.tsx')),
   page('activity', 'approvals', CircleCheck, 'a', 'user:read', () => import('./pages/approvals/approvals.tsx')),
+  page('activity', 'batches', Layers, 'b', 'user:read', () => import('./pages/batches/batches.tsx')),
+  page('activity', 'files', Files, 'f', 'user:read', () => import('./pages/files/files.tsx')),
   page('activity', 'usage', ChartColumn, 'u', 'user:read', () => import('./pages/usage/usage.tsx')),
   page('manage', 'models', Bot, 'm', 'user:read', () => import('./pages/models/models.tsx')),
   page(
@@ -65,6 +71,8 @@ export const pages: readonly Page[] = [
     'admin:read',
     () => import('./pages/organizations/organizations.tsx'),
   ),
+  page('manage', 'webhooks', Webhook, 'k', 'admin:read', () => import('./pages/webhooks/webhooks.tsx')),
+  page('manage', 'audit', ScrollText, 't', 'admin:read', () => import('./pages/audit/audit.tsx')),
   page('manage', 'system', Settings, 's', 'admin:read', () => import('./pages/system/system.tsx')),
 ]
 

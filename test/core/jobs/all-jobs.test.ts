@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type JobPage, mergedPage } from '../../../core/jobs/all-jobs.ts'
+import { type JobPage, listTogether, mergedPage } from '../../../core/jobs/all-jobs.ts'
 
 const page = (ids: string, next: string | null = null): JobPage => ({
   jobs: ids.split('').map(id => ({ id })) as JobPage['jobs'],
@@ -17,4 +18,22 @@ test.each([
 ])('a merged page has %s', (_, pages, limit, ids, next) => {
   const merged = mergedPage(pages, limit)
   expect([merged.jobs.map(({ id }) => id).join(''), merged.next]).toEqual([ids, next])
+})
+
+test('of hundreds of organizations a few are read at once, and the page is that of all', async () => {
+  const names = Array.from({ length: 300 }, (_, at) => String(at).padStart(3, '0'))
+  let reading = 0
+  let most = 0
+  const list = async (organization: string): Promise<JobPage> => {
+    most = Math.max(most, ++reading)
+    await setImmediate()
+    reading--
+    const jobs = ['b', 'a'].map(kind => ({ id: `${kind}${organization}` }))
+    return { jobs: jobs as JobPage['jobs'], next: null }
+  }
+  const first = await listTogether({ list }, names, { limit: 3 })
+  expect([first.jobs.map(({ id }) => id), first.next]).toEqual([['b299', 'b298', 'b297'], 'b297'])
+  expect(most).toBeLessThanOrEqual(32)
+  const all = await listTogether({ list }, names, { limit: 600 })
+  expect([all.jobs.length, all.jobs.at(-1)!.id, all.next]).toEqual([600, 'a000', null])
 })

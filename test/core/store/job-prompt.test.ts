@@ -25,6 +25,7 @@ test.each([
   ['messages of the Responses API', { input: [user([{ type: 'input_text', text: 'Hello' }])] }, 'Hello'],
   ['a text to read aloud', { input: 'Good morning', voice: 'a' }, 'Good morning'],
   ['an empty prompt beside a query', { prompt: ' ', query: 'Why?' }, 'Why?'],
+  ['the texts of a score', { text_1: ['a', 'b'], text_2: 'c' }, 'a b'],
   ['an audio file', { file: 'file_1' }, null],
   ['inputs that are not known yet', null, null],
 ])('what a person wrote: %s', (_, inputs, expected) => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { forAll, jobsFor, neighbourOf, toggled } from '../../../server/console/app/pages/jobs/job-choice.ts'
+import { neighbourOf } from '../../../server/console/app/components/neighbour.ts'
+import { forAll, jobsFor, toggled } from '../../../server/console/app/pages/jobs/job-choice.ts'
 import { usedText } from '../../../server/console/app/pages/jobs/used-text.ts'
 
 const job = (

@@ -61,18 +61,22 @@ function ofConfiguration({ configuration, savedFault }: AttentionFacts): Attenti
   return all
 }
 
+/** Whether a model needs attention: it cannot serve, or its engine fails again and again. */
+export const isFailing = ({
+  status,
+  engine_failures: count,
+}: Pick<Schema<'ModelLoad'>, 'status' | 'engine_failures'>) => status === 'unavailable' || count >= manyFailures
+
 const ofModels = ({ models = [] }: AttentionFacts): Attention[] =>
-  models
-    .filter(({ status, engine_failures: count }) => status === 'unavailable' || count >= manyFailures)
-    .map(({ model_id: id, status, reason, waiting, engine_failures: count }) => ({
-      id: `model ${id}`,
-      kind: status === 'unavailable' ? 'bad' : 'warning',
-      what: count > 0 ? text.engineFailed(id, count) : text.unavailable(id),
-      model: id,
-      why: [reason ?? [], waiting > 0 ? text.waiting(waiting) : []].flat().join(' '),
-      href: modelHref(id, '?part=log'),
-      action: text.log,
-    }))
+  models.filter(isFailing).map(({ model_id: id, status, reason, waiting, engine_failures: count }) => ({
+    id: `model ${id}`,
+    kind: status === 'unavailable' ? 'bad' : 'warning',
+    what: count > 0 ? text.engineFailed(id, count) : text.unavailable(id),
+    model: id,
+    why: [reason ?? [], waiting > 0 ? text.waiting(waiting) : []].flat().join(' '),
+    href: modelHref(id, '?part=log'),
+    action: text.log,
+  }))
 
 function ofLimits({ limits = [], spend }: AttentionFacts): Attention[] {
   const spends = (['organization', 'token'] as const).flatMap(of => {

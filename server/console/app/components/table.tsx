@@ -8,6 +8,8 @@ interface ColumnFacts<Row> {
   number?: boolean
   /** Left out on narrow screens, where a row is a card. */
   wideOnly?: boolean
+  /** Left out while a row is open beside the table. */
+  aside?: boolean
   show: Show<Row>
 }
 export interface Column<Row> extends ColumnFacts<Row> {
@@ -34,12 +36,16 @@ export function Table<Row>({
   columns,
   rows,
   rowKey,
+  openKey,
 }: {
   label: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   rowKey: keyof Row | ((row: Row) => string)
+  /** The key of the row that is open beside the table; null for none. Absent where rows are not opened so. */
+  openKey?: string | null
 }) {
+  const keyOf = (row: Row) => (typeof rowKey === 'function' ? rowKey(row) : String(row[rowKey]))
   return (
     <div className="border-line bg-surface overflow-x-auto rounded-lg border">
       <table aria-label={label} className="w-full text-left max-md:block">
@@ -55,8 +61,9 @@ export function Table<Row>({
         <tbody className="divide-line divide-y max-md:block">
           {rows.map(row => (
             <TableRow
-              key={typeof rowKey === 'function' ? rowKey(row) : String(row[rowKey])}
+              key={keyOf(row)}
               row={row}
+              isOpen={openKey === undefined ? undefined : keyOf(row) === openKey}
               columns={columns as readonly Column<unknown>[]}
             />
           ))}
@@ -66,9 +73,18 @@ export function Table<Row>({
   )
 }
 
-const TableRow = memo(function TableRow({ row, columns }: { row: unknown; columns: readonly Column<unknown>[] }) {
+interface TableRowProps {
+  row: unknown
+  columns: readonly Column<unknown>[]
+  isOpen: boolean | undefined
+}
+
+const TableRow = memo(function TableRow({ row, columns, isOpen }: TableRowProps) {
   return (
-    <tr className="hover:bg-raised/50 max-md:block max-md:py-2">
+    <tr
+      aria-selected={isOpen}
+      className={`max-md:block max-md:py-2 ${isOpen ? 'bg-accent-soft' : 'hover:bg-raised/50'}`}
+    >
       {columns.map(({ name, number, wideOnly, show }) => (
         <td
           key={name}

@@ -47,7 +47,7 @@ export const modelsText = {
     per_gpu_second: 'for a second of GPU time',
   },
   back: 'All models',
-  details: named('about', 'log', 'settings'),
+  details: named('about', 'plan', 'log', 'settings'),
   facts: named(
     'state',
     'engine',

@@ -1,9 +1,9 @@
-import { ExternalLink, X } from 'lucide-react'
-import { useEffect, useRef } from 'react'
+import { ExternalLink } from 'lucide-react'
 import { type Schema, useSession } from '../../api/client.ts'
 import { JobStatus } from '../../components/badge.tsx'
-import { ButtonLink, IconButton } from '../../components/button.tsx'
+import { ButtonLink } from '../../components/button.tsx'
 import { Queried } from '../../components/page.tsx'
+import { SidePanel } from '../../components/panel.tsx'
 import { jobsText } from '../../text/jobs.ts'
 import { jobTitle, taskName } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
@@ -24,34 +24,26 @@ export function JobPanel({ id, listed, open }: JobPanelProps) {
   const isForeign = listed !== undefined && listed.organization_id !== session.organization.id
   const query = useJob(id, !isForeign)
   const job: Schema<'JobSummary'> | undefined = isForeign ? listed : (query.data ?? listed)
-  const panel = useRef<HTMLElement>(null)
-  useEffect(() => {
-    // Where the panel takes the place of the list, the row that had the focus is gone.
-    if (!panel.current?.contains(document.activeElement) && matchMedia('(width < 64rem)').matches)
-      panel.current?.focus()
-  }, [])
   return (
-    <section
-      ref={panel}
-      tabIndex={-1}
-      aria-label={jobsText.panel}
-      className="border-line bg-surface min-w-0 rounded-lg border p-4 lg:sticky lg:top-0 lg:max-h-[calc(100dvh-3rem)] lg:overflow-y-auto"
+    <SidePanel
+      label={jobsText.panel}
+      title={
+        <span title={listed?.prompt ?? undefined}>
+          {listed ? jobTitle(listed) : job ? taskName(job.task) : jobsText.panel}
+        </span>
+      }
+      about={
+        job && (
+          <>
+            {listed?.prompt ? `${job.model_id} · ${taskName(job.task)}` : job.model_id}
+            <JobStatus status={job.status} progress={job.progress} />
+          </>
+        )
+      }
+      actions={!isForeign && <ButtonLink small href={`/jobs/${id}`} icon={ExternalLink} label={jobsText.wholePage} />}
+      closeLabel={jobsText.closePanel}
+      close={() => open(undefined)}
     >
-      <div className="mb-3 flex items-start gap-2">
-        <div className="min-w-0 flex-1">
-          <h2 title={listed?.prompt ?? undefined} className="line-clamp-2 font-semibold break-words">
-            {listed ? jobTitle(listed) : job ? taskName(job.task) : jobsText.panel}
-          </h2>
-          {job && (
-            <p className="text-muted flex flex-wrap items-center gap-2">
-              {listed?.prompt ? `${job.model_id} · ${taskName(job.task)}` : job.model_id}
-              <JobStatus status={job.status} progress={job.progress} />
-            </p>
-          )}
-        </div>
-        {!isForeign && <ButtonLink small href={`/jobs/${id}`} icon={ExternalLink} label={jobsText.wholePage} />}
-        <IconButton icon={X} label={jobsText.closePanel} onClick={() => open(undefined)} />
-      </div>
       {isForeign ? (
         <>
           <JobReasons job={listed} />
@@ -74,6 +66,6 @@ export function JobPanel({ id, listed, open }: JobPanelProps) {
           )}
         </Queried>
       )}
-    </section>
+    </SidePanel>
   )
 }

@@ -48,7 +48,7 @@ const JobLink = memo(function JobLink(props: {
   return (
     <Link
       href={addressWith('/jobs', new URLSearchParams(query), { job: id })}
-      data-job={id}
+      data-row={id}
       title={id}
       className="flex min-w-0 items-center gap-2 hover:underline"
     >

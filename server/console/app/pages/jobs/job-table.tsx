@@ -1,8 +1,9 @@
-import { useCallback, useDeferredValue, useEffect, useEffectEvent, useRef } from 'react'
+import { useCallback, useDeferredValue, useRef } from 'react'
 import type { Schema } from '../../api/client.ts'
+import { useRowKeys } from '../../components/row-keys.ts'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
-import { neighbourOf, toggled } from './job-choice.ts'
+import { toggled } from './job-choice.ts'
 import { JobRow } from './job-row.tsx'
 
 interface JobTableProps {
@@ -16,13 +17,6 @@ interface JobTableProps {
 
 const { columns: names } = jobsText
 const head = 'px-2 py-2 font-medium'
-
-/** Whether the arrow keys mean something else there. */
-const hasOwnKeys = (target: EventTarget | null): boolean =>
-  target instanceof Element &&
-  target.closest(
-    'textarea, select, pre, video, audio, dialog, [aria-haspopup], input:not([type=checkbox]), [role=listbox]',
-  ) !== null
 
 /**
  * The jobs of a page in rows. The arrow keys go from row to row, and take the job that is open beside the list along; Escape
@@ -40,29 +34,12 @@ export function JobTable({ jobs: newest, chosen, setChosen, tokens, organization
   const choose = useCallback((id: string) => setChosen(now => toggled(now, id)), [setChosen])
   const allChosen = jobs.every(({ id }) => chosen.has(id))
 
-  const press = useEffectEvent((event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || hasOwnKeys(event.target)) return
-    const linkOf = (id: string) => table.current?.querySelector<HTMLElement>(`a[data-job="${id}"]`)
-    if (event.key === 'Escape' && open !== undefined) {
-      change({ job: undefined })
-      linkOf(open)?.focus()
-    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      const row = event.target instanceof Element ? event.target.closest('tr') : null
-      const from = row?.querySelector<HTMLElement>('a[data-job]')?.dataset['job'] ?? open
-      const ids = jobs.map(({ id }) => id)
-      const next = neighbourOf(ids, from, event.key === 'ArrowDown' ? 1 : -1)
-      if (next === undefined) return
-      linkOf(next)?.focus()
-      if (open !== undefined) change({ job: next })
-    } else return
-    event.preventDefault()
-  })
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => press(event)
-    addEventListener('keydown', pressed)
-    return () => removeEventListener('keydown', pressed)
-  }, [])
-
+  useRowKeys(
+    table,
+    jobs.map(({ id }) => id),
+    open,
+    id => change({ job: id }),
+  )
   return (
     <div className="border-line bg-surface overflow-x-auto rounded-lg border">
       <table

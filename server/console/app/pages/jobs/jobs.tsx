@@ -9,6 +9,7 @@ import { ButtonLink } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PageButtons } from '../../components/paged-table.tsx'
+import { WithPanel } from '../../components/panel.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
@@ -98,54 +99,55 @@ function JobList() {
   return (
     <>
       <PageHeading title={shellText.pages.jobs} about={jobsText.about} />
-      <div className={open === undefined ? '' : 'grid gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(22rem,28rem)]'}>
-        <div className={open === undefined ? '' : 'min-w-0 max-lg:hidden'}>
-          <FindJob
-            key={filters.q}
-            words={filters.q ?? ''}
-            search={q => filter({ q, ...(q ? { organization: undefined } : {}) })}
-          />
-          <JobFilters
-            filters={filters}
-            change={filter}
-            organizations={
-              others.length > 0 || filters.organization
-                ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others]
-                : undefined
-            }
-          />
-          <Queried query={query} lines={8}>
-            {({ jobs, next_cursor }) => (
-              <>
-                <BulkBar jobs={jobs.filter(({ id }) => chosen.has(id))} clear={() => setChosen(new Set())} />
-                {jobs.length > 0 ? (
-                  <JobTable
-                    jobs={jobs}
-                    chosen={chosen}
-                    setChosen={setChosen}
-                    tokens={filters.organization ? undefined : namesOf(tokens)}
-                    organizations={filters.organization ? namesOf(organizations) : undefined}
-                  />
-                ) : Object.keys(filters).length > 0 || after !== undefined ? (
-                  <Empty title={jobsText.noMatch}>
-                    {filters.q && <p>{jobsText.searchHelp}</p>}
-                    {next_cursor !== null && <p>{jobsText.scanned}</p>}
-                  </Empty>
-                ) : (
-                  <Empty title={jobsText.none}>
-                    <p>{jobsText.noneHelp}</p>
-                    {can('user:write') && <ButtonLink primary href="/playground" label={jobsText.openPlayground} />}
-                  </Empty>
-                )}
-                <PageButtons next={next_cursor} names={jobsText} />
-              </>
-            )}
-          </Queried>
-        </div>
-        {open !== undefined && (
-          <JobPanel key={open} id={open} listed={query.data?.jobs.find(({ id }) => id === open)} open={openJob} />
-        )}
-      </div>
+      <WithPanel
+        panel={
+          open !== undefined && (
+            <JobPanel key={open} id={open} listed={query.data?.jobs.find(({ id }) => id === open)} open={openJob} />
+          )
+        }
+      >
+        <FindJob
+          key={filters.q}
+          words={filters.q ?? ''}
+          search={q => filter({ q, ...(q ? { organization: undefined } : {}) })}
+        />
+        <JobFilters
+          filters={filters}
+          change={filter}
+          organizations={
+            others.length > 0 || filters.organization
+              ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others]
+              : undefined
+          }
+        />
+        <Queried query={query} lines={8}>
+          {({ jobs, next_cursor }) => (
+            <>
+              <BulkBar jobs={jobs.filter(({ id }) => chosen.has(id))} clear={() => setChosen(new Set())} />
+              {jobs.length > 0 ? (
+                <JobTable
+                  jobs={jobs}
+                  chosen={chosen}
+                  setChosen={setChosen}
+                  tokens={filters.organization ? undefined : namesOf(tokens)}
+                  organizations={filters.organization ? namesOf(organizations) : undefined}
+                />
+              ) : Object.keys(filters).length > 0 || after !== undefined ? (
+                <Empty title={jobsText.noMatch}>
+                  {filters.q && <p>{jobsText.searchHelp}</p>}
+                  {next_cursor !== null && <p>{jobsText.scanned}</p>}
+                </Empty>
+              ) : (
+                <Empty title={jobsText.none}>
+                  <p>{jobsText.noneHelp}</p>
+                  {can('user:write') && <ButtonLink primary href="/playground" label={jobsText.openPlayground} />}
+                </Empty>
+              )}
+              <PageButtons next={next_cursor} names={jobsText} />
+            </>
+          )}
+        </Queried>
+      </WithPanel>
     </>
   )
 }

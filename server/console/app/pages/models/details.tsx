@@ -18,6 +18,7 @@ import { modelsText, modelText } from '../../text/models.ts'
 import { tasksText } from '../../text/tasks.ts'
 import { RemoveModel } from './change-models.tsx'
 import { priceTexts, type Setting, settingsOf, shellCommand } from './model-texts.ts'
+import { ModelPlanView } from './plan.tsx'
 import { useModelTest } from './test-model.tsx'
 
 type Part = keyof typeof modelsText.details
@@ -51,7 +52,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
   const { button, outcome } = useModelTest(model)
   const [isRemoving, setRemoving] = useState(false)
   const { model_id: id, status, tasks } = model
-  const parts: readonly Part[] = isOwner ? ['about', 'log', 'settings'] : ['about']
+  const parts: readonly Part[] = isOwner ? ['about', 'plan', 'log', 'settings'] : ['about', 'plan']
   const current = parts.find(part => part === search.get('part')) ?? 'about'
   return (
     <>
@@ -89,6 +90,7 @@ function Model({ model, isOwner }: { model: Schema<'ModelStatus'>; isOwner: bool
             {isOwner ? <Engines id={id} /> : <p className="text-muted">{modelsText.ownOnly}</p>}
           </>
         )}
+        {current === 'plan' && <ModelPlanView id={id} />}
         {current === 'log' && <LogView name={id} model={id} />}
         {current === 'settings' && <Settings id={id} />}
       </Tabs>

@@ -1,4 +1,4 @@
-import { ChartColumn, Plus } from 'lucide-react'
+import { ChartColumn, Plus, ScrollText } from 'lucide-react'
 import { useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { api, at, dataOf, refresh, type Schema, useAnswer, usePages, useSession } from '../../api/client.ts'
@@ -10,9 +10,12 @@ import { nameField, TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
 import { MoreButton, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
+import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
 import { organizationsText as text } from '../../text/organizations.ts'
 import { Tokens } from './tokens.tsx'
+import { Users } from './users.tsx'
 
 type Organization = Schema<'Organization'>
 
@@ -106,6 +109,8 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
   const { id, name, status } = organization
   const { session, ownerCan } = useSession()
   const [suspending, setSuspending] = useState(false)
+  const [address, change] = useAddress()
+  const part = address.get('part') === 'users' ? 'users' : 'tokens'
   const params = { path: { organization: id } }
   const resume = useAction(
     () => dataOf(api.POST('/api/organizations/{organization}/resume', { params })),
@@ -120,6 +125,11 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
         title={name}
         actions={
           <>
+            <ButtonLink
+              href={session.owns_machine ? `/audit?organization=${id}` : '/audit'}
+              icon={ScrollText}
+              label={text.audit}
+            />
             <ButtonLink
               href={session.owns_machine ? `/usage?organization=${id}` : '/usage'}
               icon={ChartColumn}
@@ -144,7 +154,14 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
           {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}
         </Notice>
       )}
-      <Tokens organization={organization} />
+      <Tabs
+        label={text.tabs}
+        names={text.parts}
+        current={part}
+        choose={one => change({ part: one === 'tokens' ? undefined : one, status: undefined })}
+      >
+        {part === 'users' ? <Users organization={organization} /> : <Tokens organization={organization} />}
+      </Tabs>
       {suspending && (
         <Confirm
           title={text.suspendTitle(name)}

@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useState } from 'react'
-import { type Scope, useSession } from '../../api/client.ts'
+import { type Schema, type Scope, useSession } from '../../api/client.ts'
 import { FormDialog } from '../../components/dialog.tsx'
 import { Checkbox, nameField, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { dateText } from '../../components/format.ts'
@@ -9,17 +9,25 @@ import { days, defaultExpiry, type Hours, isHalf, shownHours, type Token } from 
 const text = tokensText.form
 const scopes = Object.keys(text.scopeHints) as Scope[]
 
+const initialScopes: readonly Scope[] = ['user:read', 'user:write']
+
+/** Whether a user with this role may have a token with the scope; without a user every scope may be given. */
+const allows = (role: Schema<'User'>['role'] | undefined, scope: Scope): boolean =>
+  role === 'viewer' ? scope === 'user:read' : role === 'member' ? scope.startsWith('user:') : true
+
 interface TokenFormProps {
   title: string
   action: string
   /** The token to change; absent for a new one. */
   token?: Token
+  /** The role of the user whose token it will be, which bounds its scopes. */
+  role?: Schema<'User'>['role'] | undefined
   save: (form: FormData) => Promise<unknown>
   close: () => void
 }
 
 /** The fields of a token, new or existing. A token cannot give scopes that it lacks, so those are not offered. */
-export function TokenForm({ title, action, token, save, close }: TokenFormProps) {
+export function TokenForm({ title, action, token, role, save, close }: TokenFormProps) {
   const { can } = useSession()
   const [unscoped, setUnscoped] = useState(false)
   const [half, setHalf] = useState(false)
@@ -28,7 +36,7 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
     setHalf(isHalf(form))
     if (form.has('scopes') && !isHalf(form)) await save(form)
   }
-  const given = token?.scopes ?? ['user:read', 'user:write']
+  const given = token?.scopes ?? initialScopes.filter(scope => allows(role, scope))
   const [ticked, setTicked] = useState<readonly string[]>(given)
   const [expires, setExpires] = useState<string>()
   const when = token?.expires_at == null ? text.expiry.never : dateText(token.expires_at)
@@ -51,7 +59,7 @@ export function TokenForm({ title, action, token, save, close }: TokenFormProps)
           />
           <Fieldset legend={text.scopes}>
             {scopes
-              .filter(scope => can(scope) || given.includes(scope))
+              .filter(scope => (can(scope) && allows(role, scope)) || given.includes(scope))
               .map(scope => (
                 <Checkbox
                   key={scope}

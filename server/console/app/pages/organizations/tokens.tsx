@@ -75,29 +75,50 @@ type TokenDialogProps = ({ action: 'create'; token?: undefined } | { action: Act
   close: () => void
 }
 
+/** Reads again what shows the tokens of an organization, or their number. */
+function tokensChanged(organization: string): void {
+  void refresh('organizations', 'tokens', organization)
+  void refresh('organizations', 'users', organization)
+  // The names of tokens, which other pages show.
+  void refresh('tokens', organization)
+}
+
+interface CreateTokenProps {
+  organization: Schema<'Organization'>
+  /** The user whose token it will be; absent for a token of nobody. */
+  owner?: Schema<'User'>
+  close: () => void
+}
+
+/** Creates a token and shows its secret. */
+export function CreateToken({ organization: { id, name }, owner, close }: CreateTokenProps) {
+  const save = async (form: FormData) => {
+    const body = { ...createBody(form, nowSeconds()), ...(owner ? { user_id: owner.id } : {}) }
+    const call = api.POST('/api/organizations/{organization}/tokens', { ...at({ organization: id }), body })
+    const created = await dataOf(call)
+    showSecret({ name: created.token.name, secret: created.secret })
+    tokensChanged(id)
+    close()
+  }
+  return (
+    <TokenForm
+      title={text.createTitle(owner?.name ?? name)}
+      action={text.create}
+      role={owner?.role}
+      close={close}
+      save={save}
+    />
+  )
+}
+
 function TokenDialog({ action, token, organization, close }: TokenDialogProps) {
   const { session } = useSession()
   const path = { organization: organization.id }
   function changed(): void {
-    void refresh('organizations', 'tokens', organization.id)
-    // The names of tokens, which other pages show.
-    void refresh('tokens', organization.id)
+    tokensChanged(organization.id)
     close()
   }
-  if (action === 'create')
-    return (
-      <TokenForm
-        title={text.createTitle(organization.name)}
-        action={text.create}
-        close={close}
-        save={async form => {
-          const body = createBody(form, nowSeconds())
-          const created = await dataOf(api.POST('/api/organizations/{organization}/tokens', { params: { path }, body }))
-          showSecret({ name: created.token.name, secret: created.secret })
-          changed()
-        }}
-      />
-    )
+  if (action === 'create') return <CreateToken organization={organization} close={close} />
   const { id, name } = token
   const params = { path: { ...path, id } }
   if (action === 'edit')

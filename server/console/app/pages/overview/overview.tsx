@@ -1,3 +1,4 @@
+import { isFailing } from '../../api/attention.ts'
 import { api, type Schema, useAnswer, useMachine, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { modelHref } from '../../components/addresses.ts'
@@ -198,7 +199,12 @@ function RecentFailures({ models }: { models: readonly Failing[] }) {
       title={overviewText.failures}
       actions={<TextLink href="/jobs?status=failed" label={overviewText.allFailures} />}
     >
-      <EngineFailures models={failing} />
+      {/* Those that need attention stand above, for the owner of the machine. */}
+      <EngineFailures
+        models={failing.filter(
+          ({ status, engine_failures }) => engine_failures === undefined || !isFailing({ status, engine_failures }),
+        )}
+      />
       <Queried query={query}>
         {({ jobs }) =>
           jobs.length === 0 ? (

@@ -1,7 +1,10 @@
-import type { Schema } from '../../api/client.ts'
+import { type Schema, useSession } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { TextLink } from '../../components/button.tsx'
+import { costText, decimalText, sentenceText } from '../../components/format.ts'
+import { Meter } from '../../components/meter.tsx'
 import { EngineStateView } from '../../components/model.tsx'
+import { Notice } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { modelText } from '../../text/models.ts'
 import { overviewText } from '../../text/overview.ts'
@@ -37,6 +40,7 @@ export function Pools({
   engines: readonly Engine[]
   models: readonly Schema<'ModelLoad'>[]
 }) {
+  const { session } = useSession()
   const waiting = new Map(models.map(model => [model.model_id, model.waiting_for?.detail ?? null]))
   const rows = engines.flatMap(engine =>
     engine.pool === null
@@ -53,6 +57,7 @@ export function Pools({
               <p className="text-muted">{overviewText.poolKinds[pool.kind]}</p>
             </div>
             <p className="text-muted tabular-nums">{factsOf(pool).join(' · ')}</p>
+            <PoolLimits pool={pool} currency={session.currency} />
             {pool.unknown !== null && (
               <p className="text-warning mt-1 text-xs">{overviewText.poolUnknown(pool.unknown)}</p>
             )}
@@ -61,6 +66,42 @@ export function Pools({
       </ul>
       {rows.length > 0 && <Table label={overviewText.poolEngines} columns={columns} rows={rows} rowKey="id" />}
     </>
+  )
+}
+
+/** What of the limits of the month is used; of a pool without them what was used, if anything. */
+function PoolLimits({ pool, currency }: { pool: Pool; currency: string }) {
+  const {
+    used_card_hours: hours,
+    used_cost: cost,
+    monthly_card_hours_limit: mostHours,
+    monthly_cost_limit: most,
+  } = pool
+  const hoursText = overviewText.poolHours(decimalText(hours))
+  const used = [mostHours === null && hours > 0 && hoursText, most === null && cost > 0 && costText(cost, currency)]
+  return (
+    <div className="mt-2 space-y-2 empty:hidden">
+      {mostHours !== null && (
+        <Meter
+          label={overviewText.poolMonth.hours}
+          value={overviewText.poolOf(decimalText(hours), decimalText(mostHours))}
+          parts={[{ name: overviewText.poolMonth.hours, amount: hours }]}
+          whole={mostHours}
+        />
+      )}
+      {most !== null && (
+        <Meter
+          label={overviewText.poolMonth.cost}
+          value={overviewText.poolOf(costText(cost, ''), costText(most, currency))}
+          parts={[{ name: overviewText.poolMonth.cost, amount: cost }]}
+          whole={most}
+        />
+      )}
+      {used.some(Boolean) && (
+        <p className="text-muted text-xs tabular-nums">{overviewText.poolUsed(used.filter(Boolean).join(' · '))}</p>
+      )}
+      {pool.limit_reached !== null && <Notice kind="warning">{sentenceText(pool.limit_reached)}</Notice>}
+    </div>
   )
 }
 

@@ -83,6 +83,24 @@ export const bucketRows = (buckets: Report['buckets'], zero: Sums): Row[] =>
     sums: parts.flatMap(({ results }) => results.map(sumsOf)).reduce(plus, zero),
   }))
 
+/** One figure of each bucket, oldest first, in parts: of each model, or of all together. The key is the first second. */
+export const partsOf = (
+  rows: readonly Row[],
+  buckets: Report['buckets'],
+  measure: Measure,
+  by: Group,
+): { key: string; parts: { model: string | null; amount: number }[] }[] =>
+  rows.map(({ key, sums }) => ({
+    key,
+    parts:
+      by === 'model'
+        ? reportRows(
+            buckets.filter(({ start_time }) => String(start_time) === key),
+            'model',
+          ).map(row => ({ model: row.key, amount: amountOf(row.sums, measure) }))
+        : [{ model: null, amount: amountOf(sums, measure) }],
+  }))
+
 /** The figures of a result without its group. */
 function sumsOf({ ...result }: Report['buckets'][number]['results'][number]): Sums {
   const figures = Object.entries(result).filter(([, value]) => typeof value === 'number')

@@ -2,6 +2,7 @@ import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo } from 'react'
 import { type Schema, useSession, useTokens } from '../../api/client.ts'
 import { ButtonLink } from '../../components/button.tsx'
+import { modelColour } from '../../components/colours.ts'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { ModelMark } from '../../components/marks.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
@@ -18,6 +19,7 @@ import {
   type Measure,
   measuresIn,
   type Period,
+  partsOf,
   plus,
   type Report,
   type Row,
@@ -58,6 +60,10 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
     [report, buckets, by],
   )
   const tokens = useTokens(organization, by === 'token')
+  const offered = measuresIn(totals)
+  const preferred = totals.cost > 0 ? 'cost' : 'requests'
+  const measure = offered.find(one => one === params.get('show')) ?? preferred
+  const course = useMemo(() => partsOf(buckets, report.buckets, measure, by), [buckets, report, measure, by])
   if (totals.requests + totals.jobs === 0)
     return (
       <div className="mb-6">
@@ -67,9 +73,6 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         </Empty>
       </div>
     )
-  const offered = measuresIn(totals)
-  const preferred = totals.cost > 0 ? 'cost' : 'requests'
-  const measure = offered.find(one => one === params.get('show')) ?? preferred
   const groupName = by === 'day' ? usageText.times[width] : usageText.groups[by]
   const name = (key: string) =>
     by === 'day' ? (
@@ -96,7 +99,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         }
       >
         <Course
-          rows={buckets}
+          rows={course}
           measure={measure}
           width={width}
           currency={currency}
@@ -115,39 +118,45 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
   )
 }
 
-const height = 120
-
 interface CourseProps {
-  rows: readonly Row[]
+  rows: ReturnType<typeof partsOf>
   measure: Measure
   width: '1h' | '1d' | 'month'
   currency: string
   label: string
 }
 
-/** Bars of one figure over the buckets of the period. The table has the same in words. */
+/** Bars of one figure over the buckets of the period, stacked by model where there are parts. The table has the same in words. */
 const Course = memo(function Course({ rows, measure, width, currency, label }: CourseProps) {
-  const amounts = rows.map(({ sums }) => amountOf(sums, measure))
-  const most = Math.max(...amounts, 0)
+  const sums = rows.map(({ parts }) => parts.reduce((sum, { amount }) => sum + amount, 0))
+  const most = Math.max(...sums, 0)
+  const partText = (model: string | null, amount: number) =>
+    `${model === null ? '' : `${model || usageText.noName}: `}${amountText(amount, measure, currency)}`
   return (
     <div className="bg-surface border-line rounded-lg border p-3">
       <div className="text-muted mb-1 text-right text-xs tabular-nums">{amountText(most, measure, currency)}</div>
-      <svg
-        role="img"
-        aria-label={label}
-        viewBox={`0 0 ${Math.max(1, rows.length) * 10} ${height}`}
-        preserveAspectRatio="none"
-        className="text-accent h-30 w-full"
-      >
-        {rows.map(({ key }, at) => {
-          const part = most === 0 ? 0 : Math.max(amounts[at]! > 0 ? 2 : 0, (amounts[at]! / most) * height)
-          return (
-            <rect key={key} x={at * 10 + 1} y={height - part} width={8} height={part} fill="currentColor">
-              <title>{`${bucketText(Number(key), width)}: ${amountText(amounts[at]!, measure, currency)}`}</title>
-            </rect>
-          )
-        })}
-      </svg>
+      <div role="img" aria-label={label} className="flex h-30 items-end gap-0.5">
+        {rows.map(({ key, parts }, at) => (
+          <div
+            key={key}
+            title={[
+              `${bucketText(Number(key), width)}: ${amountText(sums[at]!, measure, currency)}`,
+              ...(parts.length > 1 ? parts.map(({ model, amount }) => partText(model, amount)) : []),
+            ].join('\n')}
+            className="flex h-full min-w-0 flex-1 flex-col-reverse"
+          >
+            {parts
+              .filter(({ amount }) => amount > 0)
+              .map(({ model, amount }) => (
+                <div
+                  key={model}
+                  className={`min-h-0.5 shrink-0 last:rounded-t-xs ${model ? modelColour(model) : 'bg-accent'}`}
+                  style={{ height: `${(100 * amount) / most}%` }}
+                />
+              ))}
+          </div>
+        ))}
+      </div>
       <div className="border-line text-muted flex justify-between border-t pt-1 text-xs">
         {rows.length > 0 && <span>{bucketText(Number(rows[0]!.key), width)}</span>}
         {rows.length > 1 && <span>{bucketText(Number(rows.at(-1)!.key), width)}</span>}

@@ -1,11 +1,12 @@
 import { Dices, Repeat, SlidersHorizontal } from 'lucide-react'
 import { memo } from 'react'
+import { promptOf } from '../../../../../../core/store/job-prompt.ts'
 import { Button, TextLink } from '../../../components/button.tsx'
 import { Empty, Failed, MoreButton, Section } from '../../../components/page.tsx'
 import { filesOf } from '../../../components/result/result-facts.ts'
 import { Time } from '../../../components/time.tsx'
 import { playgroundText as text } from '../../../text/playground.ts'
-import { type FeedRun, type JobSummary, titleOf } from './feed.ts'
+import type { FeedRun, JobSummary } from './feed.ts'
 import { JobView, UnansweredView } from './job-view.tsx'
 import type { Unanswered } from './outbox.ts'
 import { type useFeed, useJob } from './use-feed.ts'
@@ -65,7 +66,7 @@ const RunView = memo(function RunView({ run, actions, hasSeed, currencyOf }: Run
     <article aria-label={text.runOf(models.join(', '))} className="bg-surface border-line rounded-lg border">
       <header className="border-line flex flex-wrap items-start gap-x-3 gap-y-1 border-b px-4 py-2">
         <div className="min-w-0 flex-1">
-          {first ? <Title job={first} /> : <p className="truncate font-medium">{titleOf(unanswered[0]?.inputs)}</p>}
+          {first ? <Title job={first} /> : <p className="truncate font-medium">{promptOf(unanswered[0]?.inputs)}</p>}
           <p className="text-muted text-xs">
             {models.join(', ')}
             {first && (
@@ -101,7 +102,7 @@ const RunView = memo(function RunView({ run, actions, hasSeed, currencyOf }: Run
 /** What was asked for, in the words of the request. */
 function Title({ job }: { job: JobSummary }) {
   const { data } = useJob(job)
-  const title = titleOf(data?.inputs)
+  const title = promptOf(data?.inputs) ?? undefined
   return (
     <p title={title} className="line-clamp-2 font-medium break-words">
       {title ?? (data ? text.untitledRun : '\u00a0')}

@@ -72,15 +72,3 @@ export const seedsFor = (variations: number, seed: unknown, newSeed: () => numbe
   const first = typeof seed === 'number' ? seed : newSeed()
   return Array.from({ length: variations }, (_, at) => first + at)
 }
-
-/** Texts by which people recognise a request, in this order. */
-const titleFields = ['prompt', 'input', 'query', 'text_1'] as const
-
-/** Returns the text by which a person recognises a request; undefined for one without a text. */
-export function titleOf(inputs: unknown): string | undefined {
-  if (typeof inputs !== 'object' || inputs === null) return undefined
-  const found = titleFields.map(name => (inputs as Record<string, unknown>)[name])
-  const title = found.find(value => typeof value === 'string' || Array.isArray(value)) as string | unknown[] | undefined
-  if (title === undefined) return undefined
-  return Array.isArray(title) ? title.filter(one => typeof one === 'string').join(' · ') : title
-}

@@ -6,7 +6,6 @@ import {
   runsOf,
   seedsFor,
   submissionsOf,
-  titleOf,
 } from '../../../../../../server/console/app/pages/playground/run/feed.ts'
 
 const job = (id: string, submission?: string) =>
@@ -55,15 +54,6 @@ test('variations begin with the seed that was entered', () => {
   expect(seedsFor(1, 7, () => 3)).toEqual([])
   expect(seedsFor(3, 7, () => 3)).toEqual([7, 8, 9])
   expect(seedsFor(2, undefined, () => 3)).toEqual([3, 4])
-})
-
-test.each([
-  [{ prompt: 'a cat', input: 'b' }, 'a cat'],
-  [{ input: ['a', 'b'] }, 'a · b'],
-  [{ file_id: 'file-1' }, undefined],
-  [null, undefined],
-])('the title of %j', (inputs, title) => {
-  expect(titleOf(inputs)).toBe(title)
 })
 
 test.each([

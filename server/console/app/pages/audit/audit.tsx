@@ -1,0 +1,155 @@
+import { keepPreviousData } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { api, at, useAnswer, useSession, useTokens } from '../../api/client.ts'
+import { useMembers } from '../../api/members.ts'
+import { Button } from '../../components/button.tsx'
+import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { PageButtons } from '../../components/paged-table.tsx'
+import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
+import { columnsOf } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAddress } from '../../components/use-address.ts'
+import { auditText as text } from '../../text/audit.ts'
+import { shellText } from '../../text/shell.ts'
+import { EntryPanel } from './entry-panel.tsx'
+import { actionName, actorName, type Entry, type Names, targetName } from './names.ts'
+
+const columnsWith = (names: Names) =>
+  columnsOf<Entry, keyof typeof text.columns>(text.columns, {
+    action: ({ id, action }) => (
+      <RowLink param="entry" id={id}>
+        {actionName(action)}
+      </RowLink>
+    ),
+    what: entry => <span className="break-all">{targetName(entry, names)}</span>,
+    who: ({ actor }) => actorName(actor, names),
+    from: { aside: true, show: ({ actor }) => actor.address ?? '–' },
+    time: ({ at: when }) => <Time at={when} />,
+  })
+
+/** Names of the tokens and users of an organization. */
+function useNames(organization: string): Names {
+  const tokens = useTokens(organization)
+  const users = useMembers(organization)
+  return useMemo(
+    () => new Map([...(tokens ?? []), ...(users ?? [])].map(({ id, name }) => [id, name])),
+    [tokens, users],
+  )
+}
+
+/** Seconds, a whole number of minutes: the same query is not read again for a time that moves. */
+const sinceOf = (period: string): number => Math.floor(Date.now() / 60_000) * 60 - Number(period)
+
+const filterNames = ['action', 'since', 'target', 'organization'] as const
+
+/** The audit log of an organization, newest first, with one entry beside the list. */
+export default function AuditPage() {
+  const [params, change] = useAddress('push')
+  const { session, ownerCan } = useSession()
+  const owner = ownerCan('admin:read')
+  const organization = (owner && params.get('organization')) || session.organization.id
+  const action = params.get('action') ?? undefined
+  const target = params.get('target') ?? undefined
+  const since = Object.keys(text.filters.times).find(one => one === params.get('since'))
+  const after = params.get('after') ?? undefined
+  const open = params.get('entry') ?? undefined
+  const names = useNames(organization)
+  const columns = useMemo(() => columnsWith(names), [names])
+  const query = useAnswer(
+    ['audit', organization, action, target, since, after],
+    () => {
+      const asked = { limit: 50, action, target, since: since && sinceOf(since), after }
+      return api.GET('/api/organizations/{organization}/audit', at({ organization }, asked as { limit: number }))
+    },
+    { placeholderData: keepPreviousData },
+  )
+  const filter = (changes: Record<string, string | undefined>) =>
+    change({ ...changes, after: undefined, entry: undefined })
+  const isFiltered = action !== undefined || target !== undefined || since !== undefined
+  return (
+    <>
+      <PageHeading title={shellText.pages.audit} about={text.about} />
+      <WithPanel
+        panel={
+          open !== undefined &&
+          query.data && (
+            <EntryPanel
+              key={open}
+              entry={query.data.entries.find(({ id }) => id === open)}
+              names={names}
+              onlyThis={id => filter({ target: id, action: undefined, since: undefined })}
+              close={() => change({ entry: undefined })}
+            />
+          )
+        }
+      >
+        <fieldset className="mb-4 flex flex-wrap items-end gap-3">
+          <legend className="sr-only">{text.filters.label}</legend>
+          <SelectField
+            label={text.filters.action}
+            value={action ?? ''}
+            none={text.filters.any}
+            change={one => filter({ action: one })}
+            options={[...(action === undefined || action in text.actions ? [] : [action]), ...optionsOf(text.actions)]}
+          />
+          <SelectField
+            label={text.filters.since}
+            value={since ?? ''}
+            none={text.filters.any}
+            change={one => filter({ since: one })}
+            options={optionsOf(text.filters.times)}
+          />
+          {owner && (
+            <OrganizationField
+              value={organization}
+              change={one => filter({ organization: one === session.organization.id ? undefined : one })}
+            />
+          )}
+          {isFiltered && (
+            <Button
+              onClick={() => filter(Object.fromEntries(filterNames.map(name => [name, undefined])))}
+              label={text.filters.clear}
+            />
+          )}
+        </fieldset>
+        {target !== undefined && (
+          <p className="text-muted mb-3">
+            {text.filters.target} <code className="font-mono text-xs">{target}</code>
+          </p>
+        )}
+        <Queried query={query} lines={6}>
+          {({ entries, next_cursor }) => (
+            <>
+              {entries.length > 0 ? (
+                <PanelTable label={text.list} param="entry" columns={columns} rows={entries} />
+              ) : (
+                <Empty title={isFiltered || after !== undefined ? text.noMatch : text.none} />
+              )}
+              <PageButtons next={next_cursor} names={text} />
+            </>
+          )}
+        </Queried>
+      </WithPanel>
+    </>
+  )
+}
+
+/** The organization whose log is read, for the owner of the machine. */
+function OrganizationField({ value, change }: { value: string; change: (id: string) => void }) {
+  const { data } = useAnswer(
+    ['audit', 'organizations'],
+    () => api.GET('/api/organizations', { params: { query: { limit: 100 } } }),
+    { staleTime: 60_000 },
+  )
+  const all = data?.organizations ?? []
+  if (all.length < 2) return null
+  return (
+    <SelectField
+      label={text.filters.organization}
+      value={value}
+      change={change}
+      options={all.some(({ id }) => id === value) ? all : [value, ...all]}
+    />
+  )
+}

@@ -1,0 +1,102 @@
+import { useRef } from 'react'
+import { ApiFailure, api, dataOf, refresh, useAnswer } from '../../api/client.ts'
+import { uploadFile } from '../../api/upload.ts'
+import { announce } from '../../components/announcements.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { optionsOf, SelectField, TextField } from '../../components/fields.tsx'
+import { formText } from '../../components/form-text.ts'
+import { batchesText } from '../../text/batches.ts'
+import { beginningOf, endpointIn } from './batch-file.ts'
+
+const text = batchesText.form
+
+interface CreateBatchProps {
+  /** The id of a stored file to begin with. */
+  stored: string | undefined
+  created: (id: string) => void
+  close: () => void
+}
+
+/** Creates a batch from a file of this computer, or from one that is stored. */
+export function CreateBatch({ stored, created, close }: CreateBatchProps) {
+  const { data } = useAnswer(['files', 'batch'], () =>
+    api.GET('/std/v1/files', { params: { query: { purpose: 'batch', limit: 100 } } }),
+  )
+  // What was uploaded before the server refused the rest is not uploaded again.
+  const uploaded = useRef<{ file: File; id: string }>(undefined)
+  const uploadOnce = async (file: File) => {
+    const before = uploaded.current
+    if (
+      before?.file.name === file.name &&
+      before.file.size === file.size &&
+      before.file.lastModified === file.lastModified
+    )
+      return before.id
+    const { id } = await uploadFile(file, { purpose: 'batch' })
+    uploaded.current = { file, id }
+    void refresh('files')
+    return id
+  }
+  const save = async (form: FormData) => {
+    const given = form.get('file')
+    const file = given instanceof File && given.size > 0 ? given : formText(form, 'input_file_id')
+    if (file === '') throw new ApiFailure(text.noFile, 0, 'missing', 'file')
+    const endpoint = formText(form, 'endpoint') || endpointIn(await beginningOf(file))
+    if (endpoint === undefined) throw new ApiFailure(text.noEndpoint, 0, 'missing', 'endpoint')
+    const body = {
+      input_file_id: typeof file === 'string' ? file : await uploadOnce(file),
+      endpoint,
+      completion_window: formText(form, 'completion_window'),
+    }
+    const { id } = await dataOf(api.POST('/std/v1/batches', { body }))
+    announce('good', batchesText.created)
+    void refresh('batches')
+    created(id)
+  }
+  const files = data?.data ?? []
+  return (
+    <FormDialog title={batchesText.create} action={batchesText.create} save={save} close={close}>
+      {faultOf => (
+        <>
+          {stored === undefined && (
+            <TextField
+              label={text.file}
+              hint={text.fileHint}
+              name="file"
+              type="file"
+              accept=".jsonl,.ndjson,.json,.txt"
+              className="py-1"
+              error={faultOf('file')}
+            />
+          )}
+          {(stored !== undefined || files.length > 0) && (
+            <SelectField
+              key={data ? 'read' : 'reading'}
+              label={stored === undefined ? text.stored : text.file}
+              name="input_file_id"
+              none={stored === undefined ? '–' : undefined}
+              defaultValue={stored ?? ''}
+              options={files.map(({ id, filename }) => ({ id, name: `${filename} (${id})` }))}
+              error={faultOf('input_file_id')}
+            />
+          )}
+          <TextField
+            label={text.endpoint}
+            hint={text.endpointHint}
+            name="endpoint"
+            autoComplete="off"
+            placeholder="/v1/chat/completions"
+            error={faultOf('endpoint')}
+          />
+          <SelectField
+            label={text.window}
+            name="completion_window"
+            defaultValue="24h"
+            options={optionsOf(text.windows)}
+            error={faultOf('completion_window')}
+          />
+        </>
+      )}
+    </FormDialog>
+  )
+}

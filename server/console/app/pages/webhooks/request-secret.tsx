@@ -1,0 +1,88 @@
+import { useState } from 'react'
+import { api, at, dataOf, refresh, useAnswer, useSession } from '../../api/client.ts'
+import { announce } from '../../components/announcements.tsx'
+import { Button } from '../../components/button.tsx'
+import { CopyButton } from '../../components/code.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/fields.tsx'
+import { Queried } from '../../components/page.tsx'
+import { Time } from '../../components/time.tsx'
+import { webhooksText } from '../../text/webhooks.ts'
+import { OverlapField } from './webhook-detail.tsx'
+
+const text = webhooksText.secret
+
+/** The secret that signs the webhooks of single requests. It is read only when a person wants to see it. */
+export function RequestSecret() {
+  const { can } = useSession()
+  const [isShown, setShown] = useState(false)
+  const [isRotating, setRotating] = useState(false)
+  return (
+    <div className="max-w-2xl space-y-4">
+      <p>{text.about}</p>
+      {isShown && <Secret />}
+      <div className="flex flex-wrap gap-2">
+        <Button onClick={() => setShown(now => !now)} label={isShown ? text.hide : text.show} />
+        {can('admin:write') && <Button onClick={() => setRotating(true)} label={text.rotate} />}
+      </div>
+      {isRotating && <Rotate close={() => setRotating(false)} />}
+    </div>
+  )
+}
+
+function Secret() {
+  const { session } = useSession()
+  const query = useAnswer(
+    ['webhooks', 'secret'],
+    () => api.GET('/api/organizations/{organization}/webhook-secret', at({ organization: session.organization.id })),
+    // It is not kept when it is hidden.
+    { gcTime: 0 },
+  )
+  return (
+    <Queried query={query} lines={2}>
+      {({ signing_secret: secret, previous_secret_until: until }) => (
+        <>
+          <div className="flex items-end gap-1">
+            <div className="min-w-0 flex-1">
+              <TextField
+                label={text.label}
+                readOnly
+                value={secret}
+                onFocus={event => event.target.select()}
+                className="font-mono"
+              />
+            </div>
+            <CopyButton value={secret} label={text.copy} />
+          </div>
+          {until !== null && (
+            <p className="text-muted">
+              {webhooksText.facts.previous} <Time at={until} />
+            </p>
+          )}
+        </>
+      )}
+    </Queried>
+  )
+}
+
+function Rotate({ close }: { close: () => void }) {
+  const { session } = useSession()
+  return (
+    <FormDialog
+      title={webhooksText.rotateTitle(text.name)}
+      action={webhooksText.rotateAct}
+      about={<p>{webhooksText.rotateText}</p>}
+      close={close}
+      save={async form => {
+        const body = { overlap_seconds: Number(form.get('overlap')) }
+        const params = at({ organization: session.organization.id })
+        await dataOf(api.POST('/api/organizations/{organization}/webhook-secret/rotate', { ...params, body }))
+        void refresh('webhooks', 'secret')
+        announce('good', text.rotated)
+        close()
+      }}
+    >
+      {() => <OverlapField />}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,37 @@
+import { named } from './named.ts'
+
+/** Texts about the users of an organization. */
+export const usersText = {
+  ...named('name', 'role', 'change', 'remove'),
+  title: 'Users',
+  about: 'A user owns tokens. The role bounds what these tokens may do.',
+  columns: { user: 'User', ...named('role', 'tokens', 'actions'), email: 'E-mail', used: 'Last used' },
+  never: 'Never',
+  roles: named('owner', 'admin', 'member', 'viewer'),
+  roleChoices: {
+    viewer: 'Viewer: reads',
+    member: 'Member: reads and runs work',
+    admin: 'Admin: also manages tokens, users and webhooks',
+    owner: 'Owner: also changes other owners',
+  },
+  email: 'E-mail address',
+  create: 'Add user',
+  created: (name: string) => `${name} was added. Create a token for the user.`,
+  changeTitle: (name: string) => `Change ${name}`,
+  save: 'Save changes',
+  saved: (name: string) => `${name} was changed.`,
+  narrowed: (name: string, tokens: string) => `${name} was changed. ${tokens}`,
+  tokensNarrowed: (count: number) => (count === 1 ? '1 token lost scopes.' : `${count} tokens lost scopes.`),
+  tokensRevoked: (count: number) => (count === 1 ? '1 token was revoked.' : `${count} tokens were revoked.`),
+  lowerRole: 'With a lower role, the tokens of the user lose the scopes that it does not allow, at once and for good.',
+  force: 'Also if no token with admin:write is left',
+  forceHint: 'Then only the owner of the machine can manage this organization.',
+  removeTitle: (name: string) => `Remove ${name}?`,
+  removeText: 'The tokens of the user are revoked for good. Jobs, files and usage stay.',
+  removeAct: 'Remove user',
+  removed: (name: string, tokens: string) => `${name} was removed. ${tokens}`,
+  token: 'Create token',
+  tokenTitle: (name: string) => `Create token for ${name}`,
+  none: 'No users yet',
+  noneHelp: 'Tokens work without users. With users, you see whose tokens they are, and a role bounds them.',
+} as const
