@@ -26,7 +26,7 @@ async function addTask(page: Page, name: RegExp): Promise<void> {
   await page.getByRole('dialog', { name: 'Add a node' }).getByRole('button', { name }).click()
 }
 
-/** Drags a task from the palette, which makes room, and drops it right of the middle. */
+/** Drags a task from the palette, which makes room, and drops it in the middle of the canvas, left of the details. */
 async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> {
   await page.getByRole('button', { name: 'Add node' }).first().click()
   const palette = page.getByRole('dialog', { name: 'Add a node' })
@@ -35,7 +35,7 @@ async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> 
   await page.mouse.move(500, 400, { steps: 3 })
   await palette.waitFor({ state: 'detached' })
   const { x, y, width, height } = (await onto.boundingBox())!
-  await page.mouse.move(x + width * 0.75, y + height / 2, { steps: 3 })
+  await page.mouse.move(x + width * 0.5, y + height / 2, { steps: 3 })
   await page.mouse.up()
 }
 
@@ -70,7 +70,7 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   await dropTask(page, /^Text to image/, page.getByLabel('Graph of the workflow'))
   await addTask(page, /^Text to speech/)
   const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
-  // Where it was dropped: in the right half of the graph, and the first stays left of it.
+  // Where it was dropped: the first stays left of it.
   const left = async (id: string) => (await node(id).boundingBox())!.x
   expect(await left('image')).toBeGreaterThan(await left('chat'))
   await node('chat').getByRole('button', { name: 'All outputs' }).click()
@@ -186,6 +186,35 @@ test('graph and YAML stay in step, comments stay, problems appear where they bel
   await page.getByRole('button', { name: /^Problems/ }).click()
   await page.getByRole('tab', { name: 'YAML' }).click()
   await expect.poll(lines).toContain('name: [')
+})
+
+test('the graph fills the window, and the panel over it is made wider by keyboard, and hidden', async () => {
+  const id = await stored({ name: 'Wide' })
+  await using opened = await console.open(`/workflows/${id}`, { size: desktop })
+  const { page } = opened
+  const canvas = page.getByLabel('Graph of the workflow')
+  const box = async () => (await canvas.boundingBox())!
+  await page.locator('.react-flow__node').first().waitFor()
+  // All but the navigation and the line with the name.
+  expect((await box()).width).toBe(desktop.width - 224)
+  expect((await box()).height).toBeGreaterThan(desktop.height - 80)
+  const panel = page.getByRole('region', { name: 'Details' })
+  const width = async () => (await panel.boundingBox())!.width
+  const before = await width()
+  // The graph is beside the panel, not below it.
+  const right = await page.locator('.react-flow__node[data-id="paint"]').boundingBox()
+  expect(right!.x + right!.width).toBeLessThan((await panel.boundingBox())!.x)
+  const handle = page.getByRole('separator', { name: 'Width of the details' })
+  await handle.press('ArrowLeft')
+  await expect.poll(width).toBe(before + 32)
+  await opened.expectAccessible()
+  await page.reload()
+  await expect.poll(width).toBe(before + 32)
+  await button(page, 'Hide details').click()
+  await panel.waitFor({ state: 'detached' })
+  await opened.expectAccessible()
+  await button(page, 'Show details').click()
+  await panel.waitFor()
 })
 
 test('on a phone and by keyboard, a person adds a node in the list and chooses where its prompt comes from', async () => {

@@ -17,6 +17,9 @@ export const kindColours: Readonly<Record<Kind, { text: string; edge: string }>>
   audio: { text: 'text-kind-audio', edge: 'border-l-4 border-l-kind-audio' },
 }
 
+/** Whether there is a task with this id: people may type any in the YAML. */
+export const isTask = (id: string): id is Schema<'Task'> => Object.hasOwn(taskTable, id)
+
 /** Returns what a task makes; undefined for steps that pass on what they get, and for waits. */
 export function kindOfTask(task: Schema<'Task'>): Kind | undefined {
   const { kind, makes }: TaskRow = taskTable[task]

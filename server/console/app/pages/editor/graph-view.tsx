@@ -3,6 +3,7 @@ import {
   applyNodeChanges,
   Background,
   type Connection,
+  ControlButton,
   Controls,
   type Edge,
   type EdgeChange,
@@ -13,7 +14,9 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
+import { Maximize } from 'lucide-react'
 import { type DragEvent, memo, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
+import { isTask, kindOfTask } from '../../components/colours.ts'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
@@ -31,7 +34,9 @@ import {
 } from './document/graph.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { upstreamOf } from './document/references.ts'
+import { viewOf } from './document/view.ts'
 import { useEditor } from './editor-context.ts'
+import { freeSpace } from './free-space.ts'
 import { GraphLine, type LineData } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
@@ -46,10 +51,10 @@ const edgeTypes = { line: GraphLine }
 const noCards: never[] = []
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
-const fitOptions = { padding: 0.1, minZoom: 0.55, maxZoom: 1 }
-const fitAllOptions = { padding: 0.1, maxZoom: 1 }
-/** Pixels left of the first node. */
-const margin = 16
+const fitOptions = { minZoom: 0.55, maxZoom: 1 }
+const fitAllOptions = { minZoom: 0.1, maxZoom: 1 }
+/** Above this number of nodes an overview stands beside the graph. */
+const manyForOverview = 8
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
 /** The smallest zoom then: the overview beside it shows the whole. */
@@ -152,13 +157,12 @@ function useView({ cards, arranged }: Graph) {
   const view = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
   const ran = runs.size > 0
   const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
-  const left = Math.min(...cards.map(({ at }) => at.x))
   const showGraph = useEffectEvent(() => {
     // A large graph has no places for a moment.
     if (!view.current || cards.length === 0) return
     const isWhole = shown.current !== arrangements
     shown.current = arrangements
-    void (isWhole ? view.current.fitView(fitAllOptions) : showStart(view.current, left))
+    show(view.current, cards, isWhole ? fitAllOptions : fitOptions)
   })
   useEffect(() => {
     const timer = setTimeout(() => showGraph(), 50)
@@ -234,12 +238,15 @@ export const GraphView = memo(function GraphView() {
 
   if (isEmpty)
     return (
-      <div className="min-h-[28rem]" {...dropping}>
+      <div
+        className="flex min-h-[28rem] flex-1 flex-col justify-center p-4 lg:pr-[calc(var(--details)+2rem)]"
+        {...dropping}
+      >
         <EmptyGraph />
       </div>
     )
   return (
-    <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]" {...dropping}>
+    <div className="h-[28rem] overflow-hidden lg:h-auto lg:min-h-0 lg:flex-1" {...dropping}>
       <ReactFlow<FlowNode, FlowEdge>
         aria-label={editorText.graphLabel}
         className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
@@ -269,15 +276,25 @@ export const GraphView = memo(function GraphView() {
         minZoom={many ? manyMinZoom : 0.1}
       >
         <Background />
-        <Controls showInteractive={false} fitViewOptions={fitAllOptions} />
-        {many && (
+        <Controls showInteractive={false} showFitView={false}>
+          <ControlButton
+            aria-label={editorText.wholeGraph}
+            title={editorText.wholeGraph}
+            onClick={() => view.current && show(view.current, cards, fitAllOptions)}
+          >
+            <Maximize aria-hidden />
+          </ControlButton>
+        </Controls>
+        {cards.length > manyForOverview && (
           <MiniMap
             pannable
+            zoomable
+            position="bottom-left"
             ariaLabel={editorText.overview}
-            className="max-md:hidden"
+            className="ml-14! max-md:hidden"
             bgColor="var(--color-surface)"
             maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
-            nodeColor="var(--color-control)"
+            nodeColor={cardColour}
           />
         )}
       </ReactFlow>
@@ -289,11 +306,11 @@ function allowTask(event: DragEvent): void {
   if (event.dataTransfer.types.includes(taskDragType)) event.preventDefault()
 }
 
-/** Shows the graph; if it is too wide, its beginning. */
-async function showStart(flow: ReactFlowInstance<FlowNode, FlowEdge>, left: number): Promise<void> {
-  await flow.fitView(fitOptions)
-  const { x, y, zoom } = flow.getViewport()
-  if (left * zoom + x < margin) await flow.setViewport({ x: margin - left * zoom, y, zoom })
+/** Shows the graph in its free space. */
+function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards'], limits: typeof fitOptions): void {
+  const free = freeSpace()
+  const boxes = cards.map(({ at, width, height }) => ({ ...at, width, height }))
+  if (free) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
 /** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
@@ -311,6 +328,12 @@ function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured'])
       height: portSize,
     })),
   }
+}
+
+/** The colour of a card in the overview: of what its task makes. */
+const cardColour = ({ data: { node } }: FlowNode): string => {
+  const kind = node && isTask(node.task) ? kindOfTask(node.task) : undefined
+  return kind === undefined ? 'var(--color-control)' : `var(--color-kind-${kind})`
 }
 
 const mayDelete = () => Promise.resolve(isGraphFocused())
