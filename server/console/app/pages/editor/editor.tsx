@@ -11,13 +11,14 @@ import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
 import { emptySource, sourceOf } from './document/source.ts'
 import { dropDraft, newWorkflow, readDraft } from './drafts.ts'
+import { type Adding, Drawer } from './drawer.tsx'
 import { EditorContext, ProblemsContext } from './editor-context.ts'
 import { GraphView } from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
-import { Palette } from './palette.tsx'
 import { propertiesId } from './panel/properties.tsx'
 import { RunDialog } from './run/run-dialog.tsx'
 import { useRun } from './run/run-panel.tsx'
+import { RunTimeLine } from './run/run-time-line.tsx'
 import { type Side, Sides } from './sides.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
@@ -84,11 +85,15 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
   const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, opened)
   const [openedWithFaults] = useState(parsed.faults.length > 0)
-  const [side, setSide] = useState<Side | undefined>('properties')
+  const [side, setSide] = useState<Side | undefined>(() =>
+    new URLSearchParams(location.search).has('execution') ? 'run' : 'properties',
+  )
   const [selected, setSelected] = useState<string>()
-  const [adding, setAdding] = useState(false)
+  const [adding, setAdding] = useState<Partial<Adding>>()
   const [width, setWidth] = useSize('editor-details', 384)
   const run = useRun(id, version)
+  const [height, setHeight] = useSize('editor-time-line', 168)
+  const hasTimeLine = run.execution !== undefined && run.timeLine
 
   const select = useCallback((node: string | undefined) => {
     setSelected(node)
@@ -102,7 +107,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   }, [])
   const change = opened.apply
   const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
-  const addNode = useCallback(() => setAdding(true), [])
+  const addNode = useCallback((wanted?: Adding) => setAdding(wanted ?? {}), [])
   const [arrangements, setArrangements] = useState(0)
   const arrange = useCallback(() => {
     apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
@@ -159,7 +164,12 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
       arrangements,
     ],
   )
-  useShortcuts({ save: () => !readOnly && storage.unsaved && parsed.value && storage.save(), undo, redo })
+  useShortcuts({
+    add: () => !readOnly && addNode(),
+    save: () => !readOnly && storage.unsaved && parsed.value && storage.save(),
+    undo,
+    redo,
+  })
 
   const importing = useImport(setText)
   const errors = problems.filter(({ severity }) => severity === 'error').length
@@ -216,11 +226,20 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
             )}
           </div>
           <div
-            style={{ '--details': `${side === undefined ? 0 : width}px` } as CSSProperties}
+            style={
+              {
+                '--details': `${side === undefined ? 0 : width}px`,
+                '--run': hasTimeLine ? `${height}px` : '0px',
+                '--drawer': adding ? '20.75rem' : '0rem',
+              } as CSSProperties
+            }
             className="relative flex min-h-0 flex-1 flex-col"
             {...(readOnly ? {} : importing)}
           >
+            {/* Before the graph, so that Tab leads from the drawer to it. */}
+            {adding && <Drawer adding={adding} close={() => setAdding(undefined)} />}
             <Views />
+            {hasTimeLine && <RunTimeLine run={run} height={height} setHeight={setHeight} />}
             <Sides
               document={opened}
               unchecked={unchecked}
@@ -232,7 +251,6 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
             />
           </div>
         </div>
-        {adding && <Palette close={() => setAdding(false)} />}
         {run.runnable && (
           <RunDialog
             runnable={run.runnable}
@@ -258,7 +276,7 @@ function Views() {
       names={names}
       current={view}
       choose={setView}
-      listClass="bg-surface border-line z-10 px-1 max-lg:border-b lg:absolute lg:top-3 lg:left-3 lg:rounded-lg lg:border lg:shadow-md"
+      listClass="bg-surface border-line z-10 px-1 max-lg:border-b lg:absolute lg:top-3 lg:left-[calc(var(--drawer)+0.75rem)] lg:rounded-lg lg:border lg:shadow-md"
       panelClass={`flex min-h-0 flex-1 flex-col ${view === 'list' ? 'p-4 lg:overflow-y-auto lg:pt-16 lg:pr-[calc(var(--details)+2rem)]' : ''}`}
     >
       {view === 'graph' ? <GraphView /> : <ListView />}
@@ -276,13 +294,18 @@ const Question = ({ about, answers }: { about: string; answers: Readonly<Record<
   </Notice>
 )
 
-/** The keys that save, undo and redo. */
-function useShortcuts({ save, undo, redo }: Record<'save' | 'undo' | 'redo', () => unknown>): void {
+/** The keys that add a node, save, undo and redo. */
+function useShortcuts({ add, save, undo, redo }: Record<'add' | 'save' | 'undo' | 'redo', () => unknown>): void {
   const press = useEffectEvent((event: KeyboardEvent) => {
-    if (!(event.ctrlKey || event.metaKey) || event.defaultPrevented) return
+    if (event.defaultPrevented) return
     const key = event.key.toLowerCase()
     // In a field the browser undoes letters; in the YAML the editor has its own keys.
-    const typing = (event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')
+    const typing = (event.target as HTMLElement).closest?.('input, textarea, select, dialog, [contenteditable]')
+    if (!(event.ctrlKey || event.metaKey)) {
+      if (key !== '/' || typing || event.altKey) return
+      event.preventDefault()
+      return void add()
+    }
     if (key !== 's' && (typing || (key !== 'z' && key !== 'y'))) return
     event.preventDefault()
     if (key === 's') save()

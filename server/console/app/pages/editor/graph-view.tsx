@@ -15,7 +15,17 @@ import {
   type ReactFlowInstance,
 } from '@xyflow/react'
 import { Maximize } from 'lucide-react'
-import { type DragEvent, memo, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
+import {
+  type DragEvent,
+  type MouseEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useEffectEvent,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import { isTask, kindOfTask } from '../../components/colours.ts'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
@@ -33,15 +43,16 @@ import {
   sizeOf,
 } from './document/graph.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
-import { upstreamOf } from './document/references.ts'
 import { viewOf } from './document/view.ts'
+import { taskDragType } from './drawer.tsx'
 import { useEditor } from './editor-context.ts'
 import { freeSpace } from './free-space.ts'
 import { GraphLine, type LineData } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
-import { taskDragType } from './palette.tsx'
+import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
+import { useDrawing } from './use-drawing.ts'
 
 type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<LineData>
@@ -176,7 +187,7 @@ function useView({ cards, arranged }: Graph) {
  * it is not drawn again for them.
  */
 export const GraphView = memo(function GraphView() {
-  const { workflow, tasks, apply, readOnly, selected, select } = useEditor()
+  const { workflow, tasks, apply, readOnly, selected, select, addNode } = useEditor()
   const graph = useGraph()
   const { cards, isEmpty, many } = graph
   const { nodes, setNodes, edges, selectEdges } = useFlow(graph)
@@ -210,6 +221,7 @@ export const GraphView = memo(function GraphView() {
     const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
     if (edit) apply(edit)
   }
+  const drawing = useDrawing(cards, view)
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
     const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
     const edits: Edit[] = cut
@@ -219,11 +231,11 @@ export const GraphView = memo(function GraphView() {
     if (edits.length > 0) apply(together(...edits))
     if (selected !== undefined && ids.includes(selected)) select(undefined)
   }
-  const mayConnect = (ends: { source: string; target: string }) => {
-    const [source, target] = [idOfCard(ends.source), idOfCard(ends.target)]
-    return !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
+  const pressedTwice = (event: MouseEvent) => {
+    if (readOnly || !(event.target as Element).classList.contains('react-flow__pane')) return
+    const at = view.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
+    addNode(at && { at, seen: cards })
   }
-
   const dropped = (event: DragEvent) => {
     const task = tasks.get(event.dataTransfer.getData(taskDragType))
     if (!task) return
@@ -247,57 +259,63 @@ export const GraphView = memo(function GraphView() {
     )
   return (
     <div className="h-[28rem] overflow-hidden lg:h-auto lg:min-h-0 lg:flex-1" {...dropping}>
-      <ReactFlow<FlowNode, FlowEdge>
-        aria-label={editorText.graphLabel}
-        className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={nodeTypes}
-        edgeTypes={edgeTypes}
-        onInit={instance => {
-          view.current = instance
-        }}
-        onNodesChange={changeNodes}
-        onEdgesChange={selectEdges}
-        onConnect={joined}
-        onDelete={deleted}
-        // The run may be beside the graph, and the node selected.
-        onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
-        onPaneClick={() => select(undefined)}
-        isValidConnection={mayConnect}
-        nodesConnectable={!readOnly}
-        deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
-        // The library listens to the keys of the whole page.
-        onBeforeDelete={mayDelete}
-        // The library would take the space bar from everything on the page that is not a button.
-        panActivationKeyCode={null}
-        onlyRenderVisibleElements={many}
-        proOptions={proOptions}
-        minZoom={many ? manyMinZoom : 0.1}
-      >
-        <Background />
-        <Controls showInteractive={false} showFitView={false}>
-          <ControlButton
-            aria-label={editorText.wholeGraph}
-            title={editorText.wholeGraph}
-            onClick={() => view.current && show(view.current, cards, fitAllOptions)}
-          >
-            <Maximize aria-hidden />
-          </ControlButton>
-        </Controls>
-        {cards.length > manyForOverview && (
-          <MiniMap
-            pannable
-            zoomable
-            position="bottom-left"
-            ariaLabel={editorText.overview}
-            className="ml-14! max-md:hidden"
-            bgColor="var(--color-surface)"
-            maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
-            nodeColor={cardColour}
-          />
-        )}
-      </ReactFlow>
+      <DrawnContext value={drawing.drawn}>
+        <ReactFlow<FlowNode, FlowEdge>
+          aria-label={editorText.graphLabel}
+          className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={nodeTypes}
+          edgeTypes={edgeTypes}
+          onInit={instance => {
+            view.current = instance
+          }}
+          onNodesChange={changeNodes}
+          onEdgesChange={selectEdges}
+          onConnect={joined}
+          onConnectStart={drawing.begun}
+          onConnectEnd={drawing.ended}
+          onDelete={deleted}
+          // The run may be beside the graph, and the node selected.
+          onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
+          onPaneClick={() => select(undefined)}
+          isValidConnection={drawing.mayConnect}
+          zoomOnDoubleClick={false}
+          onDoubleClick={pressedTwice}
+          nodesConnectable={!readOnly}
+          deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
+          // The library listens to the keys of the whole page.
+          onBeforeDelete={mayDelete}
+          // The library would take the space bar from everything on the page that is not a button.
+          panActivationKeyCode={null}
+          onlyRenderVisibleElements={many}
+          proOptions={proOptions}
+          minZoom={many ? manyMinZoom : 0.1}
+        >
+          <Background />
+          <Controls showInteractive={false} showFitView={false} className="lg:mb-[calc(var(--run)+1rem)]!">
+            <ControlButton
+              aria-label={editorText.wholeGraph}
+              title={editorText.wholeGraph}
+              onClick={() => view.current && show(view.current, cards, fitAllOptions)}
+            >
+              <Maximize aria-hidden />
+            </ControlButton>
+          </Controls>
+          {cards.length > manyForOverview && (
+            <MiniMap
+              pannable
+              zoomable
+              position="bottom-left"
+              ariaLabel={editorText.overview}
+              className="ml-14! max-md:hidden lg:mb-[calc(var(--run)+1rem)]!"
+              bgColor="var(--color-surface)"
+              maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
+              nodeColor={cardColour}
+            />
+          )}
+        </ReactFlow>
+      </DrawnContext>
     </div>
   )
 })
