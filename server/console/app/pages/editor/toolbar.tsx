@@ -1,4 +1,4 @@
-import { Download, History, LayoutGrid, Play, Plus, Redo2, Save, Undo2 } from 'lucide-react'
+import { ClipboardList, Download, History, LayoutGrid, Play, Plus, Redo2, Save, Undo2 } from 'lucide-react'
 import { useLocation } from 'wouter'
 import { Badge } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'
@@ -47,6 +47,9 @@ export function Toolbar({
       <div className="ml-auto flex flex-wrap gap-2">
         <IconButton icon={Download} label={editorText.export} onClick={() => downloadWorkflow(workflow.name, text)} />
         {stored && (
+          <IconButton icon={ClipboardList} label={editorText.form} onClick={() => go(`/workflows/${id}/form`)} />
+        )}
+        {stored && (
           <IconButton icon={History} label={editorText.versions} onClick={() => go(`/workflows/${id}/versions`)} />
         )}
         {!readOnly && (
@@ -54,7 +57,7 @@ export function Toolbar({
             <IconButton icon={Undo2} label={editorText.undo} disabled={!canUndo} onClick={undo} />
             <IconButton icon={Redo2} label={editorText.redo} disabled={!canRedo} onClick={redo} />
             <IconButton icon={LayoutGrid} label={editorText.arrange} onClick={arrange} />
-            <Button icon={Plus} onClick={addNode} label={editorText.addNode} />
+            <Button icon={Plus} onClick={() => addNode()} label={editorText.addNode} />
             <Button
               icon={Save}
               busy={saving}
