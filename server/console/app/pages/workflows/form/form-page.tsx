@@ -67,7 +67,10 @@ function WorkflowForm({ stored }: { stored: Schema<'Workflow'> }) {
   }
   const change = (name: string, value: unknown) => {
     setEntered(now => ({ ...now, [name]: value }))
-    setErrors(({ [name]: _, ...others }) => others)
+    setErrors(now => {
+      const { [name]: _, ...others } = now
+      return others
+    })
   }
   return (
     <>
