@@ -269,6 +269,12 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
 /** The workflow as a graph or as a list. */
 function Views() {
   const [view, setView] = useState<'graph' | 'list'>('graph')
+  // The text was read in this task; a large graph is drawn in the next, so that neither holds the page for long.
+  const [isReady, setReady] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setReady(true))
+    return () => clearTimeout(timer)
+  }, [])
   const names = { graph: editorText.graph, list: editorText.list }
   return (
     <Tabs
@@ -279,7 +285,7 @@ function Views() {
       listClass="bg-surface border-line z-10 px-1 max-lg:border-b lg:absolute lg:top-3 lg:left-[calc(var(--drawer)+0.75rem)] lg:rounded-lg lg:border lg:shadow-md"
       panelClass={`flex min-h-0 flex-1 flex-col ${view === 'list' ? 'p-4 lg:overflow-y-auto lg:pt-16 lg:pr-[calc(var(--details)+2rem)]' : ''}`}
     >
-      {view === 'graph' ? <GraphView /> : <ListView />}
+      {isReady && (view === 'graph' ? <GraphView /> : <ListView />)}
     </Tabs>
   )
 }

@@ -269,6 +269,8 @@ export const GraphView = memo(function GraphView() {
           edgeTypes={edgeTypes}
           onInit={instance => {
             view.current = instance
+            // On a busy machine it comes after the moment at which the graph would be shown.
+            if (cards.length > 0) show(instance, cards, fitOptions)
           }}
           onNodesChange={changeNodes}
           onEdgesChange={selectEdges}

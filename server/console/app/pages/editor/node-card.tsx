@@ -1,6 +1,6 @@
 import { type NodeProps, useUpdateNodeInternals } from '@xyflow/react'
 import { ChevronDown, ChevronRight, Pin, Repeat, StickyNote } from 'lucide-react'
-import { memo, useEffect, useId } from 'react'
+import { memo, useEffect, useId, useRef } from 'react'
 import { taskEdge } from '../../components/colours.ts'
 import { editorText } from '../../text/editor.ts'
 import { itemsText } from '../executions/items-text.ts'
@@ -62,7 +62,13 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
     ...ports.inputs.map(({ path }) => inputHandle(path)),
     ...ports.outputs.map(({ path }) => path),
   ].join()
-  useEffect(() => update(id), [update, id, shape])
+  // The library measures a card when it is drawn first. Each update makes it look through all nodes.
+  const measured = useRef(shape)
+  useEffect(() => {
+    if (measured.current === shape) return
+    measured.current = shape
+    update(id)
+  }, [update, id, shape])
   const ring = selected ? 'outline-accent outline-2' : ''
   const edge =
     errors > 0 ? 'border-bad' : run?.status === 'running' || run?.status === 'waiting' ? 'border-accent' : 'border-line'
