@@ -26,7 +26,7 @@ async function addTask(page: Page, name: RegExp): Promise<void> {
   await page.getByRole('dialog', { name: 'Add a node' }).getByRole('button', { name }).click()
 }
 
-/** Drags a task from the palette, which makes room, and drops it right of the middle. */
+/** Drags a task from the palette, which makes room, and drops it in the middle of the canvas, left of the details. */
 async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> {
   await page.getByRole('button', { name: 'Add node' }).first().click()
   const palette = page.getByRole('dialog', { name: 'Add a node' })
@@ -35,7 +35,7 @@ async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> 
   await page.mouse.move(500, 400, { steps: 3 })
   await palette.waitFor({ state: 'detached' })
   const { x, y, width, height } = (await onto.boundingBox())!
-  await page.mouse.move(x + width * 0.75, y + height / 2, { steps: 3 })
+  await page.mouse.move(x + width * 0.5, y + height / 2, { steps: 3 })
   await page.mouse.up()
 }
 
@@ -70,7 +70,7 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   await dropTask(page, /^Text to image/, page.getByLabel('Graph of the workflow'))
   await addTask(page, /^Text to speech/)
   const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
-  // Where it was dropped: in the right half of the graph, and the first stays left of it.
+  // Where it was dropped: the first stays left of it.
   const left = async (id: string) => (await node(id).boundingBox())!.x
   expect(await left('image')).toBeGreaterThan(await left('chat'))
   await node('chat').getByRole('button', { name: 'All outputs' }).click()
@@ -186,6 +186,89 @@ test('graph and YAML stay in step, comments stay, problems appear where they bel
   await page.getByRole('button', { name: /^Problems/ }).click()
   await page.getByRole('tab', { name: 'YAML' }).click()
   await expect.poll(lines).toContain('name: [')
+})
+
+test('a line says where it fits, and where it ends in emptiness the tasks that fit are offered; / opens the same', async () => {
+  const { nodes } = chain.dag
+  const change = {
+    task: 'slug/image-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'ink', image_url: '', strength: 0.5 },
+  }
+  const id = await stored({ name: 'Lines', dag: { nodes: { ...nodes, change } } })
+  await using opened = await console.open(`/workflows/${id}`, { size: { width: 1600, height: 900 } })
+  const { page } = opened
+  const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
+  const drawer = page.getByRole('dialog', { name: 'Add a node' })
+  await node('write').getByText('Answer').waitFor()
+  await node('paint').getByTitle('Output images[0].url').hover()
+  await page.mouse.down()
+  const strength = node('change').getByText('Strength')
+  await strength.hover({ force: true })
+  await page.getByText('Strength takes a number, and Image is an image.').locator('visible=true').waitFor()
+  const fit = async (title: string) => node('change').locator(`[title^="${title}"]`).first().getAttribute('data-fit')
+  expect([await fit('Input image_url'), await fit('Input prompt'), await fit('Strength takes')]).toEqual([
+    'fits',
+    'possible',
+    'refused',
+  ])
+  const canvas = (await page.getByLabel('Graph of the workflow').boundingBox())!
+  const [x, y] = [canvas.x + 300, canvas.y + canvas.height - 60]
+  await page.mouse.move(x, y, { steps: 3 })
+  await page.mouse.up()
+  await drawer.getByRole('heading', { name: 'Tasks that fit Image' }).waitFor()
+  expect(await drawer.getByRole('button', { name: /^Chat/ }).count()).toBe(0)
+  await opened.expectAccessible()
+  const before = await page.locator('.react-flow__edge').count()
+  await page.keyboard.type('image to video')
+  await page.keyboard.press('Enter')
+  await drawer.waitFor({ state: 'detached' })
+  await page.locator('.react-flow__node[data-id="video"]').waitFor()
+  await expect.poll(() => page.locator('.react-flow__edge').count()).toBe(before + 1)
+  await page.evaluate('document.activeElement.blur()')
+  await page.keyboard.press('/')
+  await drawer.waitFor()
+  await page.keyboard.type('speech')
+  await page.keyboard.press('ArrowDown')
+  await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toContain('speech')
+  await page.keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+  await page.mouse.dblclick(x, canvas.y + 80)
+  await drawer.waitFor()
+})
+
+test('the graph fills the window, and the panel over it is made wider by keyboard, and hidden', async () => {
+  const id = await stored({ name: 'Wide' })
+  await using opened = await console.open(`/workflows/${id}`, { size: desktop })
+  const { page } = opened
+  const canvas = page.getByLabel('Graph of the workflow')
+  const box = async () => (await canvas.boundingBox())!
+  await page.locator('.react-flow__node').first().waitFor()
+  // All but the navigation and the line with the name.
+  expect((await box()).width).toBe(desktop.width - 224)
+  expect((await box()).height).toBeGreaterThan(desktop.height - 80)
+  const panel = page.getByRole('region', { name: 'Details' })
+  const width = async () => (await panel.boundingBox())!.width
+  const before = await width()
+  // The graph is beside the panel, not below it.
+  const { x: edge } = (await panel.boundingBox())!
+  await expect
+    .poll(async () => {
+      const { x, width } = (await page.locator('.react-flow__node[data-id="paint"]').boundingBox())!
+      return x + width
+    })
+    .toBeLessThan(edge)
+  const handle = page.getByRole('separator', { name: 'Width of the details' })
+  await handle.press('ArrowLeft')
+  await expect.poll(width).toBe(before + 32)
+  await opened.expectAccessible()
+  await page.reload()
+  await expect.poll(width).toBe(before + 32)
+  await button(page, 'Hide details').click()
+  await panel.waitFor({ state: 'detached' })
+  await opened.expectAccessible()
+  await button(page, 'Show details').click()
+  await panel.waitFor()
 })
 
 test('on a phone and by keyboard, a person adds a node in the list and chooses where its prompt comes from', async () => {

@@ -9,13 +9,16 @@ import type { Schema } from '../api/schema.ts'
 /** What a task makes, a file is, or a port carries. */
 export type Kind = 'text' | 'image' | 'video' | 'audio'
 
-/** The classes of the text of a kind, and of the left edge of a card. */
-export const kindColours: Readonly<Record<Kind, { text: string; edge: string }>> = {
-  text: { text: 'text-kind-text', edge: 'border-l-4 border-l-kind-text' },
-  image: { text: 'text-kind-image', edge: 'border-l-4 border-l-kind-image' },
-  video: { text: 'text-kind-video', edge: 'border-l-4 border-l-kind-video' },
-  audio: { text: 'text-kind-audio', edge: 'border-l-4 border-l-kind-audio' },
+/** The classes of the text of a kind, of the left edge of a card, and of a port, which the graph library colours too. */
+export const kindColours: Readonly<Record<Kind, { text: string; edge: string; port: string }>> = {
+  text: { text: 'text-kind-text', edge: 'border-l-4 border-l-kind-text', port: '!border-kind-text' },
+  image: { text: 'text-kind-image', edge: 'border-l-4 border-l-kind-image', port: '!border-kind-image' },
+  video: { text: 'text-kind-video', edge: 'border-l-4 border-l-kind-video', port: '!border-kind-video' },
+  audio: { text: 'text-kind-audio', edge: 'border-l-4 border-l-kind-audio', port: '!border-kind-audio' },
 }
+
+/** Whether there is a task with this id: people may type any in the YAML. */
+export const isTask = (id: string): id is Schema<'Task'> => Object.hasOwn(taskTable, id)
 
 /** Returns what a task makes; undefined for steps that pass on what they get, and for waits. */
 export function kindOfTask(task: Schema<'Task'>): Kind | undefined {

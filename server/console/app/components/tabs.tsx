@@ -7,6 +7,8 @@ export function Tabs<Name extends string>({
   offered = Object.keys(names) as Name[],
   current,
   choose,
+  listClass = 'mb-4',
+  panelClass = '',
   children,
 }: {
   label: string
@@ -16,6 +18,9 @@ export function Tabs<Name extends string>({
   offered?: readonly Name[]
   current: Name
   choose: (id: Name) => void
+  /** Where the tabs stand, and what they show. */
+  listClass?: string
+  panelClass?: string
   children: ReactNode
 }) {
   const id = useId()
@@ -32,7 +37,7 @@ export function Tabs<Name extends string>({
         role="tablist"
         aria-label={label}
         onKeyDown={press}
-        className="mb-4 flex gap-1 overflow-x-auto shadow-[inset_0_-1px_var(--color-line)]"
+        className={`flex gap-1 overflow-x-auto shadow-[inset_0_-1px_var(--color-line)] ${listClass}`}
       >
         {offered.map(tab => (
           <button
@@ -50,7 +55,7 @@ export function Tabs<Name extends string>({
           </button>
         ))}
       </div>
-      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${current}`}>
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${current}`} className={panelClass}>
         {children}
       </div>
     </>

@@ -108,7 +108,7 @@ export function Shell({ children }: { children: ReactNode }) {
           ref={main}
           id="main"
           tabIndex={-1}
-          className="mx-auto w-full max-w-7xl flex-1 has-data-wide:max-w-none p-4 outline-none md:p-6"
+          className="mx-auto w-full max-w-7xl flex-1 p-4 outline-none md:p-6 has-data-fill:flex has-data-fill:max-w-none has-data-fill:flex-col has-data-fill:p-0 lg:has-data-fill:min-h-0"
         >
           {children}
         </main>

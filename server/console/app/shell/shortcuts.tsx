@@ -43,8 +43,12 @@ export function Shortcuts({ shown, show, find }: ShortcutsProps) {
       if (page) go(page.path)
       else if (event.key === 'g') began.current = performance.now()
       else if (event.key === '?') show(true)
-      else if (event.key === '/') document.querySelector<HTMLElement>('main [type=search]')?.focus()
-      else return
+      else if (event.key === '/') {
+        const search = document.querySelector<HTMLElement>('main [type=search]')
+        // Where nothing is searched, the page has its own use of the key.
+        if (!search) return
+        search.focus()
+      } else return
       event.preventDefault()
     }
     addEventListener('keydown', press)

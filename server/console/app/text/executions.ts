@@ -37,6 +37,7 @@ export const executionsText = {
       .join(', '),
   older: 'Older executions',
   newest: 'Newest executions',
+  inEditor: 'Show in the editor',
   back: 'All executions',
   compare: {
     with: 'Compare with …',

@@ -6,6 +6,7 @@ export const workflowsText = {
   about: 'Tasks of models that pass their results on. Each change is a version; executions keep theirs.',
   create: 'New workflow',
   search: 'Search workflows',
+  form: 'Run as form',
   export: 'Export YAML',
   actionOn: (action: string, name: string) => `${action}: ${name}`,
   empty: 'No workflows yet',

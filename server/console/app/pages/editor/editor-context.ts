@@ -7,6 +7,7 @@ import type { NestedWorkflows } from './document/nested.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
 import type { Workflow } from './document/workflow-document.ts'
+import type { Adding } from './drawer.tsx'
 
 /** What the parts of the editor share. */
 interface EditorFacts {
@@ -22,8 +23,8 @@ interface EditorFacts {
    */
   apply: (edit: Edit, group?: string) => boolean
   readOnly: boolean
-  /** Opens the choice of a task for a new node. */
-  addNode: () => void
+  /** Opens the drawer of nodes, for one at a place of the graph if that is given. */
+  addNode: (adding?: Adding) => void
   /** Id of the selected node. */
   selected: string | undefined
   select: (id: string | undefined) => void

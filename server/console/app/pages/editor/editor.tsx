@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
-import { useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { type CSSProperties, useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { api, at, dataOf, type Schema, tasksQuery, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
-import { loaded } from '../../components/loaded.tsx'
-import { Failed, Loading, Notice, Queried, useBeginning } from '../../components/page.tsx'
+import { Failed, Notice, Queried, useBeginning } from '../../components/page.tsx'
+import { useSize } from '../../components/size-handle.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, nodePath, setValue, together } from './document/edits.ts'
@@ -11,16 +11,15 @@ import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
 import { emptySource, sourceOf } from './document/source.ts'
 import { dropDraft, newWorkflow, readDraft } from './drafts.ts'
-import { EditorContext, ProblemsContext, useEditor, useProblems } from './editor-context.ts'
+import { type Adding, Drawer } from './drawer.tsx'
+import { EditorContext, ProblemsContext } from './editor-context.ts'
 import { GraphView } from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
-import { Palette } from './palette.tsx'
-import { NodePanel } from './panel/node-panel.tsx'
 import { propertiesId } from './panel/properties.tsx'
-import { WorkflowPanel } from './panel/workflow-panel.tsx'
-import { SeverityBadge } from './run/node-run.tsx'
 import { RunDialog } from './run/run-dialog.tsx'
-import { RunPanel, useRun } from './run/run-panel.tsx'
+import { useRun } from './run/run-panel.tsx'
+import { RunTimeLine } from './run/run-time-line.tsx'
+import { type Side, Sides } from './sides.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useDocument, useValidation } from './use-document.ts'
 import { useImport } from './use-import.ts'
@@ -64,9 +63,6 @@ export default function Editor({ id }: { id: string }) {
   )
 }
 
-/** CodeMirror is loaded when the YAML is opened. */
-const YamlView = loaded(() => import('./yaml-view.tsx'), <Loading lines={12} />)
-
 interface WorkbenchProps {
   id: string
   version: number
@@ -76,7 +72,7 @@ interface WorkbenchProps {
   reload: () => void
 }
 
-/** One open workflow: the graph or list, and beside it properties, YAML, problems and the run. */
+/** One open workflow: the graph or list, and over it the panel with properties, YAML, problems and the run. */
 function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const { can, session } = useSession()
   const token = session.token.id
@@ -89,14 +85,19 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
   const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, opened)
   const [openedWithFaults] = useState(parsed.faults.length > 0)
-  const [side, setSide] = useState<Side>('properties')
+  const [side, setSide] = useState<Side | undefined>(() =>
+    new URLSearchParams(location.search).has('execution') ? 'run' : 'properties',
+  )
   const [selected, setSelected] = useState<string>()
-  const [adding, setAdding] = useState(false)
+  const [adding, setAdding] = useState<Partial<Adding>>()
+  const [width, setWidth] = useSize('editor-details', 384)
   const run = useRun(id, version)
+  const [height, setHeight] = useSize('editor-time-line', 168)
+  const hasTimeLine = run.execution !== undefined && run.timeLine
 
   const select = useCallback((node: string | undefined) => {
     setSelected(node)
-    if (node !== undefined) setSide(now => (now === 'yaml' ? now : 'properties'))
+    if (node !== undefined) setSide(now => (now === 'yaml' || now === undefined ? now : 'properties'))
   }, [])
   const reveal = useCallback((id: string | undefined) => {
     setSelected(id)
@@ -106,7 +107,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   }, [])
   const change = opened.apply
   const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
-  const addNode = useCallback(() => setAdding(true), [])
+  const addNode = useCallback((wanted?: Adding) => setAdding(wanted ?? {}), [])
   const [arrangements, setArrangements] = useState(0)
   const arrange = useCallback(() => {
     apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
@@ -163,70 +164,93 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
       arrangements,
     ],
   )
-  useShortcuts({ save: () => !readOnly && storage.unsaved && parsed.value && storage.save(), undo, redo })
+  useShortcuts({
+    add: () => !readOnly && addNode(),
+    save: () => !readOnly && storage.unsaved && parsed.value && storage.save(),
+    undo,
+    redo,
+  })
 
   const importing = useImport(setText)
   const errors = problems.filter(({ severity }) => severity === 'error').length
   return (
     <EditorContext value={facts}>
       <ProblemsContext value={problems}>
-        <Toolbar
-          id={id}
-          text={text}
-          document={opened}
-          storage={storage}
-          run={() => runPart(undefined)}
-          canSave={parsed.value !== undefined}
-          canRun={errors === 0 && workflow.nodes.length > 0}
-        />
-        <div className="mb-3 space-y-2">
-          {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
-          {stale && (
-            <Question
-              about={editorText.olderDraft(stale.version)}
-              answers={{
-                [editorText.useDraft]: () => {
-                  setText(stale.text)
-                  setDraft(undefined)
-                },
-                [editorText.dropDraft]: () => {
-                  dropDraft(token, id)
-                  setDraft(undefined)
-                },
-              }}
-            />
-          )}
-          {openedWithFaults && parsed.faults[0] && (
-            <Question
-              about={editorText.openedWithFaults(parsed.faults[0].line)}
-              answers={{ [editorText.problems(problems.length)]: () => setSide('problems') }}
-            />
-          )}
-          {storage.failure && <Failed failure={storage.failure} />}
-          {storage.conflict && (
-            <Question
-              about={editorText.conflict}
-              answers={{
-                [editorText.loadTheirs]: () => {
-                  storage.forget()
-                  reset(source)
-                  storage.dismiss()
-                  reload()
-                },
-                [editorText.saveAnyway]: storage.saveAnyway,
-              }}
-            />
-          )}
-        </div>
-        <div data-wide className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]" {...(readOnly ? {} : importing)}>
-          <div className="min-w-0">
+        <div data-fill className="flex min-h-0 flex-1 flex-col">
+          <Toolbar
+            id={id}
+            text={text}
+            document={opened}
+            storage={storage}
+            run={() => runPart(undefined)}
+            canSave={parsed.value !== undefined}
+            canRun={errors === 0 && workflow.nodes.length > 0}
+          />
+          <div className="border-line space-y-2 border-b px-4 py-2 empty:hidden">
+            {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
+            {stale && (
+              <Question
+                about={editorText.olderDraft(stale.version)}
+                answers={{
+                  [editorText.useDraft]: () => {
+                    setText(stale.text)
+                    setDraft(undefined)
+                  },
+                  [editorText.dropDraft]: () => {
+                    dropDraft(token, id)
+                    setDraft(undefined)
+                  },
+                }}
+              />
+            )}
+            {openedWithFaults && parsed.faults[0] && (
+              <Question
+                about={editorText.openedWithFaults(parsed.faults[0].line)}
+                answers={{ [editorText.problems(problems.length)]: () => setSide('problems') }}
+              />
+            )}
+            {storage.failure && <Failed failure={storage.failure} />}
+            {storage.conflict && (
+              <Question
+                about={editorText.conflict}
+                answers={{
+                  [editorText.loadTheirs]: () => {
+                    storage.forget()
+                    reset(source)
+                    storage.dismiss()
+                    reload()
+                  },
+                  [editorText.saveAnyway]: storage.saveAnyway,
+                }}
+              />
+            )}
+          </div>
+          <div
+            style={
+              {
+                '--details': `${side === undefined ? 0 : width}px`,
+                '--run': hasTimeLine ? `${height}px` : '0px',
+                '--drawer': adding ? '20.75rem' : '0rem',
+              } as CSSProperties
+            }
+            className="relative flex min-h-0 flex-1 flex-col"
+            {...(readOnly ? {} : importing)}
+          >
+            {/* Before the graph, so that Tab leads from the drawer to it. */}
+            {adding && <Drawer adding={adding} close={() => setAdding(undefined)} />}
             <Views />
-          </div>
-          <div className="min-w-0">
-            <Sides document={opened} unchecked={unchecked} run={run} side={side} choose={setSide} />
+            {hasTimeLine && <RunTimeLine run={run} height={height} setHeight={setHeight} />}
+            <Sides
+              document={opened}
+              unchecked={unchecked}
+              run={run}
+              side={side}
+              choose={setSide}
+              width={width}
+              setWidth={setWidth}
+            />
           </div>
         </div>
-        {adding && <Palette close={() => setAdding(false)} />}
         {run.runnable && (
           <RunDialog
             runnable={run.runnable}
@@ -245,10 +269,23 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
 /** The workflow as a graph or as a list. */
 function Views() {
   const [view, setView] = useState<'graph' | 'list'>('graph')
+  // The text was read in this task; a large graph is drawn in the next, so that neither holds the page for long.
+  const [isReady, setReady] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setReady(true))
+    return () => clearTimeout(timer)
+  }, [])
   const names = { graph: editorText.graph, list: editorText.list }
   return (
-    <Tabs label={editorText.views} names={names} current={view} choose={setView}>
-      {view === 'graph' ? <GraphView /> : <ListView />}
+    <Tabs
+      label={editorText.views}
+      names={names}
+      current={view}
+      choose={setView}
+      listClass="bg-surface border-line z-10 px-1 max-lg:border-b lg:absolute lg:top-3 lg:left-[calc(var(--drawer)+0.75rem)] lg:rounded-lg lg:border lg:shadow-md"
+      panelClass={`flex min-h-0 flex-1 flex-col ${view === 'list' ? 'p-4 lg:overflow-y-auto lg:pt-16 lg:pr-[calc(var(--details)+2rem)]' : ''}`}
+    >
+      {isReady && (view === 'graph' ? <GraphView /> : <ListView />)}
     </Tabs>
   )
 }
@@ -263,13 +300,18 @@ const Question = ({ about, answers }: { about: string; answers: Readonly<Record<
   </Notice>
 )
 
-/** The keys that save, undo and redo. */
-function useShortcuts({ save, undo, redo }: Record<'save' | 'undo' | 'redo', () => unknown>): void {
+/** The keys that add a node, save, undo and redo. */
+function useShortcuts({ add, save, undo, redo }: Record<'add' | 'save' | 'undo' | 'redo', () => unknown>): void {
   const press = useEffectEvent((event: KeyboardEvent) => {
-    if (!(event.ctrlKey || event.metaKey) || event.defaultPrevented) return
+    if (event.defaultPrevented) return
     const key = event.key.toLowerCase()
     // In a field the browser undoes letters; in the YAML the editor has its own keys.
-    const typing = (event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')
+    const typing = (event.target as HTMLElement).closest?.('input, textarea, select, dialog, [contenteditable]')
+    if (!(event.ctrlKey || event.metaKey)) {
+      if (key !== '/' || typing || event.altKey) return
+      event.preventDefault()
+      return void add()
+    }
     if (key !== 's' && (typing || (key !== 'z' && key !== 'y'))) return
     event.preventDefault()
     if (key === 's') save()
@@ -281,86 +323,4 @@ function useShortcuts({ save, undo, redo }: Record<'save' | 'undo' | 'redo', () 
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)
   }, [])
-}
-
-type Side = 'properties' | 'yaml' | 'problems' | 'run'
-
-interface SidesProps {
-  document: ReturnType<typeof useDocument>
-  /** Why the workflow could not be checked. */
-  unchecked: string | undefined
-  run: ReturnType<typeof useRun>
-  side: Side
-  choose: (side: Side) => void
-}
-
-/** What stands beside the graph: properties, YAML, problems or the run. */
-function Sides({ document: { text, workflow, setText, undo, redo }, unchecked, run, side, choose }: SidesProps) {
-  const { readOnly, selected } = useEditor()
-  const problems = useProblems()
-  const [line, setLine] = useState<{ number: number }>()
-  const node = workflow.nodes.find(one => one.id === selected)
-  const showLine = (number: number) => {
-    setLine({ number })
-    choose('yaml')
-  }
-  const names: Record<Side, string> = {
-    properties: editorText.properties,
-    yaml: editorText.yaml,
-    problems: editorText.problems(problems.length),
-    run: editorText.runs,
-  }
-  return (
-    <Tabs label={editorText.sides} names={names} current={side} choose={choose}>
-      <div className={side === 'yaml' ? '' : 'lg:max-h-[calc(100dvh-13rem)] lg:overflow-y-auto lg:pr-1'}>
-        {side === 'properties' && (node ? <NodePanel key={node.id} node={node} /> : <WorkflowPanel />)}
-        {side === 'problems' && <ProblemList failure={unchecked} show={showLine} />}
-        {side === 'run' && <RunPanel run={run} />}
-        {side === 'yaml' && (
-          <YamlView
-            text={text}
-            change={next => setText(next, 'yaml')}
-            problems={problems}
-            line={line}
-            readOnly={readOnly}
-            undo={undo}
-            redo={redo}
-          />
-        )}
-      </div>
-    </Tabs>
-  )
-}
-
-/** Most problems that are listed at once. */
-const maxShown = 100
-
-/** All problems; each leads to its node and its line. */
-function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
-  const { reveal } = useEditor()
-  const problems = useProblems()
-  if (failure) return <Notice kind="warning">{failure}</Notice>
-  if (problems.length === 0) return <p>{editorText.noProblems}</p>
-  return (
-    <ul className="space-y-2">
-      {problems.slice(0, maxShown).map(({ message, severity, node, line }, at) => (
-        // The same problem can be there twice.
-        <li key={at} className="border-line space-y-1 border-b pb-2">
-          <p className="break-words">
-            <SeverityBadge severity={severity} /> {message}
-          </p>
-          <p className="flex gap-3 text-xs">
-            {node !== undefined && (
-              <button type="button" className="text-accent min-h-6 underline" onClick={() => reveal(node)}>
-                {editorText.node} {node}
-              </button>
-            )}
-            <button type="button" className="text-accent min-h-6 underline" onClick={() => show(line)}>
-              {editorText.line(line)}
-            </button>
-          </p>
-        </li>
-      ))}
-    </ul>
-  )
 }

@@ -3,6 +3,7 @@ import {
   applyNodeChanges,
   Background,
   type Connection,
+  ControlButton,
   Controls,
   type Edge,
   type EdgeChange,
@@ -13,7 +14,19 @@ import {
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { type DragEvent, memo, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
+import { Maximize } from 'lucide-react'
+import {
+  type DragEvent,
+  type MouseEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useEffectEvent,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
+import { isTask, kindOfTask } from '../../components/colours.ts'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
@@ -30,13 +43,16 @@ import {
   sizeOf,
 } from './document/graph.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
-import { upstreamOf } from './document/references.ts'
+import { viewOf } from './document/view.ts'
+import { taskDragType } from './drawer.tsx'
 import { useEditor } from './editor-context.ts'
+import { freeSpace } from './free-space.ts'
 import { GraphLine, type LineData } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
 import { NodeCard, type NodeCardData } from './node-card.tsx'
-import { taskDragType } from './palette.tsx'
+import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
+import { useDrawing } from './use-drawing.ts'
 
 type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<LineData>
@@ -46,10 +62,10 @@ const edgeTypes = { line: GraphLine }
 const noCards: never[] = []
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
-const fitOptions = { padding: 0.1, minZoom: 0.55, maxZoom: 1 }
-const fitAllOptions = { padding: 0.1, maxZoom: 1 }
-/** Pixels left of the first node. */
-const margin = 16
+const fitOptions = { minZoom: 0.55, maxZoom: 1 }
+const fitAllOptions = { minZoom: 0.1, maxZoom: 1 }
+/** Above this number of nodes an overview stands beside the graph. */
+const manyForOverview = 8
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
 /** The smallest zoom then: the overview beside it shows the whole. */
@@ -152,13 +168,12 @@ function useView({ cards, arranged }: Graph) {
   const view = useRef<ReactFlowInstance<FlowNode, FlowEdge>>(undefined)
   const ran = runs.size > 0
   const ended = ran && [...runs.values()].every(({ finished_at: at, status }) => at !== null || status === 'skipped')
-  const left = Math.min(...cards.map(({ at }) => at.x))
   const showGraph = useEffectEvent(() => {
     // A large graph has no places for a moment.
     if (!view.current || cards.length === 0) return
     const isWhole = shown.current !== arrangements
     shown.current = arrangements
-    void (isWhole ? view.current.fitView(fitAllOptions) : showStart(view.current, left))
+    show(view.current, cards, isWhole ? fitAllOptions : fitOptions)
   })
   useEffect(() => {
     const timer = setTimeout(() => showGraph(), 50)
@@ -172,7 +187,7 @@ function useView({ cards, arranged }: Graph) {
  * it is not drawn again for them.
  */
 export const GraphView = memo(function GraphView() {
-  const { workflow, tasks, apply, readOnly, selected, select } = useEditor()
+  const { workflow, tasks, apply, readOnly, selected, select, addNode } = useEditor()
   const graph = useGraph()
   const { cards, isEmpty, many } = graph
   const { nodes, setNodes, edges, selectEdges } = useFlow(graph)
@@ -206,6 +221,7 @@ export const GraphView = memo(function GraphView() {
     const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
     if (edit) apply(edit)
   }
+  const drawing = useDrawing(cards, view)
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
     const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
     const edits: Edit[] = cut
@@ -215,11 +231,11 @@ export const GraphView = memo(function GraphView() {
     if (edits.length > 0) apply(together(...edits))
     if (selected !== undefined && ids.includes(selected)) select(undefined)
   }
-  const mayConnect = (ends: { source: string; target: string }) => {
-    const [source, target] = [idOfCard(ends.source), idOfCard(ends.target)]
-    return !readOnly && source !== target && target !== parametersId && !upstreamOf(workflow, source).has(target)
+  const pressedTwice = (event: MouseEvent) => {
+    if (readOnly || !(event.target as Element).classList.contains('react-flow__pane')) return
+    const at = view.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
+    addNode(at && { at, seen: cards })
   }
-
   const dropped = (event: DragEvent) => {
     const task = tasks.get(event.dataTransfer.getData(taskDragType))
     if (!task) return
@@ -234,53 +250,74 @@ export const GraphView = memo(function GraphView() {
 
   if (isEmpty)
     return (
-      <div className="min-h-[28rem]" {...dropping}>
+      <div
+        className="flex min-h-[28rem] flex-1 flex-col justify-center p-4 lg:pr-[calc(var(--details)+2rem)]"
+        {...dropping}
+      >
         <EmptyGraph />
       </div>
     )
   return (
-    <div className="border-line h-[28rem] overflow-hidden rounded-lg border lg:h-[calc(100dvh-13rem)]" {...dropping}>
-      <ReactFlow<FlowNode, FlowEdge>
-        aria-label={editorText.graphLabel}
-        className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={nodeTypes}
-        edgeTypes={edgeTypes}
-        onInit={instance => {
-          view.current = instance
-        }}
-        onNodesChange={changeNodes}
-        onEdgesChange={selectEdges}
-        onConnect={joined}
-        onDelete={deleted}
-        // The run may be beside the graph, and the node selected.
-        onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
-        onPaneClick={() => select(undefined)}
-        isValidConnection={mayConnect}
-        nodesConnectable={!readOnly}
-        deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
-        // The library listens to the keys of the whole page.
-        onBeforeDelete={mayDelete}
-        // The library would take the space bar from everything on the page that is not a button.
-        panActivationKeyCode={null}
-        onlyRenderVisibleElements={many}
-        proOptions={proOptions}
-        minZoom={many ? manyMinZoom : 0.1}
-      >
-        <Background />
-        <Controls showInteractive={false} fitViewOptions={fitAllOptions} />
-        {many && (
-          <MiniMap
-            pannable
-            ariaLabel={editorText.overview}
-            className="max-md:hidden"
-            bgColor="var(--color-surface)"
-            maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
-            nodeColor="var(--color-control)"
-          />
-        )}
-      </ReactFlow>
+    <div className="h-[28rem] overflow-hidden lg:h-auto lg:min-h-0 lg:flex-1" {...dropping}>
+      <DrawnContext value={drawing.drawn}>
+        <ReactFlow<FlowNode, FlowEdge>
+          aria-label={editorText.graphLabel}
+          className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={nodeTypes}
+          edgeTypes={edgeTypes}
+          onInit={instance => {
+            view.current = instance
+            // On a busy machine it comes after the moment at which the graph would be shown.
+            if (cards.length > 0) show(instance, cards, fitOptions)
+          }}
+          onNodesChange={changeNodes}
+          onEdgesChange={selectEdges}
+          onConnect={joined}
+          onConnectStart={drawing.begun}
+          onConnectEnd={drawing.ended}
+          onDelete={deleted}
+          // The run may be beside the graph, and the node selected.
+          onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
+          onPaneClick={() => select(undefined)}
+          isValidConnection={drawing.mayConnect}
+          zoomOnDoubleClick={false}
+          onDoubleClick={pressedTwice}
+          nodesConnectable={!readOnly}
+          deleteKeyCode={readOnly ? null : ['Delete', 'Backspace']}
+          // The library listens to the keys of the whole page.
+          onBeforeDelete={mayDelete}
+          // The library would take the space bar from everything on the page that is not a button.
+          panActivationKeyCode={null}
+          onlyRenderVisibleElements={many}
+          proOptions={proOptions}
+          minZoom={many ? manyMinZoom : 0.1}
+        >
+          <Background />
+          <Controls showInteractive={false} showFitView={false} className="lg:mb-[calc(var(--run)+1rem)]!">
+            <ControlButton
+              aria-label={editorText.wholeGraph}
+              title={editorText.wholeGraph}
+              onClick={() => view.current && show(view.current, cards, fitAllOptions)}
+            >
+              <Maximize aria-hidden />
+            </ControlButton>
+          </Controls>
+          {cards.length > manyForOverview && (
+            <MiniMap
+              pannable
+              zoomable
+              position="bottom-left"
+              ariaLabel={editorText.overview}
+              className="ml-14! max-md:hidden lg:mb-[calc(var(--run)+1rem)]!"
+              bgColor="var(--color-surface)"
+              maskColor="color-mix(in srgb, var(--color-raised) 70%, transparent)"
+              nodeColor={cardColour}
+            />
+          )}
+        </ReactFlow>
+      </DrawnContext>
     </div>
   )
 })
@@ -289,11 +326,11 @@ function allowTask(event: DragEvent): void {
   if (event.dataTransfer.types.includes(taskDragType)) event.preventDefault()
 }
 
-/** Shows the graph; if it is too wide, its beginning. */
-async function showStart(flow: ReactFlowInstance<FlowNode, FlowEdge>, left: number): Promise<void> {
-  await flow.fitView(fitOptions)
-  const { x, y, zoom } = flow.getViewport()
-  if (left * zoom + x < margin) await flow.setViewport({ x: margin - left * zoom, y, zoom })
+/** Shows the graph in its free space. */
+function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards'], limits: typeof fitOptions): void {
+  const free = freeSpace()
+  const boxes = cards.map(({ at, width, height }) => ({ ...at, width, height }))
+  if (free) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
 /** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
@@ -311,6 +348,12 @@ function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured'])
       height: portSize,
     })),
   }
+}
+
+/** The colour of a card in the overview: of what its task makes. */
+const cardColour = ({ data: { node } }: FlowNode): string => {
+  const kind = node && isTask(node.task) ? kindOfTask(node.task) : undefined
+  return kind === undefined ? 'var(--color-control)' : `var(--color-kind-${kind})`
 }
 
 const mayDelete = () => Promise.resolve(isGraphFocused())

@@ -83,7 +83,7 @@ export function EmptyGraph() {
   return (
     <Empty title={editorText.emptyGraph}>
       <p>{editorText.emptyGraphNext}</p>
-      {!readOnly && <Button onClick={addNode} label={editorText.addNode} />}
+      {!readOnly && <Button onClick={() => addNode()} label={editorText.addNode} />}
     </Empty>
   )
 }

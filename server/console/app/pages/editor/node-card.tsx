@@ -1,16 +1,18 @@
-import { Handle, type NodeProps, Position, useUpdateNodeInternals } from '@xyflow/react'
+import { type NodeProps, useUpdateNodeInternals } from '@xyflow/react'
 import { ChevronDown, ChevronRight, Pin, Repeat, StickyNote } from 'lucide-react'
-import { memo, useEffect, useId } from 'react'
+import { memo, useEffect, useId, useRef } from 'react'
 import { taskEdge } from '../../components/colours.ts'
 import { editorText } from '../../text/editor.ts'
 import { itemsText } from '../executions/items-text.ts'
 import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
+import { parametersId } from './document/graph.ts'
 import { inputHandle, listHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
 import { useEditor, useProblems } from './editor-context.ts'
+import { Port, PortKindMark } from './port.tsx'
 import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 import { CardWait } from './run/node-wait.tsx'
 
@@ -24,7 +26,6 @@ export interface NodeCardData extends Record<string, unknown> {
 
 /** Pixels by which a part of a result stands right of what it is in. */
 const branchIndent = 12
-const portClass = '!bg-surface !border-control !size-3 !border-2'
 
 /** A node of the graph: task, model, state, and the ports that values are dragged between. */
 export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps & { data: NodeCardData }) {
@@ -54,13 +55,20 @@ interface CardProps extends ProblemCounts {
 /** What is drawn of a node: again only if something of it has changed, because each edit may change any of them. */
 const Card = memo(function Card({ id, data, selected, task, run, errors, warnings }: CardProps) {
   const { node, ports, expanded, unfold } = data
+  const cardId = node?.id ?? parametersId
   const update = useUpdateNodeInternals()
   const shape = [
     ports.list !== undefined,
     ...ports.inputs.map(({ path }) => inputHandle(path)),
     ...ports.outputs.map(({ path }) => path),
   ].join()
-  useEffect(() => update(id), [update, id, shape])
+  // The library measures a card when it is drawn first. Each update makes it look through all nodes.
+  const measured = useRef(shape)
+  useEffect(() => {
+    if (measured.current === shape) return
+    measured.current = shape
+    update(id)
+  }, [update, id, shape])
   const ring = selected ? 'outline-accent outline-2' : ''
   const edge =
     errors > 0 ? 'border-bad' : run?.status === 'running' || run?.status === 'waiting' ? 'border-accent' : 'border-line'
@@ -71,8 +79,8 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
       <div className="border-line relative border-b px-3 py-2">
         {node && (
           <>
-            <Port id={orderHandles.after} title={editorText.orderTarget} />
-            <Port id={orderHandles.before} title={editorText.orderPort} isOutput />
+            <Port card={node.id} ports={ports} handle={orderHandles.after} title={editorText.orderTarget} />
+            <Port card={node.id} ports={ports} handle={orderHandles.before} title={editorText.orderPort} />
           </>
         )}
         <div className="flex items-center justify-between gap-2">
@@ -94,7 +102,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
       </div>
       {ports.list !== undefined && (
         <div className="bg-accent-soft text-accent relative flex h-6 items-center gap-1.5 px-3">
-          <Port id={listHandle} title={editorText.listPort} />
+          <Port card={cardId} ports={ports} handle={listHandle} title={editorText.listPort} />
           <Repeat aria-hidden className="size-3.5 shrink-0" />
           <span className="truncate" title={editorText.forEachOf(ports.list)}>
             {editorText.forEachOf(ports.list)}
@@ -102,10 +110,13 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
           {run?.items && <span className="ml-auto shrink-0">{itemsText(run.items)}</span>}
         </div>
       )}
-      {ports.inputs.map(({ path, required }) => (
-        <div key={inputHandle(path)} className="relative flex h-6 items-center px-3">
-          <Port id={inputHandle(path)} title={editorText.input(outputText(path))} />
-          <span className={`truncate ${required ? 'font-medium' : ''}`}>{outputText(path)}</span>
+      {ports.inputs.map(({ path, name, required, taken: { kind } }) => (
+        <div key={inputHandle(path)} className="group/port relative flex h-6 items-center gap-1.5 px-3">
+          <Port card={cardId} ports={ports} handle={inputHandle(path)} title={editorText.input(outputText(path))} />
+          <span className={`truncate ${required ? 'font-medium' : ''}`} title={outputText(path)}>
+            {name}
+          </span>
+          <PortKindMark kind={kind} />
         </div>
       ))}
       {node && task && (
@@ -115,17 +126,17 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
           press={() => unfold(`in ${node.id}`)}
         />
       )}
-      {ports.outputs.map(({ path, kind, branch }) => (
-        <div key={path} className="relative flex h-6 items-center justify-end gap-2 px-3">
+      {ports.outputs.map(({ path, name, carries, branch }) => (
+        <div key={path} className="group/port relative flex h-6 items-center justify-end gap-1.5 px-3">
           <span
             className={`truncate ${branch ? 'flex-1' : ''}`}
             style={branch && { paddingLeft: branch.depth * branchIndent }}
             title={path}
           >
-            {branch?.label ?? (path === '' ? editorText.wholeResult : path)}
+            {branch?.label ?? name}
           </span>
-          {kind && <span className="text-muted">{kind}</span>}
-          <Port id={outputHandle(path)} title={editorText.output(path)} isOutput />
+          <PortKindMark kind={carries} />
+          <Port card={cardId} ports={ports} handle={outputHandle(path)} title={editorText.output(path)} />
         </div>
       ))}
       {node && task && (
@@ -165,17 +176,6 @@ function Note({ text }: { text: string }) {
     </span>
   )
 }
-
-/** Where values are dragged from or to, or an order. */
-const Port = ({ id, title, isOutput = false }: { id: string; title: string; isOutput?: boolean }) => (
-  <Handle
-    type={isOutput ? 'source' : 'target'}
-    position={isOutput ? Position.Right : Position.Left}
-    id={id}
-    className={portClass}
-    title={title}
-  />
-)
 
 interface UnfoldProps {
   open: boolean

@@ -123,9 +123,7 @@ export default function YamlView({ text, change, problems, line, readOnly, undo,
     shown.focus()
   }, [line])
 
-  return (
-    <div ref={place} className="border-line h-[28rem] overflow-hidden rounded-md border lg:h-[calc(100dvh-16rem)]" />
-  )
+  return <div ref={place} className="border-line h-[28rem] overflow-hidden rounded-md border lg:h-full" />
 }
 
 /** The smallest replacement that makes one text of the other, so that the cursor stays; undefined if they are equal. */

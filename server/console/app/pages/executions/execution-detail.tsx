@@ -1,4 +1,4 @@
-import { Ban, GitCompare, RotateCcw } from 'lucide-react'
+import { Ban, GitCompare, Network, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { api, at, hasEnded, useSession } from '../../api/client.ts'
@@ -58,6 +58,13 @@ function Shown({ execution }: { execution: Execution }) {
         badge={<JobStatus status={execution.status} />}
         actions={
           <>
+            {workflow_id !== null && (
+              <ButtonLink
+                href={`/workflows/${workflow_id}?execution=${execution.id}`}
+                icon={Network}
+                label={text.inEditor}
+              />
+            )}
             <ButtonLink href={otherHref(execution)} icon={GitCompare} label={text.compare.with} />
             <ExecutionActions execution={execution} />
           </>

@@ -18,10 +18,16 @@ interface TimeLineProps {
   execution: Execution
   nodes: readonly ExecutionNode[]
   show: (id: string) => void
+  className?: string
 }
 
 /** When each node ran, one line for each. */
-export function TimeLine({ execution, nodes, show }: TimeLineProps) {
+export function TimeLine({
+  execution,
+  nodes,
+  show,
+  className = 'bg-surface border-line overflow-x-auto rounded-lg border p-3',
+}: TimeLineProps) {
   const [now, setNow] = useState(() => Date.now() / 1_000)
   const ended = hasEnded(execution)
   useEffect(() => {
@@ -32,7 +38,7 @@ export function TimeLine({ execution, nodes, show }: TimeLineProps) {
   const { bars, seconds } = timeLineOf(nodes, now)
   const share = (at: number) => `${(100 * at) / seconds}%`
   return (
-    <figure aria-label={text.timeline} className="bg-surface border-line overflow-x-auto rounded-lg border p-3">
+    <figure aria-label={text.timeline} className={className}>
       <div className="min-w-[30rem]">
         <div aria-hidden className="text-muted relative mb-1 ml-40 h-4 text-xs">
           {marksOf(seconds).map(mark => (

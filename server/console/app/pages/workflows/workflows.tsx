@@ -1,4 +1,4 @@
-import { Copy, Download, History, type LucideIcon, Play, Plus, Trash2 } from 'lucide-react'
+import { ClipboardList, Copy, Download, History, type LucideIcon, Play, Plus, Trash2 } from 'lucide-react'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { api, at, dataOf, refresh, type Schema, usePages, useSession } from '../../api/client.ts'
@@ -54,7 +54,7 @@ function WorkflowList() {
     }
     const button = (
       workflow: Workflow,
-      verb: 'versions' | 'export' | 'run' | 'duplicate' | 'delete',
+      verb: 'form' | 'versions' | 'export' | 'run' | 'duplicate' | 'delete',
       icon: LucideIcon,
       press: () => void,
     ) => (
@@ -77,6 +77,7 @@ function WorkflowList() {
       changed: ({ updated_at }) => <Time at={updated_at} />,
       actions: workflow => (
         <span className="flex flex-wrap justify-end md:justify-start">
+          {button(workflow, 'form', ClipboardList, () => go(`/workflows/${workflow.id}/form`))}
           {button(workflow, 'versions', History, () => go(`/workflows/${workflow.id}/versions`))}
           {button(workflow, 'export', Download, () => void save(workflow))}
           {write && button(workflow, 'run', Play, () => go(`/workflows/${workflow.id}?run`))}
@@ -138,12 +139,14 @@ function WorkflowList() {
 /** Graph, layout and YAML are loaded when a workflow is opened. */
 const Editor = loaded(() => import('../editor/editor.tsx'))
 const VersionList = loaded(() => import('./version-list.tsx'))
+const FormPage = loaded(() => import('./form/form-page.tsx'))
 
 export default function WorkflowsPage() {
   return (
     <Switch>
       <Route path="/workflows" component={WorkflowList} />
       <Route path="/workflows/:id/versions">{({ id }) => <VersionList id={id} />}</Route>
+      <Route path="/workflows/:id/form">{({ id }) => <FormPage key={id} id={id} />}</Route>
       <Route path="/workflows/:id">{({ id }) => <Editor key={id} id={id} />}</Route>
     </Switch>
   )

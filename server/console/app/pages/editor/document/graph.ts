@@ -16,6 +16,7 @@ import {
   together,
 } from './edits.ts'
 import type { NestedWorkflows } from './nested.ts'
+import { kindOfParameter } from './port-kinds.ts'
 import {
   inputHandle,
   inputOfHandle,
@@ -42,7 +43,7 @@ interface UnplacedCard extends Box {
   node: WorkflowNode | undefined
   ports: Ports
 }
-interface GraphCard extends UnplacedCard {
+export interface GraphCard extends UnplacedCard {
   at: { x: number; y: number }
 }
 export interface GraphEdge {
@@ -71,7 +72,8 @@ export function graphOf(
   const ids = new Set(nodes.map(({ id }) => id))
   const declared = new Set(parameters.map(({ name }) => name))
   for (const { from, output } of links) if (from === undefined) declared.add(output)
-  const outputs = [...declared].map(path => ({ path, kind: '' }))
+  const types = new Map(parameters.map(({ name, parameter }) => [name, parameter.type]))
+  const outputs = [...declared].map(path => ({ path, name: path, carries: kindOfParameter(types.get(path)) }))
   const edges: GraphEdge[] = [
     ...links
       .filter(({ from }) => from === undefined || ids.has(from))
@@ -137,16 +139,18 @@ const idForTask = (name: string): string => name.toLowerCase().replace(/^.* /, '
 const firstMessages = [{ role: 'user', content: editorText.firstMessage }]
 
 /** Where a card stands, by the id of its node. */
-type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
+export type SeenPlaces = readonly { id: string; at: { x: number; y: number } }[]
 
 /**
  * Adds a node for a task. `drop` says where a person put it: then the others stay where they are `seen`. Without it the
- * node stands beside those that people have placed, or is arranged with all others.
+ * node stands beside those that people have placed, or is arranged with all others. `isJoined`: its message will be what
+ * another node gives.
  */
 export function newNode(
   task: TaskFacts,
   nodes: readonly WorkflowNode[],
   drop?: { at: { x: number; y: number }; seen: SeenPlaces },
+  isJoined = false,
 ): { id: string; edit: Edit } {
   const id = freeId(idForTask(taskName(task.id)), new Set(nodes.map(node => node.id)))
   const place = drop?.at ?? placeForNode(nodes)
@@ -156,7 +160,9 @@ export function newNode(
     task: task.id,
     inputs: {
       ...firstInputs(task.input_schema),
-      ...(task.form.panel === 'conversation' ? { messages: firstMessages } : {}),
+      ...(task.form.panel === 'conversation'
+        ? { messages: isJoined ? [{ role: 'user', content: '' }] : firstMessages }
+        : {}),
     },
   }
   const unplaced = new Set(nodes.filter(({ position }) => !position).map(one => one.id))

@@ -1,5 +1,7 @@
 import { listName } from './items.ts'
-import { outputText, type TakenValue } from './references.ts'
+import { kindOfOutput, type PortKind, type Taken, takenBy } from './port-kinds.ts'
+import { portNames } from './port-names.ts'
+import { isReference, outputSteps, outputText, type TakenValue } from './references.ts'
 import type { NodeResult } from './results.ts'
 import { type InputPort, inputPorts, type OutputField, type TaskFacts } from './schema.ts'
 import type { Path, WorkflowNode } from './workflow-document.ts'
@@ -7,16 +9,26 @@ import type { Path, WorkflowNode } from './workflow-document.ts'
 interface OutputPort {
   /** `choices[0].message.content` */
   path: string
-  kind: string
+  /** What people call it: `Answer`. */
+  name: string
+  carries: PortKind
   /** In the tree of all outputs: the last part of the path, and how many stand above it. */
   branch?: { label: string; depth: number }
 }
+/** An output before it has a name. */
+type FoundOutput = Pick<OutputPort, 'path' | 'branch'> & { kind: string }
 /** What a node takes as an input, or without one as its list. */
 export type NodeLink = TakenValue & { input?: Path }
+interface CardInput extends InputPort {
+  name: string
+  taken: Taken
+  /** It has words already, to which a value is appended. */
+  isText: boolean
+}
 export interface Ports {
   /** The name of the list for whose items the node runs. */
   list?: string
-  inputs: InputPort[]
+  inputs: CardInput[]
   outputs: OutputPort[]
 }
 
@@ -40,20 +52,60 @@ export function portsOf(
       known.add(inputHandle(input))
       inputs.push({ path: input, required: false })
     }
+  const inputNames = portNames(inputs.map(({ path }) => path))
   const isList = node.for_each !== undefined
-  const outputs = new Map<string, OutputPort>()
-  const add = (port: OutputPort) => void (outputs.has(port.path) || outputs.set(port.path, port))
+  const outputs = new Map<string, FoundOutput>()
+  const add = (port: FoundOutput) => void (outputs.has(port.path) || outputs.set(port.path, port))
   const branches = all.outputs ? branchesOf(tree, 0) : []
   // What it gives is known only when it runs.
-  if (task && tree.length === 0) add({ path: '', kind: '' })
+  if (task && tree.length === 0) add({ path: '', kind: 'any' })
   if (main && !all.outputs) add({ path: outputText(main.path), kind: main.kind })
   const named = [...node.outputs, ...links.filter(({ from }) => from === node.id).map(({ output }) => output)]
-  for (const path of named) if (!branches.some(branch => branch.path === path)) add({ path, kind: '' })
+  for (const path of named)
+    if (!branches.some(branch => branch.path === path))
+      add({ path, kind: path === '' && isList ? 'list' : kindAt(tree, path) })
   for (const branch of branches) add(branch)
-  return { ...(isList ? { list: listName(node.for_each) } : {}), inputs, outputs: [...outputs.values()] }
+  const shown = [...outputs.values()].map(port => ({ port, steps: outputSteps(port.path) ?? [port.path] }))
+  const outputNames = portNames(shown.map(({ port, steps }) => (port.path === '' ? [] : steps)))
+  return {
+    ...(isList ? { list: listName(node.for_each) } : {}),
+    inputs: inputs.map((port, at) => ({
+      ...port,
+      name: inputNames[at]!,
+      taken: takenBy(task, port.path),
+      isText: hasWords(node.inputs, port.path),
+    })),
+    outputs: shown.map(({ port: { kind, ...port }, steps }, at) => ({
+      ...port,
+      name: outputNames[at]!,
+      carries: kindOfOutput(node.task, steps, kind),
+    })),
+  }
 }
 
-const branchesOf = (outputs: readonly OutputField[], depth: number): OutputPort[] =>
+/** Whether an input has words, and not only a reference. */
+function hasWords(inputs: Record<string, unknown>, path: Path): boolean {
+  const value = path.reduce<unknown>(
+    (now, step) => (now as Record<string | number, unknown> | undefined)?.[step],
+    inputs,
+  )
+  return typeof value === 'string' && value.trim() !== '' && !isReference(value)
+}
+
+/** The kind of the value at a path of a result; any, where it is not known. */
+function kindAt(tree: readonly OutputField[], path: string): string {
+  for (const field of tree) {
+    const here = outputText(field.path)
+    if (here === path) return field.kind
+    if (path.startsWith(here) && field.children.length > 0) {
+      const found = kindAt(field.children, path)
+      if (found !== 'any') return found
+    }
+  }
+  return 'any'
+}
+
+const branchesOf = (outputs: readonly OutputField[], depth: number): FoundOutput[] =>
   outputs.flatMap(({ path, kind, label, children }) => [
     { path: outputText(path), kind, branch: { label, depth } },
     ...branchesOf(children, depth + 1),

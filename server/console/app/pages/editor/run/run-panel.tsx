@@ -15,7 +15,11 @@ import { NodeWait } from './node-wait.tsx'
 import type { Runnable } from './run-dialog.tsx'
 
 /** The execution that was started from the editor: its state, and what each node made. */
-export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnType<typeof useRun> }) {
+export function RunPanel({
+  run: { execution, failure, follow, timeLine, showTimeLine },
+}: {
+  run: ReturnType<typeof useRun>
+}) {
   const { reveal } = useEditor()
   const cancel = useMutation({
     mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', at({ id })),
@@ -38,7 +42,10 @@ export function RunPanel({ run: { execution, failure, follow } }: { run: ReturnT
       </div>
       {error && <Notice kind="bad">{error.message}</Notice>}
       {cancel.error && <Failed failure={cancel.error} />}
-      <TextLink href={`/executions/${id}`} className="inline-block underline" label={editorText.openExecution} />
+      <div className="flex flex-wrap items-center gap-3">
+        <TextLink href={`/executions/${id}`} className="inline-block underline" label={editorText.openExecution} />
+        {!timeLine && <Button small onClick={() => showTimeLine(true)} label={editorText.openTimeLine} />}
+      </div>
       <ul className="space-y-2">
         {nodes.map(node => (
           <li key={node.node_id} className="border-line rounded-md border">
@@ -76,13 +83,15 @@ export function useRun(id: string, version: number) {
   const [runnable, ask] = useState<Runnable | undefined>(() =>
     can('user:write') && version > 0 && new URLSearchParams(location.search).has('run') ? { id, version } : undefined,
   )
+  // A link with `?execution` shows that execution over the graph.
+  const [executionId, follow] = useState(() => new URLSearchParams(location.search).get('execution') ?? undefined)
+  const [timeLine, showTimeLine] = useState(true)
   // A reload opens the workflow, and not the dialog again.
   useEffect(() => {
     if (location.search !== '') go(`/workflows/${id}`, { replace: true })
   }, [go, id])
-  const [executionId, follow] = useState<string>()
   const { data, error } = useExecution(executionId, true)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
   const approvals = useByNode(useApprovals(data))
-  return { runnable, ask, follow, execution: data, nodes, approvals, failure: error }
+  return { runnable, ask, follow, execution: data, nodes, approvals, failure: error, timeLine, showTimeLine }
 }

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../../api/schema.ts'
+import type { Medium } from '../../../components/result/result-facts.ts'
 
 /** The control that a field gets. */
 export type FieldKind = 'text' | 'line' | 'texts' | 'number' | 'choice' | 'shape' | 'yes-no' | 'media' | 'json'
@@ -10,6 +11,8 @@ export interface FormField {
   label: string
   hint: string
   kind: FieldKind
+  /** Of `media`, where the name does not say it. */
+  medium?: Medium
   required: boolean
   /** Shown at first; the others are under "More parameters". */
   main: boolean

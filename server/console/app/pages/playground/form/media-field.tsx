@@ -13,6 +13,8 @@ const kindOf = (name: string): Medium =>
 
 interface MediaFieldProps {
   name: string
+  /** Where the name does not say it. */
+  medium: Medium | undefined
   label: string
   hint: string
   error: string | undefined
@@ -24,8 +26,8 @@ interface MediaFieldProps {
 }
 
 /** An image, a video or audio: chosen, recorded or drawn here, or named by its address or id. */
-export function MediaField({ name, label, hint, error, value, change, image, drawn }: MediaFieldProps) {
-  const kind = kindOf(name)
+export function MediaField({ name, medium, label, hint, error, value, change, image, drawn }: MediaFieldProps) {
+  const kind = medium ?? kindOf(name)
   const shown = previewOf(value)
   const input = useRef<HTMLInputElement>(null)
   const [drawing, setDrawing] = useState(false)

@@ -79,8 +79,16 @@ const gridClass = 'grid items-start gap-4 sm:grid-cols-2'
 const isShort: ReadonlySet<FormField['kind']> = new Set(['line', 'number', 'choice', 'yes-no'])
 
 /** The request of a task, which a person fills in and sends. */
-export const RequestForm = ({ run, children }: { run: () => void; children: ReactNode }) => (
-  <Section title={playgroundText.request}>
+export const RequestForm = ({
+  title = playgroundText.request,
+  run,
+  children,
+}: {
+  title?: string
+  run: () => void
+  children: ReactNode
+}) => (
+  <Section title={title}>
     <form
       noValidate
       onSubmit={event => {
@@ -194,7 +202,17 @@ function FieldControl({ field, value, change, error, suggestions, image, drawn }
   const text = typeof value === 'string' ? value : ''
   switch (kind) {
     case 'media':
-      return <MediaField {...facts} name={field.name} value={text} change={change} image={image} drawn={drawn} />
+      return (
+        <MediaField
+          {...facts}
+          name={field.name}
+          medium={field.medium}
+          value={text}
+          change={change}
+          image={image}
+          drawn={drawn}
+        />
+      )
     case 'texts':
       return <TextList {...facts} value={textsOf(value ?? '')} change={change} />
     case 'text':

@@ -118,7 +118,10 @@ test('a node that runs for items has a port for its list, and its result is a li
   const edge = edges.find(({ from, to }) => from === 'split' && to === 'write')!
   expect([edge.fromPort, edge.toPort]).toEqual([outputHandle('chunks'), listHandle])
   // The second is the whole list, which another node takes.
-  const outputs = [{ path: '[*].text', kind: 'list' }, { path: '' }]
+  const outputs = [
+    { path: '[*].text', name: 'Text of every item', carries: 'list' },
+    { path: '', name: 'Result', carries: 'list' },
+  ]
   expect(cardOf('write').ports).toMatchObject({ list: 'split.chunks', outputs })
   expect(cardOf('join').ports.list).toBeUndefined()
   const { ports } = cardOf('write')

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openConsole, sizes, type TestConsole } from './_console.ts'
+
+let console: TestConsole
+beforeAll(async () => {
+  console = await openConsole()
+})
+afterAll(() => console?.[Symbol.asyncDispose]())
+
+const [desktop, phone] = sizes.map(([, size]) => size) as [(typeof sizes)[0][1], (typeof sizes)[1][1]]
+
+const story = {
+  name: 'Story',
+  description: 'Writes, then paints.',
+  parameters: { topic: { type: 'string', default: 'the sea' }, seed: { type: 'integer' } },
+  dag: {
+    nodes: {
+      write: {
+        model_id: 'infer/tiny-chat',
+        task: 'std/chat-completion',
+        inputs: { messages: [{ role: 'user', content: 'Write about ${input.topic}.' }], max_tokens: 8 },
+      },
+      paint: {
+        model_id: 'infer/demo',
+        task: 'slug/text-to-image',
+        inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: '${input.seed}' },
+      },
+    },
+  },
+}
+
+test('on a phone a person runs a workflow as a form from a link; its execution is shown over the graph with a time line', async () => {
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', story)
+  await using opened = await console.open(`/workflows/${workflow.id}/form?topic=birds`, { size: phone })
+  const { page } = opened
+  await page.getByRole('heading', { level: 1, name: 'Story' }).waitFor()
+  expect(await page.getByLabel('Topic').inputValue()).toBe('birds')
+  const run = page.getByRole('button', { name: 'Run', exact: true })
+  await run.click()
+  // The seed has no default.
+  await page.getByText('Fill in this field.').waitFor()
+  await page.getByLabel('Seed').first().fill('7')
+  await opened.expectAccessible()
+  await run.click()
+  const result = page.getByRole('region', { name: 'Result of paint' })
+  await result.getByRole('img').waitFor()
+  expect(await page.getByRole('region', { name: 'Result of write' }).count()).toBe(0)
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  await opened.expectAccessible()
+  await opened.screenshot('workflow-form')
+  const { executions } = await console.call<{ executions: { input_params: object }[] }>('/api/workflow-executions')
+  expect(executions[0]!.input_params).toEqual({ topic: 'birds', seed: 7 })
+
+  await page.setViewportSize({ ...desktop })
+  await page.getByRole('link', { name: 'Open the execution' }).click()
+  await page.getByRole('link', { name: 'Show in the editor' }).click()
+  const timeLine = page.getByRole('region', { name: 'Time line' })
+  await timeLine.getByText('Completed').waitFor()
+  const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
+  await node('paint').getByRole('img', { name: 'Image of paint' }).waitFor()
+  await timeLine.getByRole('button', { name: 'Show node paint' }).click()
+  await page.getByRole('heading', { name: 'Node paint' }).waitFor()
+  // The graph is above the time line.
+  const bottom = async () => {
+    const { y, height } = (await node('paint').boundingBox())!
+    return y + height
+  }
+  const above = (await timeLine.boundingBox())!.y
+  await expect.poll(bottom).toBeLessThan(above)
+  const height = async () => (await timeLine.boundingBox())!.height
+  const before = await height()
+  await page.getByRole('separator', { name: 'Height of the time line' }).press('ArrowUp')
+  await expect.poll(height).toBe(before + 32)
+  await opened.expectAccessible()
+  await opened.screenshot('workflow-time-line')
+  await timeLine.getByRole('button', { name: 'Hide the time line' }).click()
+  await timeLine.waitFor({ state: 'detached' })
+  await page.getByRole('tab', { name: 'Run' }).click()
+  await page.getByRole('button', { name: 'Show the time line' }).click()
+  await timeLine.waitFor()
+})
