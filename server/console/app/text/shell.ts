@@ -9,6 +9,7 @@ export const shellText = {
   navigation: 'Pages',
   pages: named(
     'overview',
+    'chat',
     'playground',
     'models',
     'jobs',
@@ -52,7 +53,7 @@ export const shellText = {
     theme: (name: string) => `Theme: ${name}`,
     newWorkflow: 'Create workflow',
     open: (id: string) => `Open ${id}`,
-    tryModel: (id: string) => `Try ${id} in the playground`,
+    tryModel: (id: string) => `Try ${id}`,
   },
   sessionEnded: 'The session has ended. Sign in again.',
   signIn: {

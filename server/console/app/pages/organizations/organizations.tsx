@@ -12,6 +12,7 @@ import { MoreButton, Notice, PageHeading, Queried, useBeginning } from '../../co
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { organizationsText as text } from '../../text/organizations.ts'
+import { CallStorageSetting } from './call-storage.tsx'
 import { Tokens } from './tokens.tsx'
 
 type Organization = Schema<'Organization'>
@@ -145,6 +146,7 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
         </Notice>
       )}
       <Tokens organization={organization} />
+      {status === 'active' && <CallStorageSetting organization={organization} />}
       {suspending && (
         <Confirm
           title={text.suspendTitle(name)}
