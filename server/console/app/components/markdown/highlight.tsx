@@ -3,7 +3,6 @@ import { highlightCode, tagHighlighter, tags } from '@lezer/highlight'
 import { parser as html } from '@lezer/html'
 import { parser as javascript } from '@lezer/javascript'
 import { parser as json } from '@lezer/json'
-import type { LRParser } from '@lezer/lr'
 import { parser as python } from '@lezer/python'
 import { parser as yaml } from '@lezer/yaml'
 import type { ReactNode } from 'react'
@@ -12,7 +11,7 @@ const typescript = javascript.configure({ dialect: 'ts' })
 const jsx = javascript.configure({ dialect: 'jsx ts' })
 
 /** Parsers by the names that texts use. */
-const parsers: Readonly<Record<string, LRParser>> = {
+const parsers: Readonly<Record<string, typeof javascript>> = {
   css,
   html,
   xml: html,

@@ -105,6 +105,7 @@ function Conversations({ task, able }: { task: TaskChoice; able: readonly ModelC
             able={able}
             token={token}
             kept={id => {
+              forgetFresh()
               if (params?.id !== id) go(addressWith(`/chat/${id}`, search, beginning), { replace: true })
             }}
             removed={gone => {

@@ -38,8 +38,11 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
   const remove = useAction(
     async (kept: string) => {
       await storeOf(kept, token).remove(kept)
+      const { system, parameters, messages, current } = opened.state()
+      const conversation = { title, system, parameters, messages, current }
+      // The page leaves it first: one that is closed would be read again.
+      removed({ conversation, place: kept.startsWith('conv_') ? 'server' : 'browser' })
       drop(kept)
-      removed({ conversation: state, place: kept.startsWith('conv_') ? 'server' : 'browser' })
     },
     () => text.deleted(title || text.untitled),
     ['chat', 'list'],

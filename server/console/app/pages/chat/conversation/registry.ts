@@ -8,7 +8,7 @@ import { type OpenedConversation, openConversation } from './opened.ts'
 /** The conversations that this tab has open: the one that is shown, and those whose answers go on. */
 const all = new Set<OpenedConversation>()
 const shown = new Set<OpenedConversation>()
-/** The one that has no message yet, and what it began with. */
+/** The new one, until the page has learned where it is kept, and what it began with. */
 let fresh: { opened: OpenedConversation; origin: string } | undefined
 
 onPersonEnd(() => {
@@ -50,9 +50,9 @@ export function openRead(id: string, read: Conversation, token: string): OpenedC
 
 const nothing: Conversation = { title: '', system: '', parameters: {}, messages: [], current: null }
 
-/** Returns the conversation that is not kept yet. `origin`: the job that the address names; another one begins another. */
+/** Returns the new conversation, also if it was kept while another page was shown. `origin`: the job that the address names; another one begins another. */
 export function openFresh(token: string, origin: string, begun = nothing): OpenedConversation {
-  if (fresh?.origin === origin && fresh.opened.state().id === undefined) return fresh.opened
+  if (fresh?.origin === origin) return fresh.opened
   // It is known once it has been written.
   let store: Promise<ConversationStore> | undefined
   const opened = openConversation(
@@ -68,7 +68,7 @@ export function openFresh(token: string, origin: string, begun = nothing): Opene
   return opened
 }
 
-/** Begins another new conversation; answers of the one before go on. */
+/** Lets the next new conversation be another one; answers of the one before go on. */
 export function forgetFresh(): void {
   fresh = undefined
 }
@@ -93,5 +93,6 @@ export function drop(id: string): void {
   const opened = openedWith(id)
   if (!opened) return
   all.delete(opened)
+  if (fresh?.opened === opened) fresh = undefined
   opened.end()
 }
