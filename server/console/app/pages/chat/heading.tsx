@@ -37,6 +37,8 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
   useShownName(title || undefined)
   const remove = useAction(
     async (kept: string) => {
+      // Nothing may be written to it after it is gone.
+      await opened.keep()
       await storeOf(kept, token).remove(kept)
       const { system, parameters, messages, current } = opened.state()
       const conversation = { title, system, parameters, messages, current }
