@@ -10,7 +10,7 @@ import { chatText as text } from '../../text/chat.ts'
 import { shellText } from '../../text/shell.ts'
 import { type ModelChoice, modelChoice, type TaskChoice } from '../playground/choices.ts'
 import type { OpenedConversation } from './conversation/opened.ts'
-import { forgetFresh, openedWith, openFresh, openRead, storeOf } from './conversation/registry.ts'
+import { forgetFresh, isDropped, openedWith, openFresh, openRead, storeOf } from './conversation/registry.ts'
 import type { Removed } from './heading.tsx'
 import { ConversationList } from './list.tsx'
 import { conversationOf } from './message/api-messages.ts'
@@ -135,7 +135,7 @@ function useOpened(id: string | undefined, token: string) {
   const kept = useQuery({
     queryKey: ['chat', 'one', id],
     queryFn: () => storeOf(id!, token).read(id!),
-    enabled: id !== undefined && !open,
+    enabled: id !== undefined && !open && !isDropped(id),
     gcTime: 0,
   })
   const begun = useQuery({

@@ -8,6 +8,8 @@ import { type OpenedConversation, openConversation } from './opened.ts'
 /** The conversations that this tab has open: the one that is shown, and those whose answers go on. */
 const all = new Set<OpenedConversation>()
 const shown = new Set<OpenedConversation>()
+/** Ids of those that were deleted here: they are not read again while the page leaves them. */
+const gone = new Set<string>()
 /** The new one, until the page has learned where it is kept, and what it began with. */
 let fresh: { opened: OpenedConversation; origin: string } | undefined
 
@@ -88,8 +90,12 @@ function close(opened: OpenedConversation): void {
   if (!shown.has(opened) && fresh?.opened !== opened && growing.size === 0 && !failure) all.delete(opened)
 }
 
+/** Whether the conversation was deleted in this tab. */
+export const isDropped = (id: string): boolean => gone.has(id)
+
 /** Closes a conversation that is deleted. */
 export function drop(id: string): void {
+  gone.add(id)
   const opened = openedWith(id)
   if (!opened) return
   all.delete(opened)
