@@ -29,11 +29,11 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|ws$|node-llama-cpp$|@huggingface\/jinja$)/ },
   // What runs in the browser knows the rest only by the API, by the grammar of references, by plain data of tasks, and by
-  // how amounts of money are written.
+  // how amounts of money, titles of conversations and conversations as Markdown are written.
   [consoleFolder.slice(0, -1)]: {
-    own: /^(server\/console\/app\/|core\/(money-text|workflows\/references|schemas\/task-table|store\/job-prompt)\.ts$)/,
+    own: /^(server\/console\/app\/|core\/(money-text|conversations\/(markdown|title)|workflows\/references|schemas\/task-table|store\/job-prompt)\.ts$)/,
     packages:
-      /^(react(-dom(\/client)?)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser\/stream$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/highlight$|yaml$)/,
+      /^(react(-dom(\/client)?)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser\/stream$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/[\w-]+$|marked$|yaml$)/,
   },
   cli: {
     own: /^(cli|server|core|gpu)\//,
@@ -56,6 +56,8 @@ test.each(Object.keys(rooms))('%s imports only what it may know', room => {
 
 test.each([
   'core/money-text.ts',
+  'core/conversations/markdown.ts',
+  'core/conversations/title.ts',
   'core/workflows/references.ts',
   'core/schemas/task-table.ts',
   'core/store/job-prompt.ts',

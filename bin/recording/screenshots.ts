@@ -46,6 +46,60 @@ dag:
       inputs: { input: '\${nodes.write.result.choices[0].message.content}', voice: alto }
 `
 
+const conversationExample = {
+  current_id: 'b2',
+  messages: [
+    { id: 'q1', parent_id: null, role: 'user', text: 'How do I count words in Python?' },
+    {
+      id: 'a1',
+      parent_id: 'q1',
+      role: 'assistant',
+      model: 'infer/tiny-chat',
+      reasoning: 'A Counter does it.',
+      text: `## Counting words
+
+Split the text and let a **Counter** do the work:
+
+\`\`\`python
+from collections import Counter
+
+def words(text: str) -> Counter:
+    # one entry for each word
+    return Counter(text.lower().split())
+\`\`\`
+
+| Method | Lines | Fast |
+| :-- | --: | :-: |
+| \`Counter\` | 2 | yes |
+| a loop | 5 | yes |
+
+1. Read the file.
+2. Split it:
+   - by spaces
+   - without punctuation
+
+> For large files read line by line.`,
+      figures: { totalMs: 2_140, firstMs: 180, inputTokens: 14, outputTokens: 126 },
+    },
+    { id: 'q2', parent_id: 'a1', role: 'user', text: 'And the ten most common ones?' },
+    {
+      id: 'b1',
+      parent_id: 'q2',
+      role: 'assistant',
+      model: 'infer/tiny-chat',
+      text: 'Use `most_common`.',
+    },
+    {
+      id: 'b2',
+      parent_id: 'q2',
+      role: 'assistant',
+      model: 'infer/tiny-chat',
+      text: 'Call `words(text).most_common(10)`; see the [documentation](https://docs.python.org/3/library/collections.html).',
+      figures: { totalMs: 900, firstMs: 90, inputTokens: 160, outputTokens: 24 },
+    },
+  ],
+}
+
 const home = mkdtempSync(join(tmpdir(), 'infer-screenshots-'))
 const dataDir = join(home, 'data')
 mkdirSync(dataDir, { mode: 0o700 })
@@ -128,6 +182,13 @@ async function takeAll(url: string): Promise<void> {
   await page.evaluate('Promise.all([...document.images].map(image => image.decode()))')
   await take(page, 'console-library')
 
+  const organization = (await read<{ organization: { id: string } }>('/api/me')).organization.id
+  await fetch(`${url}/api/organizations/${organization}`, {
+    method: 'PATCH',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ call_storage: 'content' }),
+  })
+  const conversation = await call<{ id: string }>('/api/conversations', conversationExample)
   const { jobs } = await read<{ jobs: { id: string }[] }>('/api/jobs?limit=1&task=slug/text-to-image')
   const { executions } = await read<{ executions: { id: string }[] }>('/api/workflow-executions?limit=1')
   const { webhook } = await call<{ webhook: { id: string } }>('/api/webhooks', {
@@ -161,7 +222,8 @@ async function takeAll(url: string): Promise<void> {
   await takeEveryPage(url, state, {
     'sign-in': '/sign-in',
     overview: '/',
-    'playground-chat': '/playground?task=std/chat-completion',
+    chat: `/chat/${conversation.id}`,
+    'chat-new': '/chat',
     'playground-image': `/playground?job=${jobs[0]!.id}`,
     workflows: '/workflows',
     editor: `/workflows/${stored.workflow.id}`,

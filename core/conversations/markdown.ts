@@ -1,5 +1,10 @@
-import type { ConversationMessage, ConversationRecord } from '../store/store.ts'
-import { branchOf } from './branch.ts'
+/** A message as the store has it: `details` are its other fields as JSON text. */
+interface Stored {
+  id: string
+  parent: string | null
+  text: string
+  details: string
+}
 
 interface Details {
   role: 'user' | 'assistant' | 'tool'
@@ -8,10 +13,24 @@ interface Details {
   tool_calls?: readonly { name: string; arguments: string }[]
 }
 
+/** Returns the messages from the first one to `last`, each the parent of the next; none for null. */
+export function branchOf<Message extends Pick<Stored, 'id' | 'parent'>>(
+  messages: readonly Message[],
+  last: string | null,
+): Message[] {
+  const byId = new Map(messages.map(message => [message.id, message]))
+  const branch: Message[] = []
+  for (let next = last === null ? undefined : byId.get(last); next; ) {
+    branch.push(next)
+    next = next.parent === null ? undefined : byId.get(next.parent)
+  }
+  return branch.toReversed()
+}
+
 /** Returns the branch that is shown as Markdown: a heading for each message, with the model of an answer. */
 export function markdownOf(
-  { title, system, currentMessage }: Pick<ConversationRecord, 'title' | 'system' | 'currentMessage'>,
-  messages: readonly ConversationMessage[],
+  { title, system, currentMessage }: { title: string; system: string; currentMessage: string | null },
+  messages: readonly Stored[],
 ): string {
   const parts = [`# ${title.replaceAll(/\s+/g, ' ')}`]
   if (system !== '') parts.push('## System', system)

@@ -11,30 +11,15 @@ beforeAll(async () => {
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
 
-test.each(sizes)(
-  'on %s a person chats, has the answer written again, and finds the conversation later',
-  async (_, size) => {
-    await using opened = await console.open('/playground', { size })
-    const { page } = opened
-    await page.getByLabel('System prompt').fill('Be brief.')
-    const message = page.getByRole('textbox', { name: 'Message' })
-    await message.fill('Hello, who are you?')
-    await message.press('Enter')
-    const answer = page.getByRole('article', { name: 'infer/tiny-chat' })
-    await answer.getByText(/tokens out/).waitFor()
-    const words = await answer.innerText()
-    await opened.expectAccessible()
-    await opened.screenshot('playground-chat')
-    await answer.getByRole('button', { name: 'Answer again' }).click()
-    await answer.getByText(/tokens out/).waitFor()
-    expect((await answer.innerText()).split('\n')[1]).toBe(words.split('\n')[1])
-    const code = page.getByLabel('curl', { exact: true }).and(page.locator('pre'))
-    expect(await code.innerText()).toContain('"content": "Hello, who are you?"')
-    await page.reload()
-    await page.getByRole('article', { name: 'You' }).getByText('Hello, who are you?').waitFor()
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-  },
-)
+test('a chat has its own page, to which its task leads', async () => {
+  await using opened = await console.open('/playground?task=std/chat-completion')
+  const { page } = opened
+  await page.getByRole('link', { name: 'Open chat' }).click()
+  await page.getByRole('heading', { level: 1, name: 'New conversation' }).waitFor()
+  await page.getByRole('button', { name: /^Model infer\/tiny-chat/ }).waitFor()
+  await page.goto('/console/playground?model=infer/tiny-chat&task=std/chat-completion')
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+})
 
 test.each(seldomOnPhones)(
   'on %s a person makes an image, opens it in the library and repeats it',

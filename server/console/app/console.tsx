@@ -14,6 +14,7 @@ import {
 } from './api/client.ts'
 import { firstSession } from './api/first-session.ts'
 import { startLive, stopLive, useLiveState } from './api/live.ts'
+import { endPerson } from './api/person-end.ts'
 import { useAttention } from './api/use-attention.ts'
 import { Announcements, announce } from './components/announcements.tsx'
 import { Failed, Loading } from './components/page.tsx'
@@ -84,6 +85,7 @@ export function Console() {
     startLive()
     return () => {
       stopLive()
+      endPerson()
       queryClient.clear()
     }
   }, [signedIn])

@@ -10,6 +10,7 @@ import {
   Layers,
   ListChecks,
   type LucideIcon,
+  MessageSquare,
   Network,
   Play,
   ScrollText,
@@ -53,6 +54,7 @@ const page = (
 /** All pages in the order of the navigation. */
 export const pages: readonly Page[] = [
   page(undefined, 'overview', Activity, 'h', 'user:read', () => import('./pages/overview/overview.tsx'), '/'),
+  page('create', 'chat', MessageSquare, 'c', 'user:write', () => import('./pages/chat/chat.tsx')),
   page('create', 'playground', Play, 'p', 'user:write', () => import('./pages/playground/playground.tsx')),
   page('create', 'workflows', Network, 'w', 'user:read', () => import('./pages/workflows/workflows.tsx')),
   page('create', 'library', Images, 'l', 'user:read', () => import('./pages/library/library.tsx')),

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { branchOf } from '../../../core/conversations/branch.ts'
 import { ownerOf } from '../../../core/conversations/conversations.ts'
-import { markdownOf } from '../../../core/conversations/markdown.ts'
+import { branchOf, markdownOf } from '../../../core/conversations/markdown.ts'
 import { titleOf } from '../../../core/conversations/title.ts'
 
 test.each([

@@ -9,14 +9,9 @@ import {
   similarities,
   textOf,
 } from '../../../server/console/app/components/result/result-facts.ts'
-import {
-  apart,
-  apiMessages,
-  conversationOf,
-  emptyAnswer,
-  withChunk,
-} from '../../../server/console/app/pages/playground/chat/conversation.ts'
-import type { Message } from '../../../server/console/app/pages/playground/chat/message.ts'
+import { apiMessages, conversationOf } from '../../../server/console/app/pages/chat/message/api-messages.ts'
+import { apart, emptyAnswer, withChunk } from '../../../server/console/app/pages/chat/message/chunks.ts'
+import type { Message } from '../../../server/console/app/pages/chat/message/message.ts'
 import {
   enteredOf,
   type FormTask,

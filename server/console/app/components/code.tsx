@@ -1,5 +1,5 @@
 import { Check, Copy } from 'lucide-react'
-import { Fragment, useState } from 'react'
+import { Fragment, type ReactNode, useState } from 'react'
 import { shellText } from '../text/shell.ts'
 import { IconButton } from './button.tsx'
 
@@ -39,11 +39,11 @@ export const CopyText = ({ children }: { children: string }) => (
   </span>
 )
 
-/** Lines of code or output, which scroll, with a button that copies them. */
-export const CodeBlock = ({ code, label }: { code: string; label: string }) => (
+/** Lines of code or output, which scroll, with a button that copies them. `children`: the same in colours. */
+export const CodeBlock = ({ code, label, children = code }: { code: string; label: string; children?: ReactNode }) => (
   <div className="bg-raised border-line flex items-start rounded-md border">
     <pre tabIndex={0} aria-label={label} className="max-h-96 min-w-0 flex-1 overflow-auto p-3 font-mono text-xs">
-      <code>{code}</code>
+      <code>{children}</code>
     </pre>
     <div className="p-1">
       <CopyButton value={code} />

@@ -21,6 +21,8 @@ interface FieldFacts {
 }
 
 interface FormFieldProps extends FieldFacts {
+  /** Where it is plain what the control is for: only screen readers say it. */
+  isLabelHidden?: boolean
   children: (control: {
     id: string
     'aria-describedby': string | undefined
@@ -29,12 +31,12 @@ interface FormFieldProps extends FieldFacts {
 }
 
 /** A control with its label, hint and error, which are tied to it for screen readers. */
-export function FormField({ label, hint, error, children }: FormFieldProps) {
+export function FormField({ label, hint, error, isLabelHidden = false, children }: FormFieldProps) {
   const id = useId()
   const [isHelped, setHelped] = useState(false)
   return (
     <div className="min-w-0 space-y-1">
-      <div className="flex items-center gap-1">
+      <div className={isLabelHidden ? 'sr-only' : 'flex items-center gap-1'}>
         <label id={`${id}-label`} htmlFor={id} className="text-sm font-medium">
           {label}
         </label>

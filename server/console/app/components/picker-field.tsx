@@ -15,10 +15,21 @@ interface PickerFieldProps {
   none?: string
   change: (id: string) => void
   disabled?: boolean
+  isLabelHidden?: boolean
 }
 
 /** One of many values, which opens as a list with a search: a task, a model. For a few plain words use `SelectField`. */
-export function PickerField({ label, hint, error, value, choices, none, change, disabled = false }: PickerFieldProps) {
+export function PickerField({
+  label,
+  hint,
+  error,
+  value,
+  choices,
+  none,
+  change,
+  disabled = false,
+  isLabelHidden = false,
+}: PickerFieldProps) {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const all = none === undefined ? choices : [{ id: '', name: none }, ...choices]
@@ -35,7 +46,7 @@ export function PickerField({ label, hint, error, value, choices, none, change, 
     close()
   }
   return (
-    <FormField label={label} hint={hint} error={error}>
+    <FormField label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
       {control => (
         <div
           className="relative"

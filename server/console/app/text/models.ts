@@ -108,7 +108,7 @@ export const modelsText = {
   score: (score: string) => `score ${score}`,
   emptyAnswer: 'an empty text',
   flagged: (flagged: boolean) => (flagged ? 'the text is flagged' : 'the text is not flagged'),
-  playground: 'Try it in the playground',
+  tryIt: 'Try this model',
   catalog: 'Catalogue',
   add: 'Add model',
   addShort: 'Add',

@@ -23,6 +23,20 @@ export const organizationsText = {
   resumed: (name: string) => `The tokens of ${name} are accepted again.`,
   usage: 'Usage and limits',
   suspendedNotice: 'The organization is suspended: its tokens are refused and its jobs wait.',
+  callStorage: {
+    title: 'Content of calls',
+    label: 'Conversations of the page Chat',
+    options: { metadata: 'Kept in the browser of each person', content: 'Kept on this server' },
+    means: {
+      metadata: 'Nothing of a conversation is written on this server. It ends for a person who signs out.',
+      content:
+        'A person finds them on any device until they are deleted. Only the person who wrote one can read it here; who runs the machine can read its files.',
+    },
+    changed: {
+      metadata: (name: string) => `New conversations of ${name} stay in the browser. Those that are kept already stay.`,
+      content: (name: string) => `New conversations of ${name} are kept on this server.`,
+    },
+  },
   deletedNotice: 'The organization was deleted. Only its usage and audit log are kept.',
 } as const
 

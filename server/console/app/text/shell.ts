@@ -10,6 +10,7 @@ export const shellText = {
   pages: {
     ...named(
       'overview',
+      'chat',
       'playground',
       'models',
       'jobs',
@@ -58,7 +59,7 @@ export const shellText = {
     theme: (name: string) => `Theme: ${name}`,
     newWorkflow: 'Create workflow',
     open: (id: string) => `Open ${id}`,
-    tryModel: (id: string) => `Try ${id} in the playground`,
+    tryModel: (id: string) => `Try ${id}`,
   },
   sessionEnded: 'The session has ended. Sign in again.',
   signIn: {

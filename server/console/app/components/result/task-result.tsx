@@ -1,4 +1,5 @@
 import { Download, Recycle } from 'lucide-react'
+import { chatText } from '../../text/chat.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { ownUrl } from '../addresses.ts'
 import { Badge } from '../badge.tsx'
@@ -45,7 +46,7 @@ export function TaskResult({ result, inputs }: Shown) {
   ) : (
     <div className="flex items-start gap-2">
       <p className="min-w-0 flex-1 break-words whitespace-pre-wrap">{words}</p>
-      <CopyButton value={words} label={text.chat.copy} />
+      <CopyButton value={words} label={chatText.copy} />
     </div>
   )
 }

@@ -136,7 +136,7 @@ function ModelFactList({ model }: { model: Schema<'ModelStatus'> }) {
       />
       {can('user:write') && (
         <p className="mb-6">
-          <TextLink href={`/playground?model=${encodeURIComponent(model.model_id)}`} label={modelsText.playground} />
+          <TextLink href={`/playground?model=${encodeURIComponent(model.model_id)}`} label={modelsText.tryIt} />
         </p>
       )}
     </>

@@ -14,6 +14,7 @@ import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { organizationsText as text } from '../../text/organizations.ts'
+import { CallStorageSetting } from './call-storage.tsx'
 import { Tokens } from './tokens.tsx'
 import { Users } from './users.tsx'
 
@@ -162,6 +163,7 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
       >
         {part === 'users' ? <Users organization={organization} /> : <Tokens organization={organization} />}
       </Tabs>
+      {status === 'active' && <CallStorageSetting organization={organization} />}
       {suspending && (
         <Confirm
           title={text.suspendTitle(name)}

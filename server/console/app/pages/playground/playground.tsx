@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
-import { useSearchParams } from 'wouter'
+import { type ComponentType, useMemo } from 'react'
+import { Redirect, useSearchParams } from 'wouter'
 import { api, at, dataOf, tasksQuery, useAnswer } from '../../api/client.ts'
 import { ownUrl } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
@@ -10,10 +10,10 @@ import { PickerField } from '../../components/picker-field.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { shellText } from '../../text/shell.ts'
-import { Chat } from './chat/chat.tsx'
-import { Completion } from './chat/completion.tsx'
 import { type ModelChoice, modelChoice, type TaskChoice, taskForFile } from './choices.ts'
+import { Completion } from './completion.tsx'
 import { rememberPreview } from './form/files.tsx'
+import type { PanelProps } from './form/task-form.tsx'
 import type { Origin } from './kept.ts'
 import { usePrompt } from './prompt.ts'
 import { TaskPanel } from './run/task-panel.tsx'
@@ -97,7 +97,7 @@ function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
   const prompt = usePrompt(origin, beginning.inputs?.prompt)
   const offered = useMemo(() => tasks.filter(task => task.models.length > 0), [tasks])
   const wanted = search.get('task') ?? beginning.task
-  const task = offered.find(({ id }) => id === wanted) ?? offered[0]
+  const task = offered.find(({ id }) => id === wanted) ?? firstOf(offered, search.get('model') ?? beginning.model)
   if (!task)
     return (
       <Empty title={text.noModels}>
@@ -153,8 +153,28 @@ function Choices({ tasks, models, beginning, origin }: ChoicesProps) {
   )
 }
 
-const panels: Readonly<Record<TaskChoice['form']['panel'], typeof Chat>> = {
-  conversation: Chat,
+/** The task that is shown first: one of the model, if the address names one. Conversations have a page of their own. */
+const firstOf = (offered: readonly TaskChoice[], model: string | undefined): TaskChoice | undefined => {
+  const able = offered.filter(({ models }) => model === undefined || models.includes(model))
+  return able.find(({ form }) => form.panel !== 'conversation') ?? able[0] ?? offered[0]
+}
+
+/** Leads to the page for conversations: at once where the address names a job or a model. */
+function ToChat({ models, origin }: PanelProps) {
+  const [search] = useSearchParams()
+  const begun = { model: models[0]!.id, ...(search.get('job') === null ? {} : { job: origin }) }
+  const href = `/chat?${new URLSearchParams(begun)}`
+  if (search.get('job') !== null || search.get('model') !== null) return <Redirect to={href} replace />
+  return (
+    <Empty title={text.chatPage}>
+      <p>{text.chatPageHint}</p>
+      <ButtonLink primary href={href} label={text.toChat} />
+    </Empty>
+  )
+}
+
+const panels: Readonly<Record<TaskChoice['form']['panel'], ComponentType<PanelProps>>> = {
+  conversation: ToChat,
   text: Completion,
   fields: TaskPanel,
 }

@@ -1,16 +1,25 @@
-import { memo, type ReactNode, useState } from 'react'
-import { Button } from '../../../components/button.tsx'
-import { Caret } from '../../../components/caret.tsx'
+import { memo, type ReactNode } from 'react'
 import { CopyButton } from '../../../components/code.tsx'
-import { controlClass } from '../../../components/fields.tsx'
 import { costText, countText, durationText } from '../../../components/format.ts'
 import { Notice } from '../../../components/page.tsx'
+import { chatText as text } from '../../../text/chat.ts'
 import { playgroundText } from '../../../text/playground.ts'
-import { previewOf } from '../form/files.tsx'
-import { apart } from './conversation.ts'
+import { previewOf } from '../../playground/form/files.tsx'
+import { apart } from './chunks.ts'
 import type { Figures, Message, ToolCall } from './message.ts'
+import { Words } from './words.tsx'
 
-const text = playgroundText.chat
+interface MessageViewProps {
+  message: Message
+  /** Who answered, and in which currency, where the message itself does not say it. */
+  model: string
+  currency: string
+  growing?: boolean
+  /** Whether an answer is shown as it is, and not as Markdown. */
+  plain?: boolean
+  /** What can be done with it. */
+  children?: ReactNode
+}
 
 /** One message. An answer that grows is drawn again; all others are not. */
 export const MessageView = memo(function MessageView({
@@ -18,24 +27,17 @@ export const MessageView = memo(function MessageView({
   model,
   currency,
   growing = false,
+  plain = false,
   children,
-}: {
-  message: Message
-  /** Who answered, and in which currency, where the message itself does not say it. */
-  model: string
-  currency: string
-  growing?: boolean
-  /** What can be done with it. */
-  children?: ReactNode
-}) {
+}: MessageViewProps) {
   const { role, images = [], toolCalls = [], figures, failure, stopped } = message
-  const author = role === 'assistant' ? (message.model ?? model) : role === 'tool' ? text.tool : text.you
-  const { text: words, reasoning } = apart(message)
   const isAnswer = role === 'assistant'
+  const author = isAnswer ? (message.model ?? model) : role === 'tool' ? text.tool : text.you
+  const { text: words, reasoning } = apart(message)
   const silent = isAnswer && words === '' && reasoning === '' && toolCalls.length === 0 && !failure && !stopped
   return (
-    <article aria-label={author} className={`min-w-0 space-y-2 rounded-lg px-3 py-2 ${isAnswer ? '' : 'bg-raised'}`}>
-      <p className="text-muted text-xs font-medium">{author}</p>
+    <article aria-label={author} className={`flex min-w-0 flex-col gap-2 py-1 ${isAnswer ? '' : 'items-end'}`}>
+      <p className={isAnswer ? 'text-muted text-xs font-medium' : 'sr-only'}>{author}</p>
       {images.map(image => (
         <Attached key={image} image={image} />
       ))}
@@ -46,10 +48,9 @@ export const MessageView = memo(function MessageView({
         </details>
       )}
       {words !== '' && (
-        <p className="break-words whitespace-pre-wrap">
-          {words}
-          {growing && <Caret />}
-        </p>
+        <div className={isAnswer ? '' : 'bg-raised max-w-[90%] rounded-lg px-3 py-2'}>
+          <Words text={words} growing={growing} plain={plain || !isAnswer} />
+        </div>
       )}
       {toolCalls.map(call => (
         <Call key={call.id} call={call} />
@@ -57,9 +58,9 @@ export const MessageView = memo(function MessageView({
       {silent && <p className="text-muted">{growing ? text.waiting : text.noAnswer}</p>}
       {failure && <Notice kind="bad">{failure}</Notice>}
       {stopped && <p className="text-muted text-xs">{text.stopped}</p>}
-      {isAnswer && !growing && (
-        <div className="flex flex-wrap items-center gap-1">
-          {words !== '' && <CopyButton value={words} label={text.copy} />}
+      {!growing && (isAnswer || children) && (
+        <div className="text-muted -mt-1 flex flex-wrap items-center gap-1">
+          {isAnswer && words !== '' && <CopyButton value={words} label={text.copy} />}
           {children}
           {figures && <span className="text-muted text-xs">{figuresText(figures, message.currency ?? currency)}</span>}
         </div>
@@ -98,41 +99,16 @@ const Call = ({ call: { name, arguments: given } }: { call: ToolCall }) => (
   <div className="border-line rounded-md border p-2">
     <p className="font-medium">{text.calls(name)}</p>
     <pre tabIndex={0} aria-label={text.calls(name)} className="overflow-x-auto font-mono text-xs whitespace-pre-wrap">
-      {given}
+      {indented(given)}
     </pre>
   </div>
 )
 
-/** Asks the person for the results of the tools that the model has called. */
-export function ToolResults({
-  calls,
-  send,
-}: {
-  calls: readonly ToolCall[]
-  send: (results: readonly Message[]) => void
-}) {
-  const [results, setResults] = useState<readonly string[]>(() => calls.map(() => ''))
-  return (
-    <form
-      className="bg-raised space-y-2 rounded-lg p-3"
-      onSubmit={event => {
-        event.preventDefault()
-        send(calls.map(({ id }, at) => ({ role: 'tool', text: results[at]!, toolCallId: id })))
-      }}
-    >
-      {calls.map(({ id, name }, at) => (
-        <textarea
-          key={id}
-          rows={2}
-          required
-          aria-label={text.toolResult(name)}
-          placeholder={text.toolResult(name)}
-          value={results[at]}
-          onChange={event => setResults(results.with(at, event.target.value))}
-          className={`${controlClass} py-1.5`}
-        />
-      ))}
-      <Button type="submit" label={text.sendResult} />
-    </form>
-  )
+/** JSON with a line for each value; as it is while it is not complete. */
+function indented(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2)
+  } catch {
+    return json
+  }
 }

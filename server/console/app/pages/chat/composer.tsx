@@ -1,27 +1,24 @@
-import { ImagePlus, SendHorizontal, Square, X } from 'lucide-react'
-import { type FormEvent, type KeyboardEvent, useRef, useState } from 'react'
-import { Button, IconButton } from '../../../components/button.tsx'
-import { controlClass } from '../../../components/fields.tsx'
-import { Failed } from '../../../components/page.tsx'
-import { playgroundText } from '../../../text/playground.ts'
-import { FileInput, previewOf, useUpload } from '../form/files.tsx'
-import type { Message } from './message.ts'
-
-const text = playgroundText.chat
-
-/** Stops an answer: not by the second press of a double click on the button that stood here. */
-export const StopButton = ({ stop }: { stop: () => void }) => (
-  <Button icon={Square} onClick={event => event.detail < 2 && stop()} label={text.stop} />
-)
+import { ImagePlus, SendHorizontal, X } from 'lucide-react'
+import { type ClipboardEvent, type DragEvent, type FormEvent, type KeyboardEvent, useRef, useState } from 'react'
+import { announce } from '../../components/announcements.tsx'
+import { Button, IconButton } from '../../components/button.tsx'
+import { controlClass } from '../../components/fields.tsx'
+import { Failed } from '../../components/page.tsx'
+import { chatText as text } from '../../text/chat.ts'
+import { FileInput, previewOf, useUpload } from '../playground/form/files.tsx'
+import type { Message } from './message/message.ts'
+import { StopButton } from './message/stop-button.tsx'
 
 interface ComposerProps {
+  /** Whether the models take images. */
   sees: boolean
   busy: boolean
-  send: (message: Message) => void
+  /** Returns whether the message was sent; otherwise it stays. */
+  send: (message: Message) => boolean
   stop: () => void
 }
 
-/** Where a message is written, with images for models that see. */
+/** Where a message is written, with images for models that see: chosen, pasted or dropped. */
 export function Composer({ sees, busy, send, stop }: ComposerProps) {
   const [written, write] = useState('')
   const [images, setImages] = useState<readonly string[]>([])
@@ -31,8 +28,8 @@ export function Composer({ sees, busy, send, stop }: ComposerProps) {
 
   function submit(event?: FormEvent): void {
     event?.preventDefault()
-    if (empty || busy) return
-    send({ role: 'user', text: written, images })
+    if (empty || busy || upload.isPending) return
+    if (!send({ role: 'user', text: written, ...(images.length > 0 ? { images } : {}) })) return
     write('')
     setImages([])
   }
@@ -42,9 +39,22 @@ export function Composer({ sees, busy, send, stop }: ComposerProps) {
     event.preventDefault()
     submit()
   }
+  function take(event: ClipboardEvent | DragEvent, { files }: DataTransfer): void {
+    const taken = [...files].filter(({ type }) => type.startsWith('image/'))
+    if (taken.length === 0) return
+    event.preventDefault()
+    if (!sees) return announce('bad', text.noImages)
+    for (const file of taken) upload.mutate(file)
+  }
 
   return (
-    <form onSubmit={submit} className="space-y-2">
+    <form
+      onSubmit={submit}
+      onPaste={event => take(event, event.clipboardData)}
+      onDrop={event => take(event, event.dataTransfer)}
+      onDragOver={event => event.preventDefault()}
+      className="space-y-2"
+    >
       {upload.error && <Failed failure={upload.error} />}
       {images.length > 0 && (
         <div className="flex flex-wrap gap-2">
@@ -74,6 +84,8 @@ export function Composer({ sees, busy, send, stop }: ComposerProps) {
           </>
         )}
         <textarea
+          // On a phone the keyboard would cover the conversation.
+          autoFocus={matchMedia('(pointer: fine)').matches}
           rows={2}
           aria-label={text.message}
           placeholder={text.message}
@@ -81,7 +93,7 @@ export function Composer({ sees, busy, send, stop }: ComposerProps) {
           value={written}
           onChange={event => write(event.target.value)}
           onKeyDown={press}
-          className={`${controlClass} py-1.5`}
+          className={`${controlClass} field-sizing-content max-h-60 resize-none py-1.5`}
         />
         {busy ? (
           <StopButton stop={stop} />

@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from 'react'
-import { Empty, Section } from '../../../components/page.tsx'
-import { playgroundText } from '../../../text/playground.ts'
-import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from '../form/task-form.tsx'
-import { useKept } from '../kept.ts'
-import { Samples } from '../samples-view.tsx'
-import { StopButton } from './composer.tsx'
-import { emptyAnswer } from './conversation.ts'
-import type { Message } from './message.ts'
-import { MessageView } from './message-view.tsx'
-import { streamAnswer } from './use-conversation.ts'
+import { Empty, Section } from '../../components/page.tsx'
+import { playgroundText } from '../../text/playground.ts'
+import { emptyAnswer } from '../chat/message/chunks.ts'
+import type { Message } from '../chat/message/message.ts'
+import { MessageView } from '../chat/message/message-view.tsx'
+import { StopButton } from '../chat/message/stop-button.tsx'
+import { streamAnswer } from '../chat/message/stream-answer.ts'
+import { type PanelProps, RequestForm, RunButton, TaskForm, useForm } from './form/task-form.tsx'
+import { useKept } from './kept.ts'
+import { Samples } from './samples-view.tsx'
 
 /** Continues a text with one model or with two, as they write it. */
 export function Completion(props: PanelProps) {
@@ -56,6 +56,7 @@ export function Completion(props: PanelProps) {
                     model={models[0]!.id}
                     currency={models[0]!.currency}
                     growing={growing}
+                    plain
                   />
                 </div>
               )

@@ -1,0 +1,115 @@
+import { Download, PanelLeft, Pencil, SlidersHorizontal, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { markdownOf } from '../../../../../core/conversations/markdown.ts'
+import { announce, useAction } from '../../components/announcements.tsx'
+import { Button, IconButton } from '../../components/button.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { downloadText } from '../../components/download.ts'
+import { nameField, TextField } from '../../components/fields.tsx'
+import { formText } from '../../components/form-text.ts'
+import { useShownName } from '../../components/page-title.ts'
+import { chatText as text } from '../../text/chat.ts'
+import type { OpenedConversation, OpenedState } from './conversation/opened.ts'
+import { drop, storeOf } from './conversation/registry.ts'
+import type { Conversation, Place } from './store/stored.ts'
+
+/** A conversation that was deleted, which can be brought back to where it was. */
+export interface Removed {
+  conversation: Conversation
+  place: Place
+}
+
+export interface HeadingProps {
+  opened: OpenedConversation
+  state: OpenedState
+  removed: (removed: Removed) => void
+  token: string
+  /** Shows the list of conversations, which a narrow screen does not show beside it. */
+  showList: () => void
+  settings: boolean
+  showSettings: (shown: boolean) => void
+}
+
+/** The title of a conversation, and what can be done with it. */
+export function Heading({ opened, state, removed, token, showList, settings, showSettings }: HeadingProps) {
+  const { id, title, growing } = state
+  const [isRenaming, setRenaming] = useState(false)
+  useShownName(title || undefined)
+  const remove = useAction(
+    async (kept: string) => {
+      // Nothing may be written to it after it is gone.
+      await opened.keep()
+      await storeOf(kept, token).remove(kept)
+      const { system, parameters, messages, current } = opened.state()
+      const conversation = { title, system, parameters, messages, current }
+      // The page leaves it first: one that is closed would be read again.
+      removed({ conversation, place: kept.startsWith('conv_') ? 'server' : 'browser' })
+      drop(kept)
+    },
+    () => text.deleted(title || text.untitled),
+    ['chat', 'list'],
+  )
+  return (
+    <div className="flex items-center gap-1">
+      <IconButton className="md:hidden" icon={PanelLeft} label={text.showList} onClick={showList} />
+      <h1 className="min-w-0 flex-1 truncate text-xl font-semibold tracking-tight">
+        {id === undefined ? text.title : title || text.untitled}
+      </h1>
+      {id !== undefined && (
+        <>
+          <IconButton icon={Pencil} label={text.rename} onClick={() => setRenaming(true)} />
+          <IconButton icon={Download} label={text.download} onClick={() => download(state)} />
+          <IconButton
+            danger
+            icon={Trash2}
+            label={text.delete}
+            disabled={remove.isPending || growing.size > 0}
+            onClick={() => remove.mutate(id)}
+          />
+        </>
+      )}
+      <Button
+        className="max-sm:hidden"
+        icon={SlidersHorizontal}
+        aria-expanded={settings}
+        onClick={() => showSettings(!settings)}
+        label={settings ? text.hideSettings : text.showSettings}
+      />
+      <IconButton
+        className="sm:hidden"
+        icon={SlidersHorizontal}
+        aria-expanded={settings}
+        onClick={() => showSettings(!settings)}
+        label={settings ? text.hideSettings : text.showSettings}
+      />
+      {isRenaming && (
+        <FormDialog
+          title={text.rename}
+          action={text.save}
+          close={() => setRenaming(false)}
+          save={async form => {
+            opened.change({ title: formText(form, nameField.name) })
+            await opened.keep()
+            announce('good', text.renamed)
+            setRenaming(false)
+          }}
+        >
+          {faultOf => <TextField label={text.nameLabel} {...nameField} defaultValue={title} error={faultOf('title')} />}
+        </FormDialog>
+      )}
+    </div>
+  )
+}
+
+/** Lets the browser save the branch that is shown. */
+function download({ title, system, current, messages }: Conversation): void {
+  const stored = messages.map(({ id, parent, text: words, role, model, reasoning, toolCalls }) => ({
+    id,
+    parent,
+    text: words,
+    details: JSON.stringify({ role, model, reasoning, tool_calls: toolCalls }),
+  }))
+  const name = title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '')
+  const shown = { title: title || text.untitled, system, currentMessage: current }
+  downloadText(`${name.slice(0, 80) || 'conversation'}.md`, markdownOf(shown, stored), 'text/markdown')
+}

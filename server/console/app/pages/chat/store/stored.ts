@@ -1,0 +1,37 @@
+import type { TreeMessage } from '../conversation/tree.ts'
+
+/** Where conversations are kept: on the server, where the organization stores content, or in this browser. */
+export type Place = 'server' | 'browser'
+
+/** A conversation in the list. */
+export interface ListedConversation {
+  id: string
+  place: Place
+  title: string
+  /** Unix seconds of the last change. */
+  at: number
+}
+
+/** A conversation without the place where it is kept. */
+export interface Conversation {
+  title: string
+  /** System prompt; may be empty. */
+  system: string
+  /** Fields of the requests beside the messages. */
+  parameters: Readonly<Record<string, unknown>>
+  messages: readonly TreeMessage[]
+  /** The last message of the branch that is shown; null for none. */
+  current: string | null
+}
+
+/** What has changed; `messages` are added, or replace those with the same ids. */
+export type ConversationChange = Partial<Conversation>
+
+/** What keeps conversations. Each method rejects with an error whose message is shown as it is. */
+export interface ConversationStore {
+  read: (id: string) => Promise<Conversation>
+  /** Resolves with the id and the title, which is made of the first message if there is none. */
+  create: (conversation: Conversation) => Promise<{ id: string; title: string }>
+  update: (id: string, change: ConversationChange) => Promise<void>
+  remove: (id: string) => Promise<void>
+}

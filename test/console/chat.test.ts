@@ -1,0 +1,385 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import type { Page } from 'playwright-core'
+import sharp from 'sharp'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openConsole, sizes, type TestConsole } from './_console.ts'
+
+/** Conversations with a model that thinks, calls tools, sees, and can be stopped: an engine whose answers the test writes. */
+interface Asked {
+  stream?: boolean
+  messages: { role: string; content: unknown; tool_call_id?: string }[]
+  tools?: object[]
+  temperature?: number
+}
+const asked: Asked[] = []
+let silent = 0
+const gone = Promise.withResolvers<void>()
+const secondPart = Promise.withResolvers<void>()
+
+const markdown = `# A heading
+
+Some *words*, [a page](https://example.com/), [a script](javascript:alert(1)) and <img src=x onerror=alert(1)>
+
+| name | count |
+| :-- | --: |
+| answer | 42 |
+
+1. one
+   - a part
+2. two
+
+> A quote
+
+\`\`\`js
+const answer = 'yes' // a comment
+\`\`\`
+
+![a cat](https://example.com/cat.png)
+`
+
+function answer({ messages }: Asked, response: ServerResponse): void {
+  const event = (delta: object, finish: string | null = null) =>
+    response.write(
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+    )
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const last = JSON.stringify(messages.at(-1)!.content)
+  if (last.includes('for ever')) {
+    event({ role: 'assistant', content: 'It never ends' })
+    silent++
+    response.on('close', () => gone.resolve())
+    return
+  }
+  if (last.includes('Markdown')) {
+    for (let from = 0; from < markdown.length; from += 7) event({ content: markdown.slice(from, from + 7) })
+    event({}, 'stop')
+  } else if (last.includes('weather')) {
+    event({ role: 'assistant', reasoning_content: 'A tool knows this.' })
+    event({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }] })
+    event({ tool_calls: [{ index: 0, function: { arguments: '{"city":"Oslo"}' } }] }, 'tool_calls')
+  } else if (last.includes('in two parts')) {
+    event({ role: 'assistant', content: 'The first part, ' })
+    return void secondPart.promise.then(() => {
+      event({ content: 'and the second.' }, 'stop')
+      response.end('data: [DONE]\n\n')
+    })
+  } else event({ role: 'assistant', content: `You said ${last}` }, 'stop')
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+  response.end(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage })}\n\ndata: [DONE]\n\n`,
+  )
+}
+const engine = createServer((request, response) => {
+  if (request.method !== 'POST')
+    return void response.end(JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }))
+  void json(request).then(body => {
+    asked.push(body as Asked)
+    answer(body as Asked, response)
+  })
+})
+
+let console: TestConsole
+beforeAll(async () => {
+  await once(engine.listen(0, '127.0.0.1'), 'listening')
+  const { port } = engine.address() as AddressInfo
+  const model = (id: string) => ({
+    id,
+    engine: 'remote',
+    url: `http://127.0.0.1:${port}/v1`,
+    upstream_id: 'm',
+    tasks: ['std/chat-completion'],
+    features: ['tools', 'images'],
+    price: { input_per_million_tokens: 1_000, output_per_million_tokens: 2_000 },
+  })
+  console = await openConsole({ models: [model('thinker'), model('other')] })
+})
+afterAll(async () => {
+  await console?.[Symbol.asyncDispose]()
+  engine.closeAllConnections()
+  engine.close()
+})
+
+test.each(sizes)(
+  'on %s a person chats, has the answer written again, and finds the conversation later',
+  async (_, size) => {
+    await using opened = await console.open('/chat?model=thinker', { size })
+    const { page } = opened
+    await page.getByRole('button', { name: 'Settings and code' }).locator('visible=true').click()
+    await page.getByLabel('System prompt').fill('Be brief.')
+    const code = page.getByLabel('curl', { exact: true }).and(page.locator('pre'))
+    expect(await code.innerText()).toContain('"content": "Hello, who are you?"')
+    await opened.expectAccessible()
+    await opened.screenshot('chat-settings')
+    await page.getByRole('button', { name: 'Close settings' }).locator('visible=true').click()
+    const message = page.getByRole('textbox', { name: 'Message' })
+    await message.fill('Who are you?')
+    await message.press('Enter')
+    const answer = page.getByRole('article', { name: 'thinker' })
+    await answer.getByText(/tokens out/).waitFor()
+    await opened.expectAccessible()
+    await opened.screenshot('chat')
+    expect(asked.at(-1)!.messages[0]).toEqual({ role: 'system', content: 'Be brief.' })
+    await answer.getByRole('button', { name: 'Answer again with thinker' }).click()
+    await answer.getByText('2 of 2').waitFor()
+    await page.getByRole('button', { name: 'Rename' }).waitFor()
+    await page.goto('/console/chat')
+    if (size.width < 768) await page.getByRole('button', { name: 'Show conversations' }).click()
+    await opened.expectAccessible()
+    await opened.screenshot('chat-list')
+    await page.getByRole('link', { name: 'Who are you?' }).first().click()
+    await answer.getByText('2 of 2').waitFor()
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  },
+)
+
+test('reasoning is folded, a called tool is answered by the person, and the answer says its cost', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await page.getByText('Parameters and tools').click()
+  await page.getByLabel('Tools').fill('[{"type":"function","function":{"name":"weather"}}]')
+  await page.getByRole('spinbutton', { name: 'Temperature' }).fill('0.5')
+  await page.getByRole('textbox', { name: 'Message' }).fill('What is the weather in Oslo?')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByText('Calls weather').waitFor()
+  expect(await page.getByText('A tool knows this.').isVisible()).toBe(false)
+  await page.getByText('Reasoning', { exact: true }).click()
+  await page.getByText('A tool knows this.').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('chat-tools')
+  await page.getByLabel('Result of weather').fill('Rain')
+  await page.getByRole('button', { name: 'Send result' }).click()
+  await page.getByText('You said "Rain"').waitFor()
+  await page.getByText('3 tokens in · 2 tokens out', { exact: false }).last().waitFor()
+  await page.getByText('cost 0.007 ', { exact: false }).first().waitFor()
+  expect(asked.at(-1)).toMatchObject({ temperature: 0.5, tools: [{ type: 'function', function: { name: 'weather' } }] })
+  expect(asked.at(-1)!.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'call_1', content: 'Rain' })
+})
+
+test('an answer is stopped, also at the engine, and two models answer side by side', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const message = page.getByRole('textbox', { name: 'Message' })
+  await message.fill('Count for ever')
+  await message.press('Enter')
+  await page.getByText('It never ends').waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText('Stopped.').waitFor()
+  await gone.promise
+  expect(silent).toBe(1)
+  await page.getByRole('button', { name: 'Compare' }).click()
+  await message.fill('Hello')
+  await message.press('Enter')
+  for (const name of ['thinker', 'other'])
+    await page.getByRole('article', { name }).getByText('You said "Hello"').waitFor()
+  await page.getByText('The conversation continues with this answer').waitFor()
+  await page.getByRole('button', { name: 'Continue with this answer' }).click()
+  await opened.expectAccessible()
+  await opened.screenshot('chat-compare')
+  await message.fill('Which one?')
+  await message.press('Enter')
+  await page.getByText('You said "Which one?"').nth(1).waitFor()
+  // Both continue with the answer that was chosen, and the other one is a version of it.
+  await page.getByText('1 of 2').or(page.getByText('2 of 2')).first().waitFor()
+})
+
+test('an answer goes on where the connection was lost', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  opened.expectErrors(/ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET/)
+  const message = page.getByRole('textbox', { name: 'Message' })
+  const answered = page.waitForResponse(response => response.url().endsWith('/chat/completions'))
+  await message.fill('Answer in two parts')
+  await message.press('Enter')
+  const job = (await answered).headers()['x-job-id']
+  await page.getByText('The first part,').waitFor()
+  // Another reader with its token ends the connection of the page, as a network does.
+  const resumed = page.waitForRequest(request => request.url().endsWith(`/api/jobs/${job}/stream`))
+  const other = await console.server.fetch(`/api/jobs/${job}/stream`)
+  await resumed
+  await other.text().catch(() => {})
+  secondPart.resolve()
+  await page.getByText('The first part, and the second.', { exact: true }).waitFor()
+})
+
+test('an image is sent with a message, and a refused request says why', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  opened.expectErrors(/400/)
+  const image = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer()
+  await page.locator('input[type=file]').setInputFiles({ name: 'red.png', mimeType: 'image/png', buffer: image })
+  await page.getByRole('img', { name: 'Image of the message' }).waitFor()
+  await page.getByRole('textbox', { name: 'Message' }).fill('What is this?')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('article', { name: 'thinker' }).getByText('You said').waitFor()
+  const [part] = asked.at(-1)!.messages.at(-1)!.content as { type: string; image_url: { url: string } }[]
+  expect(part).toMatchObject({ type: 'image_url' })
+  expect(part!.image_url.url).toMatch(/^data:image\//)
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await page.getByText('Parameters and tools').click()
+  await page.getByRole('spinbutton', { name: 'Temperature' }).fill('9')
+  await page.getByRole('textbox', { name: 'Message' }).fill('Again')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('alert').getByText('temperature', { exact: false }).waitFor()
+  await page.getByRole('button', { name: 'Answer again with thinker' }).last().waitFor()
+})
+
+test('a value that cannot be sent is marked until it is changed, whatever happens to the others', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await page.getByText('Parameters and tools').click()
+  await page.getByLabel('Tools').fill('[')
+  await page.getByLabel('Response format').fill('{')
+  await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  const marks = page.getByText('This is no valid JSON.')
+  await expect.poll(() => marks.count()).toBe(2)
+  await page.getByLabel('Tools').fill('')
+  await expect.poll(() => marks.count()).toBe(1)
+  expect(await page.getByLabel('Response format').getAttribute('aria-invalid')).toBe('true')
+  await page.getByLabel('Response format').fill('')
+  await expect.poll(() => marks.count()).toBe(0)
+})
+
+const send = async (page: Page, words: string) => {
+  await page.getByRole('textbox', { name: 'Message' }).fill(words)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+}
+const said = (page: Page, name: string, words: string) =>
+  page.getByRole('article', { name, exact: true }).getByText(words)
+
+test.each(['browser', 'server'])('a conversation is kept in the %s, with its versions', async place => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const stored = place === 'server' ? 'content' : 'metadata'
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: stored }, 'PATCH')
+  await using opened = await console.open('/chat?model=thinker')
+  const { page, context } = opened
+  await page.getByText(place === 'server' ? 'kept on this server' : 'kept in this browser').waitFor()
+  await send(page, 'Hello there')
+  await said(page, 'thinker', 'You said "Hello there"').waitFor()
+  const list = page.getByRole('navigation', { name: 'Conversations' })
+  await list.getByRole('link', { name: 'Hello there' }).waitFor()
+  await opened.choose('Model', 'other')
+  await send(page, 'And now')
+  await said(page, 'other', 'You said "And now"').waitFor()
+
+  // Another answer, and another question: each is a version.
+  await page.getByRole('button', { name: 'Answer again with other' }).last().click()
+  await page.getByText('2 of 2').waitFor()
+  await page.getByRole('button', { name: 'Edit message' }).last().click()
+  await page.getByRole('textbox', { name: 'Edit message' }).fill('And then')
+  await page.keyboard.press('Enter')
+  await said(page, 'other', 'You said "And then"').waitFor()
+  await page.getByRole('button', { name: 'Version before' }).last().click()
+  await said(page, 'other', 'You said "And now"').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot(`chat-versions-${place}`)
+
+  await page.getByRole('button', { name: 'Rename' }).click()
+  await page.getByLabel('Title').fill('Greetings')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await list.getByRole('link', { name: 'Greetings' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: 'Greetings' }).waitFor()
+  await said(page, 'other', 'You said "And now"').waitFor()
+  await page.getByText('1 of 2').waitFor()
+
+  // Two tabs that go on with one conversation lose nothing: what both have said are versions.
+  const second = await context.newPage()
+  await second.goto(page.url())
+  await said(second, 'other', 'You said "And now"').waitFor()
+  for (const [tab, words] of [
+    [second, 'From the second tab'],
+    [page, 'From the first tab'],
+  ] as const) {
+    await send(tab, words)
+    await said(tab, 'other', `You said "${words}"`).waitFor()
+    await tab.getByRole('button', { name: 'Copy answer' }).last().waitFor()
+  }
+  await list.getByRole('link', { name: 'Greetings' }).waitFor()
+  await expect
+    .poll(async () => {
+      await second.reload()
+      await second
+        .getByText(/^[12] of 2$/)
+        .last()
+        .waitFor()
+      return second.getByRole('article', { name: 'You' }).last().getByText('2 of 2').count()
+    })
+    .toBe(1)
+  await second.close()
+
+  await page.getByRole('searchbox', { name: 'Search conversations' }).fill('no such words')
+  await page.getByText('No conversation has these words').waitFor()
+  await page.getByRole('searchbox', { name: 'Search conversations' }).fill('FIRST TAB')
+  await list.getByRole('link', { name: 'Greetings' }).waitFor()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download as Markdown' }).click(),
+  ])
+  expect(download.suggestedFilename()).toBe('Greetings.md')
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('No conversation has these words').waitFor()
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Greetings' }).waitFor()
+  await said(page, 'other', 'You said "From the first tab"').waitFor()
+})
+
+test('an answer goes on while another page is shown, and what it has is kept when the tab is reloaded', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const never = page.getByText('It never ends')
+  await send(page, 'Count for ever')
+  await never.waitFor()
+  await page.getByRole('link', { name: 'Models', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+  await page.goBack()
+  await never.waitFor()
+  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  expect(await page.getByText('Stopped.').count()).toBe(0)
+  await page.reload()
+  await never.waitFor()
+  await page.getByText('Stopped.').waitFor()
+})
+
+test('Markdown of a model is shown as elements, and nothing in it as HTML', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  await send(page, 'Write Markdown')
+  const answer = page.getByRole('article', { name: 'thinker' })
+  await answer.getByRole('cell', { name: '42' }).waitFor()
+  expect(await answer.getByRole('link').allInnerTexts()).toEqual(['a page', 'a cat'])
+  expect(await answer.getByRole('link').first().getAttribute('rel')).toContain('noopener')
+  await answer.getByText('<img src=x onerror=alert(1)>').waitFor()
+  expect(await answer.locator('img, script, iframe').count()).toBe(0)
+  await answer.locator('pre span.text-kind-image').first().waitFor()
+  await answer.getByRole('button', { name: 'Copy', exact: true }).waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('chat-markdown')
+})
+
+test('conversations that the playground kept in this browser are taken over', async () => {
+  await using opened = await console.open('/models')
+  const { page } = opened
+  const { token } = await page.evaluate(async () => {
+    const answer = await fetch('/api/session', { headers: { 'x-infer-console': '1' } })
+    return (await answer.json()) as { token: { id: string } }
+  })
+  await page.evaluate(id => {
+    const messages = [
+      { role: 'user', text: 'From before' },
+      { role: 'assistant', text: 'An old answer', model: 'thinker' },
+    ]
+    const old = { system: 'Be brief.', messages, compared: [], revision: 'x', at: Date.now() }
+    localStorage.setItem(`infer.person.playground.${id}.abc`, JSON.stringify(old))
+  }, token.id)
+  await page.goto('/console/chat')
+  await page.getByRole('link', { name: 'From before' }).click()
+  await said(page, 'thinker', 'An old answer').waitFor()
+})
