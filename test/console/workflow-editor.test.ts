@@ -196,7 +196,7 @@ test('a line says where it fits, and where it ends in emptiness the tasks that f
     inputs: { prompt: 'ink', image_url: '', strength: 0.5 },
   }
   const id = await stored({ name: 'Lines', dag: { nodes: { ...nodes, change } } })
-  await using opened = await console.open(`/workflows/${id}`, { size: { width: 1600, height: 900 } })
+  await using opened = await console.open(`/workflows/${id}`, { size: { width: 1600, height: 900 } as never })
   const { page } = opened
   const node = (id: string) => page.locator(`.react-flow__node[data-id="${id}"]`)
   const drawer = page.getByRole('dialog', { name: 'Add a node' })
