@@ -182,8 +182,8 @@ async function takeAll(url: string): Promise<void> {
   await page.evaluate('Promise.all([...document.images].map(image => image.decode()))')
   await take(page, 'console-library')
 
-  const organization = (await read<{ organization: { id: string } }>('/api/me')).organization.id
-  await fetch(`${url}/api/organizations/${organization}`, {
+  const { organization } = await read<{ organization: { id: string } }>('/api/me')
+  await fetch(`${url}/api/organizations/${organization.id}`, {
     method: 'PATCH',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ call_storage: 'content' }),
@@ -197,7 +197,6 @@ async function takeAll(url: string): Promise<void> {
     event_types: ['job.completed', 'job.failed'],
     enabled: false,
   })
-  const { organization } = await read<{ organization: { id: string } }>('/api/me')
   const members = `/api/organizations/${organization.id}/members`
   await call(members, { name: 'Ada Lovelace', email: 'ada@example.com', role: 'admin' })
   await call(members, { name: 'Alan Turing', email: 'alan@example.com', role: 'member' })
