@@ -22,11 +22,12 @@ export function openKeeper({ store, id: begun, read, kept, failed }: KeeperOptio
   let fields = new Set<keyof Conversation>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let writtenAt = Number.NEGATIVE_INFINITY
-  let isWriting = false
+  let writing: Promise<void> | undefined
   let hasEnded = false
+  let isDropped = false
 
   function schedule(): void {
-    if (!isWriting && !hasEnded)
+    if (!writing && !hasEnded)
       timer ??= setTimeout(() => void flush(), Math.max(0, writtenAt + pauseMs - performance.now()))
   }
 
@@ -42,30 +43,36 @@ export function openKeeper({ store, id: begun, read, kept, failed }: KeeperOptio
     return undefined
   }
 
-  async function flush(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
+  async function writeChanges(): Promise<void> {
     const now = read()
-    // Nothing is kept before the first message.
-    if (isWriting || (messages.size === 0 && fields.size === 0) || (id === undefined && now.messages.length === 0))
-      return
-    isWriting = true
     const [ids, names] = [messages, fields]
     messages = new Set()
     fields = new Set()
-    let isKept = false
     try {
       kept(await write(now, ids, names))
-      isKept = true
     } catch (thrown) {
       messages = new Set([...ids, ...messages])
       fields = new Set([...names, ...fields])
       if (!hasEnded) failed(thrown as Error)
+      return
     } finally {
-      isWriting = false
+      writing = undefined
       writtenAt = performance.now()
     }
-    if (isKept && (messages.size > 0 || fields.size > 0)) schedule()
+    if (hasChanges()) schedule()
+  }
+
+  const hasChanges = (): boolean => messages.size > 0 || fields.size > 0
+
+  /** Writes what has changed until now. Resolves when no write is under way. */
+  async function flush(): Promise<void> {
+    while (writing) await writing
+    clearTimeout(timer)
+    timer = undefined
+    // Nothing is kept before the first message.
+    if (isDropped || !hasChanges() || (id === undefined && read().messages.length === 0)) return
+    writing = writeChanges()
+    await writing
   }
 
   return {
@@ -80,6 +87,12 @@ export function openKeeper({ store, id: begun, read, kept, failed }: KeeperOptio
     end(): void {
       void flush()
       hasEnded = true
+    },
+    /** Writes nothing any more: the conversation is deleted. */
+    drop(): void {
+      clearTimeout(timer)
+      hasEnded = true
+      isDropped = true
     },
   }
 }

@@ -94,6 +94,10 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     keeper.change([], 'current')
   }
 
+  function stop(): void {
+    for (const own of stops.values()) own.abort()
+  }
+
   return {
     /** Another one for each that is opened. */
     key: randomId(),
@@ -123,13 +127,16 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     },
     /** Tries again to keep what could not be kept. */
     keep: keeper.flush,
-    stop(): void {
-      for (const own of stops.values()) own.abort()
-    },
-    /** Stops everything: the session of the person ends, or the conversation was deleted. */
+    stop,
+    /** Stops everything: the session of the person ends. */
     end(): void {
       keeper.end()
-      for (const own of stops.values()) own.abort()
+      stop()
+    },
+    /** Stops everything and writes no more: the conversation is deleted. */
+    drop(): void {
+      keeper.drop()
+      stop()
     },
   }
 }

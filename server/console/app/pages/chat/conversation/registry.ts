@@ -100,5 +100,5 @@ export function drop(id: string): void {
   if (!opened) return
   all.delete(opened)
   if (fresh?.opened === opened) fresh = undefined
-  opened.end()
+  opened.drop()
 }
