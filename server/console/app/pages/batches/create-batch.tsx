@@ -53,7 +53,10 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
     void refresh('batches')
     created(id)
   }
-  const files = data?.data ?? []
+  const read = data?.data ?? []
+  const options = read.map(({ id, filename }) => ({ id, name: `${filename} (${id})` }))
+  // It is chosen before the files are read, and also if it is not among the newest.
+  if (stored !== undefined && !read.some(({ id }) => id === stored)) options.push({ id: stored, name: stored })
   return (
     <FormDialog title={batchesText.create} action={batchesText.create} save={save} close={close}>
       {faultOf => (
@@ -69,14 +72,14 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
               error={faultOf('file')}
             />
           )}
-          {(stored !== undefined || files.length > 0) && (
+          {options.length > 0 && (
             <SelectField
               key={data ? 'read' : 'reading'}
               label={stored === undefined ? text.stored : text.file}
               name="input_file_id"
               none={stored === undefined ? '–' : undefined}
               defaultValue={stored ?? ''}
-              options={files.map(({ id, filename }) => ({ id, name: `${filename} (${id})` }))}
+              options={options}
               error={faultOf('input_file_id')}
             />
           )}
