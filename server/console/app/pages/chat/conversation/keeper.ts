@@ -66,7 +66,10 @@ export function openKeeper({ store, id: begun, read, kept, failed }: KeeperOptio
 
   /** Writes what has changed until now. Resolves when no write is under way. */
   async function flush(): Promise<void> {
-    while (writing) await writing
+    if (writing) {
+      await writing
+      return flush()
+    }
     clearTimeout(timer)
     timer = undefined
     // Nothing is kept before the first message.
