@@ -3,7 +3,6 @@ import { addLedgerRow, chainedColumns, firstColumns, type LedgerRows, ledgerColu
 import type { FinishedJob } from '../store.ts'
 import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
-import { likeCalls, openLikeCalls } from './like-calls.ts'
 import { openRecentRuns, type RecentRuns } from './recent-runs.ts'
 import { openFallbackSpend } from './spend.ts'
 import { usageJson } from './usage-columns.ts'
@@ -25,12 +24,8 @@ const attributed = ({ userId, workflowId }: Attribution): readonly (string | nul
  * SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. As hexadecimal
  * text, which costs half of what a buffer does.
  */
-const chainedFields = (previous: string, fields: readonly unknown[]): string =>
+const chained = (previous: string, fields: readonly unknown[]): string =>
   hash('sha256', previous + JSON.stringify(fields), 'hex')
-
-/** The same of a row as `ledgerColumns` has it. */
-const chained = (previous: string, sequence: number, row: LedgerRows, owner: Attribution): string =>
-  chainedFields(previous, [sequence, ...row.slice(0, chainedColumns.length), ...attributed(owner)])
 
 const width = ledgerColumns.length
 const tokenAt = ledgerColumns.indexOf('token_id')
@@ -47,11 +42,10 @@ export function openLedger(
   const last = connection.query<{ sequence: number; hash: Buffer }>`SELECT sequence, hash FROM ledger
     ORDER BY sequence DESC LIMIT 1`
   const names = ['sequence', ...ledgerColumns, 'hash', 'user_id', 'workflow_id']
-  const columns = `(${names.join(', ')}) VALUES (${names.map(name => (name === 'hash' ? 'unhex(?)' : '?')).join(', ')})`
+  const columns = `(${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
   const insert = connection.statement`INSERT INTO ledger ${columns}`
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
     ON CONFLICT (organization_id, kind, job_id) DO NOTHING`
-  const insertLike = openLikeCalls(connection)
 
   const spentOnFallback = openFallbackSpend(connection)
 
@@ -66,56 +60,26 @@ export function openLedger(
   function addOne(statement: typeof insert, row: LedgerRows, execution: number | null): void {
     const { sequence, hash: previous } = endOf()
     const owner = totals.attributionOf(row[tokenAt] as string, execution)
-    const next = chained(previous, sequence + 1, row, owner)
-    if (statement.run(sequence + 1, ...row, next, owner.userId, owner.workflowId).changes === 0) return
+    const fields: unknown[] = [sequence + 1, ...row]
+    const next = chained(previous, [...fields.slice(0, chainedColumns.length + 1), ...attributed(owner)])
+    fields.push(Buffer.from(next, 'hex'), owner.userId, owner.workflowId)
+    if (statement.run(fields).changes === 0) return
     end = { sequence: sequence + 1, hash: next }
-    added(row, owner, sequence + 1)
-  }
-
-  function added(row: LedgerRows, owner: Attribution, sequence: number): void {
-    totals.add(row, owner, sequence)
+    totals.add(row, owner, sequence + 1)
     recent.add(row)
     spentOnFallback(row)
   }
 
-  function add(statement: typeof insert, row: LedgerRows, execution: number | null): void {
-    try {
-      addOne(statement, row, execution)
-    } catch (thrown) {
-      if (sqliteCode(thrown) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw thrown
-      end = undefined
-      addOne(statement, row, execution)
-    }
-  }
-
-  /** Adds so many like calls with one statement. False: it has added none, because they do not all fit. */
-  function addLike(rows: LedgerRows, from: number, count: number): boolean {
-    const { sequence, hash: previous } = endOf()
-    const owner = totals.attributionOf(rows[from + tokenAt] as string, null)
-    const each = Array.from({ length: count }, (_, index) =>
-      rows.slice(from + index * width, from + (index + 1) * width),
-    )
-    const hashes: string[] = []
-    for (const [index, row] of each.entries())
-      hashes.push(chained(hashes.at(-1) ?? previous, sequence + index + 1, row, owner))
-    try {
-      insertLike(rows, from, { ...owner, sequence: sequence + 1, hashes })
-    } catch (thrown) {
-      if (!sqliteCode(thrown)?.startsWith('SQLITE_CONSTRAINT')) throw thrown
-      return false
-    }
-    end = { sequence: sequence + count, hash: hashes.at(-1)! }
-    for (const [index, row] of each.entries()) added(row, owner, sequence + index + 1)
-    return true
-  }
-
-  function addCalls(rows: LedgerRows): void {
-    for (let at = 0; at < rows.length; ) {
-      const count = likeCalls(rows, at)
-      const next = at + count * width
-      if (count === 1 || !addLike(rows, at, count))
-        for (let from = at; from < next; from += width) add(insertNew, rows.slice(from, from + width), null)
-      at = next
+  function add(statement: typeof insert, rows: LedgerRows, execution: number | null): void {
+    for (let at = 0; at < rows.length; at += width) {
+      const row = rows.slice(at, at + width)
+      try {
+        addOne(statement, row, execution)
+      } catch (thrown) {
+        if (sqliteCode(thrown) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw thrown
+        end = undefined
+        addOne(statement, row, execution)
+      }
     }
   }
 
@@ -127,7 +91,7 @@ export function openLedger(
       add(insert, row, execution)
     },
     /** Appends the rows of synchronous calls. Skips those that are recorded already: the same may be sent again. */
-    appendCalls: addCalls,
+    appendCalls: (rows: LedgerRows): void => add(insertNew, rows, null),
     mark() {
       const snapshot = end
       return () => void (end = snapshot)
@@ -178,7 +142,7 @@ export function brokenLinks(connection: Connection, onRow: (row: LedgerRow) => v
   for (const row of rows) {
     onRow(row)
     if (row.sequence !== expected) found.push(`The ledger jumps from row ${expected - 1} to row ${row.sequence}.`)
-    else if (chainedFields(previous, fieldsOfRow(row)) !== row.hash.toString('hex'))
+    else if (chained(previous, fieldsOfRow(row)) !== row.hash.toString('hex'))
       found.push(`Ledger row ${row.sequence} (job ${row.job_id}) does not match its hash.`)
     if (found.length >= limit) break
     // Continues from the stored hash, so that one flipped bit is one finding and not one for every later row.

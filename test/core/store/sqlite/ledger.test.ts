@@ -49,23 +49,6 @@ test('an existing call is skipped, also where its number is taken', async () => 
   expect(brokenLinks(first.connection)).toEqual([])
 })
 
-test('many calls are recorded once each, alike or not, whatever of them is recorded already', async () => {
-  using both = await two()
-  const { first, second } = both
-  const alike = Array.from({ length: 41 }, () => finishedCall())
-  const different = Array.from({ length: 3 }, (_, at) => finishedCall({ modelId: `other-${at}` }))
-  const [known, ...calls] = [alike[7]!, ...alike.slice(0, 20), ...different, ...alike.slice(20)]
-  first.ledger.appendCalls(callRows([known]))
-  // Number 2 is that of another process from now on.
-  second.ledger.append(finishedCall())
-  first.ledger.appendCalls(callRows(calls))
-  first.ledger.appendCalls(callRows(calls))
-  expect(both.length()).toBe(45)
-  expect(brokenLinks(first.connection)).toEqual([])
-  const ids = first.connection.scalar<string>`SELECT job_id FROM ledger WHERE kind = 'sync' ORDER BY sequence`.all()
-  expect(ids).toEqual([known, ...calls.filter(call => call !== known)].map(({ id }) => id))
-})
-
 test('a rolled-back row is forgotten: the next row gets its number', async () => {
   using both = await two()
   const { connection, ledger } = both.first
