@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .option('--config <path>', 'the configuration that the server uses')
-    .option('--again', 'test the GPU backends again instead of using stored results')
+    .option('--again', 'test all GPU backends again, also those that worked')
     .option('--fix', 'offer what infer can repair itself: the backend for GPUs')
     .option('--pool <name>', 'check a pool of infer.yaml instead of this machine')
     .action(async ({ dataDir, config, json, again, fix, pool }) => {

@@ -20,7 +20,7 @@ import { needsModel, taskRecord } from '../tasks/registry.ts'
 import type { StepTaskRecord, TaskRecord, WaitTaskRecord } from '../tasks/task.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 import { outside, requireRegion } from './regions.ts'
-import { type NodeLimits, type Spend } from './spend.ts'
+import type { NodeLimits, Spend } from './spend.ts'
 import { type Spender, spenderOf, withoutLimits } from './spender.ts'
 
 /** The caller who requests work. */

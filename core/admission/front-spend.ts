@@ -1,7 +1,7 @@
 import type { Failure } from '../failure.ts'
 import { needs } from './credit-messages.ts'
 import { type FrontCredit, type FrontCredits, unusedAmount } from './front-credits.ts'
-import { type JobSpend, type Settlement, type Spend } from './spend.ts'
+import type { JobSpend, Settlement, Spend } from './spend.ts'
 import { boundsOf, type Spender } from './spender.ts'
 
 interface Draw {

@@ -1,5 +1,5 @@
 import type { Admission, Requester } from '../admission/admission.ts'
-import { type JobSpend } from '../admission/spend.ts'
+import type { JobSpend } from '../admission/spend.ts'
 import { withoutLimits } from '../admission/spender.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'

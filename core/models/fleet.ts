@@ -23,9 +23,9 @@ export interface Fleet {
   /**
    * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
    * Only the queue calls this, because any other caller would overtake the waiting requests. `alone`: only a slot of an
-   * idle engine, which then gives no other slot until this one is released or shared; if none is idle, one of them gives no
-   * other slot for `holdMs`. `prompt`: the body that the engine gets; of
-   * several engines the one that has computed its beginning is preferred.
+   * idle engine, which then gives no other slot until this one is released or shared; if none is idle, one of them gives
+   * no other slot for `holdMs`. `prompt`: the body that the engine gets; of several engines the one that has computed its
+   * beginning is preferred.
    */
   take(modelId: string, waitedMs?: number, alone?: { holdMs: number }, prompt?: string | Uint8Array): Lease | undefined
   /**

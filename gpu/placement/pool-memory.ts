@@ -32,8 +32,9 @@ interface PooledDevice extends Device {
 }
 
 /**
- * What one pool has, asked every few seconds, and as soon as it may answer again. While it does not answer, its devices stay as they were, nothing is placed there,
- * and its engines run on. `asked` is called each time, and `changed` when what may be booked has changed.
+ * What one pool has, asked every few seconds, and as soon as it may answer again. While it does not answer, its devices
+ * stay as they were, nothing is placed there, and its engines run on. `asked` is called each time, and `changed` when what
+ * may be booked has changed.
  */
 export function openPoolMemory(options: {
   pool: PoolOfDevices

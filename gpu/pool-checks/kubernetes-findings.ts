@@ -2,7 +2,7 @@ import { broken, fine, type InspectionFinding, warning } from '../../core/inspec
 import type { KubernetesPool } from '../../core/models/pools.ts'
 import { allCardsOf, cardsOf, type NodeObject } from '../launcher/kubernetes/capacity.ts'
 import { ApiRefusal, faultWords } from '../launcher/kubernetes/cluster-api.ts'
-import { faultFinding } from './ssh-findings.ts'
+import { faultFinding, tooManyAsked } from './pool-findings.ts'
 import type { Trial } from './trial-launch.ts'
 import type { NodeReport } from './trial-server.ts'
 
@@ -86,12 +86,7 @@ export function nodesFinding(
   const most = Math.max(...usable.map(node => cardsOf(node, settings)))
   const all = usable.reduce((sum, node) => sum + cardsOf(node, settings), 0)
   const detail = `${all} of '${resource}' on ${usable.length} ${usable.length === 1 ? 'node' : 'nodes'}, ${free} free${without}`
-  if (needed > most)
-    return broken(
-      'GPUs',
-      `${detail}; a model asks for ${needed}, and no node has more than ${most}`,
-      "Lower 'devices' of the model: an engine uses GPUs of one node.",
-    )
+  if (needed > most) return tooManyAsked(detail, needed, most)
   return names.length === 0
     ? fine('GPUs', detail)
     : warning('GPUs', detail, "They are cordoned, not ready, or have a taint: see 'tolerations' of the pool.")

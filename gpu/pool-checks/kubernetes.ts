@@ -23,7 +23,7 @@ import {
   rightsFinding,
   trialPodFindings,
 } from './kubernetes-findings.ts'
-import { faultFinding } from './ssh-findings.ts'
+import { faultFinding } from './pool-findings.ts'
 import { tryLaunch } from './trial-launch.ts'
 import { trialServer } from './trial-server.ts'
 

@@ -2,6 +2,7 @@ import { broken, fine, type InspectionFinding, warning } from '../../core/inspec
 import type { SlurmPool } from '../../core/models/pools.ts'
 import { refusalIn } from '../launcher/slurm/commands.ts'
 import { cardsIn } from '../launcher/slurm/node-lines.ts'
+import { tooManyAsked } from './pool-findings.ts'
 import type { Trial } from './trial-launch.ts'
 import type { NodeReport } from './trial-server.ts'
 
@@ -77,12 +78,7 @@ export function cardsFinding(text: string, { gres, card_memory }: SlurmPool, nee
   }
   const most = Math.max(...counts.values())
   const detail = `${devices.length} of '${gres}' on ${counts.size} ${counts.size === 1 ? 'node' : 'nodes'}${without}`
-  if (needed > most)
-    return broken(
-      'GPUs',
-      `${detail}; a model asks for ${needed}, and no node has more than ${most}`,
-      "Lower 'devices' of the model: an engine uses GPUs of one node.",
-    )
+  if (needed > most) return tooManyAsked(detail, needed, most)
   return unusable.length === 0
     ? fine('GPUs', detail)
     : warning('GPUs', detail, 'Ask an administrator of the cluster about these nodes: sinfo --list-reasons')

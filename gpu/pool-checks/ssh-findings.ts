@@ -1,13 +1,8 @@
 import { broken, fine, type InspectionFinding, warning } from '../../core/inspection.ts'
+import { faultFinding } from './pool-findings.ts'
 import type { Trial } from './trial-launch.ts'
 
 /** What doctor says of a machine that is reached by ssh. Pure. */
-
-/** A finding of an error whose text is what happened, as a sentence, and then what to do. */
-export function faultFinding(name: string, message: string, otherwise: string): InspectionFinding {
-  const [, what = message, advice = ''] = /^(.*?[^.])\.(?: (?=[A-Z'])(.*))?$/s.exec(message) ?? []
-  return broken(name, what, advice || otherwise)
-}
 
 /** Prints the programs that are missing, then the free bytes of the file system of the folder. */
 export const suppliesScript = (folder: string): string =>

@@ -13,9 +13,9 @@ import { folderThere, programThere } from '../launcher/ssh/program-there.ts'
 import { openSshLauncher } from '../launcher/ssh/ssh.ts'
 import { quoted } from '../launcher/ssh/ssh-command.ts'
 import type { PoolCheckOptions } from './check-pool.ts'
+import { faultFinding } from './pool-findings.ts'
 import {
   type FoundModel,
-  faultFinding,
   machineFindings,
   modelsFinding,
   programsFinding,

@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest'
 import { PoolSettings, type SlurmPool } from '../../../core/models/pools.ts'
+import { faultFinding } from '../../../gpu/pool-checks/pool-findings.ts'
 import { cardsFinding, jobFinding, partitionFinding, trialFindings } from '../../../gpu/pool-checks/slurm-findings.ts'
-import {
-  faultFinding,
-  machineFindings,
-  modelsFinding,
-  programsFinding,
-  suppliesIn,
-} from '../../../gpu/pool-checks/ssh-findings.ts'
+import { machineFindings, modelsFinding, programsFinding, suppliesIn } from '../../../gpu/pool-checks/ssh-findings.ts'
 
 const pool = (changes: object = {}) =>
   PoolSettings.parse({ kind: 'slurm', card_memory: '80GiB', ...changes }) as SlurmPool
