@@ -1,14 +1,14 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { playgroundText } from '../../text/playground.ts'
 import type { TaskChoice } from '../playground/choices.ts'
 import { type Entered, enteredOf, fieldsOf, formRequest } from '../playground/form/fields.ts'
+import { useErrors } from '../playground/form/use-errors.ts'
 import type { OpenedConversation } from './conversation/opened.ts'
 
 /** The parameters of a conversation as a person has typed them. Those that can be sent belong to the conversation. */
 export function useParameters(task: TaskChoice, opened: OpenedConversation) {
   const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'messages' && name !== 'n'), [task])
   const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, opened.state().parameters))
-  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
+  const { errors, clear, check } = useErrors()
   const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const begun = useRef(request)
   useEffect(() => {
@@ -16,21 +16,14 @@ export function useParameters(task: TaskChoice, opened: OpenedConversation) {
   }, [request])
   const change = useCallback((name: string, value: unknown) => {
     setEntered(now => ({ ...now, [name]: value }))
-    setErrors(now => {
-      const { [name]: _, ...others } = now
-      return others
-    })
+    clear(name)
   }, [])
   return {
     /** For the form. */
     form: { fields, entered, change, errors },
     request,
     /** Shows what is wrong. Returns whether the request can be sent. */
-    check: (): boolean => {
-      const wrong = Object.entries(faults)
-      setErrors(Object.fromEntries(wrong.map(([name, fault]) => [name, playgroundText.errors[fault]])))
-      return wrong.length === 0
-    },
+    check: (): boolean => check(faults),
   }
 }
 export type Parameters = ReturnType<typeof useParameters>

@@ -175,6 +175,9 @@ const plain = (markdown: string): string => markdown.replaceAll('`', '')
 /** What a person has entered, by the name of the field: texts as they were typed. */
 export type Entered = Readonly<Record<string, unknown>>
 
+/** Why values cannot be sent, by the name of the field. */
+export type FormFaults = Record<string, 'json' | 'number' | 'missing'>
+
 /**
  * Returns the request that the entered values make: fields that are empty are left out, numbers are numbers, and JSON is
  * parsed. A value that cannot be sent is named in `errors`; everything else is checked by the server.
@@ -182,9 +185,9 @@ export type Entered = Readonly<Record<string, unknown>>
 export function formRequest(
   fields: readonly FormField[],
   entered: Entered,
-): { request: Record<string, unknown>; errors: Record<string, 'json' | 'number' | 'missing'> } {
+): { request: Record<string, unknown>; errors: FormFaults } {
   const request: Record<string, unknown> = {}
-  const errors: Record<string, 'json' | 'number' | 'missing'> = {}
+  const errors: FormFaults = {}
   for (const { name, kind, required } of fields) {
     const value = entered[name]
     if (isEmpty(value)) {

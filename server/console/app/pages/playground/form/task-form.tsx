@@ -1,5 +1,5 @@
 import { Play, Plus, X } from 'lucide-react'
-import { memo, type ReactNode, useCallback, useId, useMemo, useState } from 'react'
+import { memo, type ReactNode, useCallback, useId, useMemo } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import {
   controlClass,
@@ -22,6 +22,7 @@ import { MediaField } from './media-field.tsx'
 import { ShapeField } from './shape-field.tsx'
 import { SliderField } from './slider-field.tsx'
 import { isSlider } from './sliders.ts'
+import { useErrors } from './use-errors.ts'
 
 /** What a panel of the playground gets. */
 export interface PanelProps {
@@ -43,14 +44,11 @@ export function useForm({ task, initial = {}, origin, prompt }: PanelProps, ...w
   const fields = useMemo(() => fieldsOf(task).filter(({ name }) => !without.includes(name)), [task])
   const [own, setOwn] = useKept<Entered>(task.id, 'entered', origin, () => enteredOf(fields, initial))
   const entered = useMemo(() => ({ ...own, prompt: prompt.text }), [own, prompt.text])
-  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
+  const { errors, setErrors, clear, check } = useErrors()
   const change = useCallback((name: string, value: unknown) => {
     if (name === 'prompt') prompt.change(value as string)
     else setOwn(now => ({ ...now, [name]: value }))
-    setErrors(now => {
-      const { [name]: _, ...others } = now
-      return others
-    })
+    clear(name)
   }, [])
   const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   return {
@@ -66,11 +64,7 @@ export function useForm({ task, initial = {}, origin, prompt }: PanelProps, ...w
       if (typeof filled.prompt === 'string') prompt.change(filled.prompt)
     },
     /** Shows what is wrong. Returns whether the request can be sent. */
-    check: (): boolean => {
-      const wrong = Object.entries(faults)
-      setErrors(Object.fromEntries(wrong.map(([name, fault]) => [name, playgroundText.errors[fault]])))
-      return wrong.length === 0
-    },
+    check: (): boolean => check(faults),
   }
 }
 

@@ -19,6 +19,7 @@ import { useApprovals } from '../../executions/use-approvals.ts'
 import { type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
 import type { Entered } from '../../playground/form/fields.ts'
 import { RequestForm, TaskForm } from '../../playground/form/task-form.tsx'
+import { useErrors } from '../../playground/form/use-errors.ts'
 import { executionOf, fieldsOfParameters, firstEntered, linkOf, resultNodes } from './parameter-form.ts'
 
 /** A workflow as a form: its parameters, and below them what it makes. For people who run it and do not edit it. */
@@ -46,7 +47,7 @@ function WorkflowForm({ stored }: { stored: Schema<'Workflow'> }) {
   const [entered, setEntered] = useState<Entered>(() =>
     firstEntered(fields, parameters, new URLSearchParams(location.search)),
   )
-  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
+  const { errors, setErrors, clear, check } = useErrors()
   const start = useMutation({
     mutationFn: async (input_params: Record<string, unknown>) => {
       const body = { input_params, version: stored.version }
@@ -61,16 +62,11 @@ function WorkflowForm({ stored }: { stored: Schema<'Workflow'> }) {
   const run = () => {
     if (start.isPending || !can('user:write')) return
     const { input_params, errors: wrong } = executionOf(fields, parameters, entered)
-    const faults = Object.entries(wrong)
-    setErrors(Object.fromEntries(faults.map(([name, fault]) => [name, playgroundText.errors[fault]])))
-    if (faults.length === 0) start.mutate(input_params)
+    if (check(wrong)) start.mutate(input_params)
   }
   const change = (name: string, value: unknown) => {
     setEntered(now => ({ ...now, [name]: value }))
-    setErrors(now => {
-      const { [name]: _, ...others } = now
-      return others
-    })
+    clear(name)
   }
   return (
     <>
