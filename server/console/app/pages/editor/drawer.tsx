@@ -20,7 +20,7 @@ import { useEditor } from './editor-context.ts'
 const groups = ['text', 'image', 'video', 'audio', 'step', 'wait'] as const
 const groupOf = ({ id, needs_model, category }: TaskFacts) => (needs_model ? category : isWait(id) ? 'wait' : 'step')
 
-/** The type of what is dragged from the palette: the id of a task. */
+/** The type of what is dragged from the drawer: the id of a task. */
 export const taskDragType = 'application/x-infer-task'
 
 /** Where a new node comes from, if not from the button: a place in the graph, or a line that was drawn to there. */
@@ -105,19 +105,17 @@ export function Drawer({ adding, close }: { adding: Partial<Adding>; close: () =
       ref={panel}
       role="dialog"
       data-covers="left"
-      aria-label={editorText.palette}
+      aria-label={editorText.drawer}
       onKeyDown={press}
       className="bg-surface border-line animate-panel z-20 flex flex-col max-lg:fixed max-lg:inset-0 lg:absolute lg:inset-y-3 lg:left-3 lg:w-80 lg:rounded-lg lg:border lg:shadow-md"
     >
       <div className="border-line space-y-2 border-b p-3">
         <div className="flex items-center justify-between gap-2">
-          <h2 className="font-semibold break-words">
-            {drawn ? editorText.paletteFits(drawn.name) : editorText.palette}
-          </h2>
-          <IconButton icon={X} label={editorText.closePalette} onClick={close} />
+          <h2 className="font-semibold break-words">{drawn ? editorText.drawerFits(drawn.name) : editorText.drawer}</h2>
+          <IconButton icon={X} label={editorText.closeDrawer} onClick={close} />
         </div>
         <SearchField value={search} change={setSearch} label={editorText.searchTasks} />
-        {!drawn && <p className="text-muted text-xs max-lg:hidden">{editorText.paletteHint}</p>}
+        {!drawn && <p className="text-muted text-xs max-lg:hidden">{editorText.drawerHint}</p>}
       </div>
       <div className="min-h-0 flex-1 space-y-3 overflow-y-auto p-3">
         {found.length === 0 && (

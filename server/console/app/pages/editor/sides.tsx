@@ -3,7 +3,6 @@ import { useState } from 'react'
 import { Button, IconButton } from '../../components/button.tsx'
 import { loaded } from '../../components/loaded.tsx'
 import { Loading, Notice } from '../../components/page.tsx'
-import { SizeHandle } from '../../components/size-handle.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
 import { useEditor, useProblems } from './editor-context.ts'
@@ -11,6 +10,7 @@ import { NodePanel } from './panel/node-panel.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
 import { SeverityBadge } from './run/node-run.tsx'
 import { RunPanel, type useRun } from './run/run-panel.tsx'
+import { SizedPanel } from './sized-panel.tsx'
 import type { useDocument } from './use-document.ts'
 
 /** CodeMirror is loaded when the YAML is opened. */
@@ -35,8 +35,7 @@ interface SidesProps {
 const leastGraph = 360
 
 /**
- * The panel over the right of the graph: properties, YAML, problems or the run. People change its width, and close it. On a
- * narrow screen it stands below the graph.
+ * The panel over the right of the graph: properties, YAML, problems or the run. People change its width, and close it.
  */
 export function Sides({
   document: { text, workflow, setText, undo, redo },
@@ -68,20 +67,15 @@ export function Sides({
       </div>
     )
   return (
-    <section
-      data-covers="right"
-      aria-label={editorText.sides}
-      className="bg-surface border-line lg:animate-panel flex min-w-0 flex-col max-lg:border-t lg:absolute lg:inset-y-3 lg:right-3 lg:w-(--details) lg:max-w-[calc(100%-1.5rem)] lg:rounded-lg lg:border lg:shadow-md"
+    <SizedPanel
+      label={editorText.sides}
+      covers="right"
+      handleLabel={editorText.sidesWidth}
+      size={width}
+      least={300}
+      most={innerWidth - leastGraph}
+      setSize={setWidth}
     >
-      <div className="max-lg:hidden">
-        <SizeHandle
-          label={editorText.sidesWidth}
-          edge="left"
-          size={width}
-          limits={{ least: 300, most: innerWidth - leastGraph }}
-          set={setWidth}
-        />
-      </div>
       <div className="relative flex min-h-0 flex-1 flex-col">
         <IconButton
           icon={PanelRightClose}
@@ -113,7 +107,7 @@ export function Sides({
           )}
         </Tabs>
       </div>
-    </section>
+    </SizedPanel>
   )
 }
 

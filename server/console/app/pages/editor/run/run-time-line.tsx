@@ -1,10 +1,10 @@
 import { X } from 'lucide-react'
 import { IconButton } from '../../../components/button.tsx'
 import { durationText } from '../../../components/format.ts'
-import { SizeHandle } from '../../../components/size-handle.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { TimeLine } from '../../executions/time-line.tsx'
 import { useEditor } from '../editor-context.ts'
+import { SizedPanel } from '../sized-panel.tsx'
 import { RunBadge } from './node-run.tsx'
 import type { useRun } from './run-panel.tsx'
 
@@ -23,20 +23,15 @@ export function RunTimeLine({ run: { execution, showTimeLine }, height, setHeigh
   const { select } = useEditor()
   if (!execution) return null
   return (
-    <section
-      data-covers="bottom"
-      aria-label={editorText.timeLine}
-      className="bg-surface border-line lg:animate-panel flex min-w-0 flex-col max-lg:border-t lg:absolute lg:right-[calc(var(--details)+1.5rem)] lg:bottom-3 lg:left-3 lg:h-(--run) lg:rounded-lg lg:border lg:shadow-md"
+    <SizedPanel
+      label={editorText.timeLine}
+      covers="bottom"
+      handleLabel={editorText.timeLineHeight}
+      size={height}
+      least={96}
+      most={innerHeight - leastGraph}
+      setSize={setHeight}
     >
-      <div className="max-lg:hidden">
-        <SizeHandle
-          label={editorText.timeLineHeight}
-          edge="top"
-          size={height}
-          limits={{ least: 96, most: innerHeight - leastGraph }}
-          set={setHeight}
-        />
-      </div>
       <div className="flex items-center gap-2 px-3 py-1">
         <h2 className="font-semibold">{editorText.timeLine}</h2>
         <RunBadge status={execution.status} />
@@ -54,6 +49,6 @@ export function RunTimeLine({ run: { execution, showTimeLine }, height, setHeigh
           className="overflow-x-auto px-3 pb-2"
         />
       </div>
-    </section>
+    </SizedPanel>
   )
 }
