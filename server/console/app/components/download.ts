@@ -20,8 +20,13 @@ export async function downloadFile(id: string, name: string): Promise<void> {
   downloadBlob(name, await answer.blob())
 }
 
-/** Lets the browser save a workflow. Its file has the letters and digits of its name, with dashes between them. */
-export function downloadWorkflow(name: string, source: string): void {
-  const words = name.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '')
-  downloadText(`${words.toLowerCase().slice(0, 80) || 'workflow'}.yaml`, source, 'application/yaml')
-}
+/** The letters and digits of a name with dashes between them, for the name of a file; empty if there are none. */
+export const fileNameOf = (name: string): string =>
+  name
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 80)
+
+/** Lets the browser save a workflow. */
+export const downloadWorkflow = (name: string, source: string): void =>
+  downloadText(`${fileNameOf(name.toLowerCase()) || 'workflow'}.yaml`, source, 'application/yaml')

@@ -36,7 +36,6 @@ export function BlockView({ token, depth, growing }: BlockViewProps): ReactNode 
     case 'text':
       return token.tokens ? inline(token.tokens, depth) : <p className="whitespace-pre-wrap">{token.text}</p>
     case 'checkbox':
-      return null
     case 'space':
       return null
     default:

@@ -5,22 +5,18 @@ import { api, at, dataOf, refresh, tasksQuery, useModels, useSession } from '../
 import { announce } from '../../components/announcements.tsx'
 import { ButtonLink } from '../../components/button.tsx'
 import { Empty, Failed, Loading, PageHeading, Queried } from '../../components/page.tsx'
-import { addressWith } from '../../components/use-address.ts'
 import { chatText as text } from '../../text/chat.ts'
 import { shellText } from '../../text/shell.ts'
 import { type ModelChoice, modelChoice, type TaskChoice } from '../playground/choices.ts'
+import { chatHref } from './chat-href.ts'
 import type { OpenedConversation } from './conversation/opened.ts'
-import { forgetFresh, isDropped, openedWith, openFresh, openRead, storeOf } from './conversation/registry.ts'
+import { forgetFresh, isDropped, openedWith, openFresh, openRead, storeAt, storeOf } from './conversation/registry.ts'
 import type { Removed } from './heading.tsx'
 import { ConversationList } from './list.tsx'
 import { conversationOf } from './message/api-messages.ts'
 import { OpenedView } from './opened-view.tsx'
-import { browserStore, chained, takeOver } from './store/browser-store.ts'
-import { serverStore } from './store/server-store.ts'
-import type { Conversation } from './store/stored.ts'
-
-/** What an address may say of a new conversation, which is no part of the address of a kept one. */
-const beginning = { job: '', model: '' }
+import { chained, takeOver } from './store/browser-store.ts'
+import { type Conversation, emptyConversation } from './store/stored.ts'
 
 /** Conversations with models. */
 export default function Chat() {
@@ -68,15 +64,15 @@ function Conversations({ task, able }: { task: TaskChoice; able: readonly ModelC
   const begin = () => {
     forgetFresh()
     showList(false)
-    go(addressWith('/chat', search, beginning))
+    go(chatHref(search))
   }
   const undo = async () => {
     const { conversation, place } = removed!
     setRemoved(undefined)
     try {
-      const { id } = await (place === 'server' ? serverStore : browserStore(token)).create(conversation)
+      const { id } = await storeAt(place, token).create(conversation)
       void refresh('chat', 'list')
-      go(addressWith(`/chat/${id}`, search, beginning))
+      go(chatHref(search, id))
     } catch (thrown) {
       setRemoved(removed)
       announce('bad', (thrown as Error).message)
@@ -106,11 +102,11 @@ function Conversations({ task, able }: { task: TaskChoice; able: readonly ModelC
             token={token}
             kept={id => {
               forgetFresh()
-              if (params?.id !== id) go(addressWith(`/chat/${id}`, search, beginning), { replace: true })
+              if (params?.id !== id) go(chatHref(search, id), { replace: true })
             }}
             removed={gone => {
               setRemoved(gone)
-              go(addressWith('/chat', search, beginning))
+              go(chatHref(search))
             }}
             showList={() => showList(true)}
           />
@@ -155,10 +151,10 @@ async function conversationOfJob(id: string): Promise<Conversation> {
   const { inputs } = await dataOf(api.GET('/api/jobs/{id}', at({ id })))
   if (inputs === null || typeof inputs !== 'object') {
     announce('bad', text.inputsGone)
-    return { title: '', system: '', parameters: {}, messages: [], current: null }
+    return emptyConversation
   }
   const { messages: sent, model: _, stream: __, stream_options: ___, ...parameters } = inputs as Record<string, unknown>
   const { system, messages } = conversationOf(sent)
   const chain = chained(messages)
-  return { title: '', system, parameters, messages: chain, current: chain.at(-1)?.id ?? null }
+  return { ...emptyConversation, system, parameters, messages: chain, current: chain.at(-1)?.id ?? null }
 }

@@ -4,14 +4,14 @@ import { markdownOf } from '../../../../../core/conversations/markdown.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { Button, IconButton } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
-import { downloadText } from '../../components/download.ts'
+import { downloadText, fileNameOf } from '../../components/download.ts'
 import { nameField, TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
 import { useShownName } from '../../components/page-title.ts'
 import { chatText as text } from '../../text/chat.ts'
 import type { OpenedConversation, OpenedState } from './conversation/opened.ts'
 import { drop, storeOf } from './conversation/registry.ts'
-import type { Conversation, Place } from './store/stored.ts'
+import { type Conversation, type Place, placeOf } from './store/stored.ts'
 
 /** A conversation that was deleted, which can be brought back to where it was. */
 export interface Removed {
@@ -43,12 +43,18 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
       const { system, parameters, messages, current } = opened.state()
       const conversation = { title, system, parameters, messages, current }
       // The page leaves it first: one that is closed would be read again.
-      removed({ conversation, place: kept.startsWith('conv_') ? 'server' : 'browser' })
+      removed({ conversation, place: placeOf(kept) })
       drop(kept)
     },
     () => text.deleted(title || text.untitled),
     ['chat', 'list'],
   )
+  const switchSettings = {
+    icon: SlidersHorizontal,
+    'aria-expanded': settings,
+    onClick: () => showSettings(!settings),
+    label: settings ? text.hideSettings : text.showSettings,
+  }
   return (
     <div className="flex items-center gap-1">
       <IconButton className="md:hidden" icon={PanelLeft} label={text.showList} onClick={showList} />
@@ -68,20 +74,8 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
           />
         </>
       )}
-      <Button
-        className="max-sm:hidden"
-        icon={SlidersHorizontal}
-        aria-expanded={settings}
-        onClick={() => showSettings(!settings)}
-        label={settings ? text.hideSettings : text.showSettings}
-      />
-      <IconButton
-        className="sm:hidden"
-        icon={SlidersHorizontal}
-        aria-expanded={settings}
-        onClick={() => showSettings(!settings)}
-        label={settings ? text.hideSettings : text.showSettings}
-      />
+      <Button className="max-sm:hidden" {...switchSettings} />
+      <IconButton className="sm:hidden" {...switchSettings} />
       {isRenaming && (
         <FormDialog
           title={text.rename}
@@ -109,7 +103,6 @@ function download({ title, system, current, messages }: Conversation): void {
     text: words,
     details: JSON.stringify({ role, model, reasoning, tool_calls: toolCalls }),
   }))
-  const name = title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '')
   const shown = { title: title || text.untitled, system, currentMessage: current }
-  downloadText(`${name.slice(0, 80) || 'conversation'}.md`, markdownOf(shown, stored), 'text/markdown')
+  downloadText(`${fileNameOf(title) || 'conversation'}.md`, markdownOf(shown, stored), 'text/markdown')
 }

@@ -7,8 +7,9 @@ import { Button, IconButton } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
 import { Failed, Loading, MoreButton, Notice } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
-import { addressWith, useSearch } from '../../components/use-address.ts'
+import { useSearch } from '../../components/use-address.ts'
 import { chatText as text } from '../../text/chat.ts'
+import { chatHref } from './chat-href.ts'
 import type { Removed } from './heading.tsx'
 import { browserStore } from './store/browser-store.ts'
 import { listedOf } from './store/server-store.ts'
@@ -104,7 +105,7 @@ function Row({ conversation: { id, title, place, at }, isCurrent, mark, open }: 
   return (
     <li>
       <Link
-        href={addressWith(`/chat/${id}`, params, { job: '', model: '' })}
+        href={chatHref(params, id)}
         onClick={open}
         aria-current={isCurrent ? 'page' : undefined}
         className={`block rounded-md px-2 py-1.5 ${isCurrent ? 'bg-accent-soft' : 'hover:bg-raised'}`}

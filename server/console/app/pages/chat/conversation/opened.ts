@@ -1,10 +1,10 @@
 import { branchOf } from '../../../../../../core/conversations/markdown.ts'
 import { refresh } from '../../../api/client.ts'
+import { randomId } from '../../../components/random-id.ts'
 import { apiMessages } from '../message/api-messages.ts'
 import { emptyAnswer } from '../message/chunks.ts'
 import type { Message } from '../message/message.ts'
 import { streamAnswer } from '../message/stream-answer.ts'
-import { randomId } from '../random-id.ts'
 import type { Conversation, ConversationStore } from '../store/stored.ts'
 import { openKeeper } from './keeper.ts'
 import { type TreeMessage, withMessages } from './tree.ts'
@@ -59,9 +59,13 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     keeper.change([message.id], ...('current' in change ? (['current'] as const) : []))
   }
 
-  async function answer(parent: string, path: string, { id: model, currency }: Answerers['models'][number]) {
+  async function answer(
+    answerId: string,
+    parent: string,
+    path: string,
+    { id: model, currency }: Answerers['models'][number],
+  ): Promise<void> {
     const own = new AbortController()
-    const answerId = randomId()
     stops.set(answerId, own)
     const at = nowSeconds()
     const signed = (latest: Message): TreeMessage => ({ ...latest, model, currency, id: answerId, parent, at })
@@ -77,15 +81,14 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     )
     stops.delete(answerId)
     put(signed(ended), { growing: new Set([...state.growing].filter(one => one !== answerId)) })
-    return answerId
   }
 
   /** Has each of the models answer; the branch goes on with the answer of the first. */
   function answerAll(parent: string, { path, models }: Answerers): void {
     for (const [index, model] of models.entries()) {
-      const before = state.messages.length
-      void answer(parent, path, model)
-      if (index === 0) setCurrent(state.messages[before]!.id)
+      const id = randomId()
+      void answer(id, parent, path, model)
+      if (index === 0) setCurrent(id)
     }
   }
 

@@ -2,7 +2,7 @@ import { api, dataOf, queryClient } from '../../../api/client.ts'
 import { onPersonEnd } from '../../../api/person-end.ts'
 import { browserStore } from '../store/browser-store.ts'
 import { serverStore } from '../store/server-store.ts'
-import type { Conversation, ConversationStore } from '../store/stored.ts'
+import { type Conversation, type ConversationStore, emptyConversation, type Place, placeOf } from '../store/stored.ts'
 import { type OpenedConversation, openConversation } from './opened.ts'
 
 /** The conversations that this tab has open: the one that is shown, and those whose answers go on. */
@@ -23,9 +23,12 @@ addEventListener('pagehide', () => {
   for (const opened of all) void opened.keep()
 })
 
+/** What keeps conversations at a place. */
+export const storeAt = (place: Place, token: string): ConversationStore =>
+  place === 'server' ? serverStore : browserStore(token)
+
 /** What keeps a conversation, by its id. */
-export const storeOf = (id: string, token: string): ConversationStore =>
-  id.startsWith('conv_') ? serverStore : browserStore(token)
+export const storeOf = (id: string, token: string): ConversationStore => storeAt(placeOf(id), token)
 
 /** What keeps a new conversation: the server where the organization stores content, else this browser. */
 async function storeOfNew(token: string): Promise<ConversationStore> {
@@ -34,7 +37,7 @@ async function storeOfNew(token: string): Promise<ConversationStore> {
     queryFn: () => dataOf(api.GET('/api/conversations', { params: { query: { limit: 1 } } })),
     staleTime: 60_000,
   })
-  return stored ? serverStore : browserStore(token)
+  return storeAt(stored ? 'server' : 'browser', token)
 }
 
 /** Returns the open conversation with this id, if there is one. */
@@ -50,10 +53,8 @@ export function openRead(id: string, read: Conversation, token: string): OpenedC
   return opened
 }
 
-const nothing: Conversation = { title: '', system: '', parameters: {}, messages: [], current: null }
-
 /** Returns the new conversation, also if it was kept while another page was shown. `origin`: the job that the address names; another one begins another. */
-export function openFresh(token: string, origin: string, begun = nothing): OpenedConversation {
+export function openFresh(token: string, origin: string, begun = emptyConversation): OpenedConversation {
   if (fresh?.origin === origin) return fresh.opened
   // It is known once it has been written.
   let store: Promise<ConversationStore> | undefined

@@ -1,7 +1,7 @@
 import { titleOf } from '../../../../../../core/conversations/title.ts'
+import { randomId } from '../../../components/random-id.ts'
 import { chatText } from '../../../text/chat.ts'
 import { type TreeMessage, withMessages } from '../conversation/tree.ts'
-import { randomId } from '../random-id.ts'
 import type { Conversation, ConversationStore, ListedConversation } from './stored.ts'
 
 interface Entry extends Conversation {

@@ -3,6 +3,9 @@ import type { TreeMessage } from '../conversation/tree.ts'
 /** Where conversations are kept: on the server, where the organization stores content, or in this browser. */
 export type Place = 'server' | 'browser'
 
+/** Where a conversation is kept, by its id. */
+export const placeOf = (id: string): Place => (id.startsWith('conv_') ? 'server' : 'browser')
+
 /** A conversation in the list. */
 export interface ListedConversation {
   id: string
@@ -23,6 +26,8 @@ export interface Conversation {
   /** The last message of the branch that is shown; null for none. */
   current: string | null
 }
+
+export const emptyConversation: Conversation = { title: '', system: '', parameters: {}, messages: [], current: null }
 
 /** What has changed; `messages` are added, or replace those with the same ids. */
 export type ConversationChange = Partial<Conversation>
