@@ -8,9 +8,11 @@ import { full } from '../_full.ts'
 import { openHome, type Server } from '../e2e/_home.ts'
 
 /** The two sizes in which every page is used. */
+export const desktop = { width: 1280, height: 800 } as const
+export const phone = { width: 390, height: 844 } as const
 export const sizes = [
-  ['a desktop', { width: 1280, height: 800 }],
-  ['a phone', { width: 390, height: 844 }],
+  ['a desktop', desktop],
+  ['a phone', phone],
 ] as const
 export type Size = (typeof sizes)[number][1]
 

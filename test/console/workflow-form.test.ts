@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { desktop, openConsole, phone, type TestConsole } from './_console.ts'
 
 let console: TestConsole
 beforeAll(async () => {
   console = await openConsole()
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
-
-const [desktop, phone] = sizes.map(([, size]) => size) as [(typeof sizes)[0][1], (typeof sizes)[1][1]]
 
 const story = {
   name: 'Story',
@@ -78,4 +76,21 @@ test('on a phone a person runs a workflow as a form from a link; its execution i
   await page.getByRole('tab', { name: 'Run' }).click()
   await page.getByRole('button', { name: 'Show the time line' }).click()
   await timeLine.waitFor()
+})
+
+test('whoever runs a form reads why the execution was not cancelled, and cancels it', async () => {
+  const dag = { nodes: { ask: { task: 'wait/approval', inputs: { title: 'May it go on?' } } } }
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', { name: 'Question', dag })
+  await using opened = await console.open(`/workflows/${workflow.id}/form`)
+  const { page } = opened
+  opened.expectErrors(/503/)
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await page.getByText('May it go on?').waitFor()
+  const refused = { status: 503, json: { error: { message: 'Not now.', code: 'overloaded' } } }
+  await page.route('**/cancel', route => route.fulfill(refused), { times: 1 })
+  const cancel = page.getByRole('button', { name: 'Cancel' })
+  await cancel.click()
+  await page.getByText('Not now.').waitFor()
+  await cancel.click()
+  await page.getByText('Cancelled', { exact: true }).waitFor()
 })

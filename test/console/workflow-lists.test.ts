@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { desktop, openConsole, phone, type TestConsole } from './_console.ts'
 
 let console: TestConsole
 beforeAll(async () => {
@@ -8,7 +8,6 @@ beforeAll(async () => {
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
 
-const [desktop, phone] = sizes.map(([, size]) => size) as [(typeof sizes)[0][1], (typeof sizes)[1][1]]
 const button = (page: Page | Locator, name: string) => page.getByRole('button', { name, exact: true })
 
 const definition = {

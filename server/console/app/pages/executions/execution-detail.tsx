@@ -1,8 +1,7 @@
 import { Ban, GitCompare, Network, RotateCcw } from 'lucide-react'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { api, at, hasEnded, useSession } from '../../api/client.ts'
-import { useAction } from '../../components/announcements.tsx'
+import { hasEnded, useSession } from '../../api/client.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { Cost } from '../../components/cost.tsx'
@@ -20,6 +19,7 @@ import { compareHref } from './compare/comparison.ts'
 import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
 import { useApprovals } from './use-approvals.ts'
+import { useCancel } from './use-cancel.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
 
@@ -206,11 +206,7 @@ function NodeTable({ nodes, show }: { nodes: readonly ExecutionNode[]; show: (id
 function ExecutionActions({ execution }: { execution: Execution }) {
   const { can } = useSession()
   const { retry, busy } = useRetry(execution)
-  const cancel = useAction(
-    () => api.POST('/api/workflow-executions/{id}/cancel', at({ id: execution.id })),
-    () => text.cancelled,
-    ['executions'],
-  )
+  const cancel = useCancel(execution.id)
   if (!can('user:write')) return null
   if (!hasEnded(execution))
     return <Button danger icon={Ban} busy={cancel.isPending} onClick={() => cancel.mutate()} label={text.cancel} />

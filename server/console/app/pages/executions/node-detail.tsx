@@ -1,6 +1,6 @@
 import { X } from 'lucide-react'
 import { useLocation } from 'wouter'
-import { api, at, dataOf, hasEnded, useAnswer, useSession } from '../../api/client.ts'
+import { api, dataOf, hasEnded, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'
@@ -16,7 +16,7 @@ import { taskName } from '../../text/tasks.ts'
 import { ApprovalNotice } from './approval-notice.tsx'
 import { itemsText } from './items-text.ts'
 import type { Approval } from './use-approvals.ts'
-import { type Execution, type ExecutionNode } from './use-execution.ts'
+import { type Execution, type ExecutionNode, useWholeNode } from './use-execution.ts'
 
 interface NodeDetailProps {
   execution: Execution
@@ -30,10 +30,7 @@ interface NodeDetailProps {
 export function NodeDetail({ execution, node, approvals, close }: NodeDetailProps) {
   const { id } = execution
   const { node_id, status, waiting_for: waiting, error, job_id, duration_ms } = node
-  // The list leaves out what is long, so the single node is read again when its state changes.
-  const query = useAnswer(['executions', 'node', id, node_id, status], () =>
-    api.GET('/api/workflow-executions/{id}/nodes/{node}', at({ id, node: node_id })),
-  )
+  const query = useWholeNode(id, node)
   return (
     <section
       aria-label={text.node.title(node_id)}

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, at, dataOf, hasEnded, queryClient, type Schema } from '../../api/client.ts'
+import { api, at, dataOf, hasEnded, queryClient, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 
 export type Execution = Schema<'Execution'>
@@ -33,3 +33,9 @@ export function useExecution(id: string | undefined, exists = false) {
     refetchInterval: ({ state: { data } }) => ((data ? !hasEnded(data) : exists) ? progressMs : false),
   })
 }
+
+/** Reads a node with all that lists of nodes leave out, and again when its state changes. */
+export const useWholeNode = (execution: string, { node_id: node, status }: Pick<ExecutionNode, 'node_id' | 'status'>) =>
+  useAnswer(['executions', 'node', execution, node, status], () =>
+    api.GET('/api/workflow-executions/{id}/nodes/{node}', at({ id: execution, node })),
+  )

@@ -16,7 +16,8 @@ import { sourceOf } from '../../editor/document/source.ts'
 import { parseWorkflow } from '../../editor/document/workflow-document.ts'
 import { ApprovalNotice } from '../../executions/approval-notice.tsx'
 import { useApprovals } from '../../executions/use-approvals.ts'
-import { type ExecutionNode, useExecution } from '../../executions/use-execution.ts'
+import { useCancel } from '../../executions/use-cancel.ts'
+import { type ExecutionNode, useExecution, useWholeNode } from '../../executions/use-execution.ts'
 import type { Entered } from '../../playground/form/fields.ts'
 import { RequestForm, TaskForm } from '../../playground/form/task-form.tsx'
 import { useErrors } from '../../playground/form/use-errors.ts'
@@ -99,7 +100,7 @@ function WorkflowForm({ stored }: { stored: Schema<'Workflow'> }) {
 function Outcome({ id, shown }: { id: string; shown: readonly string[] }) {
   const query = useExecution(id, true)
   const approvals = useApprovals(query.data)
-  const cancel = useMutation({ mutationFn: () => api.POST('/api/workflow-executions/{id}/cancel', at({ id })) })
+  const cancel = useCancel(id)
   return (
     <Section title={text.result}>
       <Queried query={query}>
@@ -137,19 +138,10 @@ function Outcome({ id, shown }: { id: string; shown: readonly string[] }) {
   )
 }
 
-/** The whole result of a node, of which lists of nodes leave out what is long. */
-function NodeResult({
-  execution,
-  node: { node_id },
-  named,
-}: {
-  execution: string
-  node: ExecutionNode
-  named: boolean
-}) {
-  const query = useAnswer(['executions', 'node', execution, node_id, 'completed'], () =>
-    api.GET('/api/workflow-executions/{id}/nodes/{node}', at({ id: execution, node: node_id })),
-  )
+/** The whole result of a node. */
+function NodeResult({ execution, node, named }: { execution: string; node: ExecutionNode; named: boolean }) {
+  const { node_id } = node
+  const query = useWholeNode(execution, node)
   return (
     <section aria-label={text.resultOf(node_id)} className="bg-surface border-line space-y-2 rounded-lg border p-4">
       {named && <h3 className="font-medium">{node_id}</h3>}
