@@ -1,7 +1,9 @@
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { desktop, openConsole, phone, type TestConsole } from './_console.ts'
+import { story } from './_story.ts'
 
+/** The graph and the list of the editor: how a person builds a workflow and runs it. */
 let console: TestConsole
 beforeAll(async () => {
   console = await openConsole()
@@ -24,39 +26,21 @@ async function addTask(page: Page, name: RegExp): Promise<void> {
   await page.getByRole('dialog', { name: 'Add a node' }).getByRole('button', { name }).click()
 }
 
-/** Drags a task from the palette, which makes room, and drops it in the middle of the canvas, left of the details. */
+/** Drags a task from the drawer, which makes room, and drops it in the middle of the canvas, left of the details. */
 async function dropTask(page: Page, name: RegExp, onto: Locator): Promise<void> {
   await page.getByRole('button', { name: 'Add node' }).first().click()
-  const palette = page.getByRole('dialog', { name: 'Add a node' })
-  await palette.getByRole('button', { name }).hover()
+  const drawer = page.getByRole('dialog', { name: 'Add a node' })
+  await drawer.getByRole('button', { name }).hover()
   await page.mouse.down()
   await page.mouse.move(500, 400, { steps: 3 })
-  await palette.waitFor({ state: 'detached' })
+  await drawer.waitFor({ state: 'detached' })
   const { x, y, width, height } = (await onto.boundingBox())!
   await page.mouse.move(x + width * 0.5, y + height / 2, { steps: 3 })
   await page.mouse.up()
 }
 
-const chain = {
-  name: 'Story',
-  parameters: { topic: { type: 'string', default: 'the sea' } },
-  dag: {
-    nodes: {
-      write: {
-        model_id: 'infer/tiny-chat',
-        task: 'std/chat-completion',
-        inputs: { messages: [{ role: 'user', content: 'Write about ${input.topic}.' }], max_tokens: 8 },
-      },
-      paint: {
-        model_id: 'infer/demo',
-        task: 'slug/text-to-image',
-        inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: 1 },
-      },
-    },
-  },
-}
 const stored = async (fields: object = {}) =>
-  (await console.call<{ workflow: { id: string } }>('/api/workflows', { ...chain, ...fields })).workflow.id
+  (await console.call<{ workflow: { id: string } }>('/api/workflows', { ...story, ...fields })).workflow.id
 
 test('by mouse only, a person builds a workflow of three nodes, saves it, runs it and sees what it made', async () => {
   await using opened = await console.open('/workflows', { size: desktop })
@@ -103,91 +87,8 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   })
 })
 
-const yaml = `# What children like
-name: Tale
-dag:
-  nodes:
-    # The author
-    write:
-      model_id: infer/tiny-chat
-      task: std/chat-completion
-      inputs:
-        messages:
-          - role: user
-            content: Write. # short
-        max_tokens: 8
-`
-
-test('graph and YAML stay in step, comments stay, problems appear where they belong, and one undo serves both', async () => {
-  const id = await stored()
-  await using opened = await console.open(`/workflows/${id}`, { size: desktop })
-  const { page } = opened
-  await page.getByRole('tab', { name: 'YAML' }).click()
-  const text = page.getByRole('textbox', { name: 'YAML' })
-  const lines = async () => (await text.innerText()).replaceAll('\n\n', '\n')
-  await text.click()
-  await page.keyboard.press('Control+a')
-  await page.keyboard.press('Delete')
-  await page.keyboard.insertText(yaml)
-  const node = page.locator('.react-flow__node[data-id="write"]')
-  await page.getByRole('heading', { level: 1, name: 'Tale' }).waitFor()
-  await expect.poll(() => page.locator('.react-flow__node').count()).toBe(1)
-
-  // A form changes one line and leaves the comments.
-  await page.getByRole('tab', { name: 'Properties' }).click()
-  await node.getByText('write', { exact: true }).click()
-  const content = page.getByLabel('messages[0].content', { exact: true })
-  await content.fill('Write ${input.what}.')
-  await content.blur()
-  await node.page().getByRole('button', { name: 'Save' }).isEnabled()
-  await page.getByRole('tab', { name: 'YAML' }).click()
-  await expect.poll(lines).toContain('content: Write ${input.what}. # short')
-  expect(await lines()).toContain('# What children like')
-  expect(await lines()).toContain('    # The author')
-
-  // Undo takes the form's change back, redo does it again.
-  await button(page, 'Undo').click()
-  await expect.poll(lines).toContain('content: Write. # short')
-  await button(page, 'Redo').click()
-  await expect.poll(lines).toContain('${input.what}')
-
-  // A wrong reference is shown at its field, in the node, in the list of problems and on its line.
-  await page.getByRole('tab', { name: 'Properties' }).click()
-  await content.fill('${nodes.nobody.result}')
-  await content.blur()
-  await page
-    .getByText(/nobody/)
-    .locator('visible=true')
-    .nth(1)
-    .waitFor()
-  await expect.poll(() => content.getAttribute('aria-invalid')).toBe('true')
-  await node.getByText('Error').waitFor()
-  await page.getByRole('tab', { name: /^Problems/ }).click()
-  await button(page, 'Line 12').click()
-  await page.locator('.cm-lintRange-error').waitFor()
-  await opened.expectAccessible()
-
-  // Saved comments come back when the workflow is opened again.
-  await button(page, 'Save').click()
-  await page.getByText('Saved as version 2.').waitFor()
-  await page.reload()
-  await page.getByRole('tab', { name: 'YAML' }).click()
-  await expect.poll(lines).toContain('# What children like')
-
-  // A fault in the text does not make the workflow disappear, and what is typed at the last moment is there again.
-  await text.click()
-  await page.keyboard.press('Control+Home')
-  await page.keyboard.insertText('name: [\n')
-  await page.reload()
-  await page.getByText('The YAML has a fault on line').waitFor()
-  await node.waitFor()
-  await page.getByRole('button', { name: /^Problems/ }).click()
-  await page.getByRole('tab', { name: 'YAML' }).click()
-  await expect.poll(lines).toContain('name: [')
-})
-
 test('a line says where it fits, and where it ends in emptiness the tasks that fit are offered; / opens the same', async () => {
-  const { nodes } = chain.dag
+  const { nodes } = story.dag
   const change = {
     task: 'slug/image-to-image',
     model_id: 'infer/demo',
@@ -284,9 +185,9 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   await opened.expectAccessible()
   await opened.screenshot('workflow-editor-list')
   await press('Add node')
-  const palette = page.getByRole('dialog', { name: 'Add a node' })
+  const drawer = page.getByRole('dialog', { name: 'Add a node' })
   await page.keyboard.type('speech')
-  await palette.getByRole('button', { name: /^Text to speech/ }).focus()
+  await drawer.getByRole('button', { name: /^Text to speech/ }).focus()
   await opened.expectAccessible()
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Node speech' }).waitFor()
@@ -345,98 +246,6 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   }
   expect(workflow).toMatchObject({ budget: 2.5, dag: { nodes: { speech } } })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-})
-
-test('somebody who may only read sees the workflow and changes nothing; another version is not overwritten', async () => {
-  const id = await stored({ name: 'Shared' })
-  const token = await console.token(['user:read'])
-  await using reader = await console.open(`/workflows/${id}`, { token })
-  await reader.page.getByText('it lacks the scope user:write').waitFor()
-  expect(await button(reader.page, 'Save').count()).toBe(0)
-  await using writer = await console.open(`/workflows/${id}`)
-  writer.expectErrors(/409/)
-  const { page } = writer
-  await page.getByLabel('Description').first().fill('Mine')
-  await page.getByText('Not saved').waitFor()
-  await console.call(`/api/workflows/${id}`, { description: 'Theirs' }, 'PATCH')
-  await button(page, 'Save').click()
-  await page.getByText('Somebody saved another version meanwhile.').waitFor()
-  await button(page, 'Load it and drop my changes').click()
-  await expect.poll(() => page.getByLabel('Description').first().inputValue()).toBe('Theirs')
-})
-
-test('what is typed while a version is saved is not saved; keys reach only what has the focus', async () => {
-  const id = await stored({ name: 'Careful' })
-  await using opened = await console.open(`/workflows/${id}`)
-  // The workflow has an odd id for a moment.
-  opened.expectErrors(/400/)
-  const { page } = opened
-  const focused = (name: string) =>
-    expect
-      .poll(() =>
-        page.evaluate<string>(
-          'document.activeElement.labels?.[0]?.textContent ?? document.activeElement.ariaLabel ?? ""',
-        ),
-      )
-      .toBe(name)
-  const description = page.getByLabel('Description').first()
-  await description.fill('first')
-  await page.getByText('Not saved').waitFor()
-  let answer = () => {}
-  await page.route(`**/api/workflows/${id}`, async route => {
-    await new Promise<void>(resolve => (answer = resolve))
-    await route.continue()
-  })
-  const sent = page.waitForRequest(request => request.method() === 'PUT')
-  await button(page, 'Save').click()
-  await sent
-  await description.fill('second')
-  await description.blur()
-  answer()
-  await page.getByText('Saved as version 2.').waitFor()
-  await page.getByText('Not saved').waitFor()
-  expect(await button(page, 'Save').isEnabled()).toBe(true)
-
-  // A parameter is renamed: the next field has the focus. It is removed: the focus stays in the parameters.
-  const parameters = page.getByRole('region', { name: 'Parameters' })
-  await parameters.getByLabel('Name').fill('subject')
-  await page.keyboard.press('Tab')
-  await focused('Type')
-  await parameters.getByRole('button', { name: 'Remove parameter subject' }).press('Enter')
-  await focused('Parameters')
-
-  // A dialog begins in its first field and gives the focus back. Its keys do not reach the graph.
-  const paint = page.locator('.react-flow__node[data-id="paint"]')
-  await paint.getByText('paint', { exact: true }).click()
-  await button(page, 'Add node').press('Enter')
-  await focused('Search tasks')
-  await page.keyboard.press('Tab')
-  await page.keyboard.press('Delete')
-  await page.keyboard.press('Escape')
-  await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe('Add node')
-  await paint.waitFor()
-
-  // While a number is typed, its field stays.
-  const seed = page.getByLabel('seed', { exact: true })
-  await seed.fill('-')
-  await expect.poll(() => seed.getAttribute('aria-invalid')).toBe('true')
-  await page.keyboard.type('12')
-  await expect.poll(() => seed.inputValue()).toBe('-12')
-
-  // An id that no node may have is a problem, and not the end of the page.
-  await page.getByLabel('Id', { exact: true }).fill('a "b"')
-  await page.keyboard.press('Enter')
-  await page
-    .getByText(/a name holds no quotes/)
-    .first()
-    .waitFor()
-  await page.getByRole('heading', { name: 'Node a "b"' }).waitFor()
-
-  await page.getByRole('tab', { name: 'YAML' }).click()
-  await page.getByRole('textbox', { name: 'YAML' }).click()
-  await page.keyboard.press('Control+f')
-  await page.getByRole('textbox', { name: 'Find' }).waitFor()
-  await opened.expectAccessible()
 })
 
 test('a run that cannot be read at first is read again, and its image drags the card', async () => {

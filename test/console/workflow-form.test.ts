@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { desktop, openConsole, phone, type TestConsole } from './_console.ts'
+import { story } from './_story.ts'
 
 let console: TestConsole
 beforeAll(async () => {
@@ -7,28 +8,16 @@ beforeAll(async () => {
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
 
-const story = {
-  name: 'Story',
+const { write, paint } = story.dag.nodes
+const definition = {
+  ...story,
   description: 'Writes, then paints.',
-  parameters: { topic: { type: 'string', default: 'the sea' }, seed: { type: 'integer' } },
-  dag: {
-    nodes: {
-      write: {
-        model_id: 'infer/tiny-chat',
-        task: 'std/chat-completion',
-        inputs: { messages: [{ role: 'user', content: 'Write about ${input.topic}.' }], max_tokens: 8 },
-      },
-      paint: {
-        model_id: 'infer/demo',
-        task: 'slug/text-to-image',
-        inputs: { prompt: '${nodes.write.result.choices[0].message.content}', seed: '${input.seed}' },
-      },
-    },
-  },
+  parameters: { ...story.parameters, seed: { type: 'integer' } },
+  dag: { nodes: { write, paint: { ...paint, inputs: { ...paint.inputs, seed: '${input.seed}' } } } },
 }
 
 test('on a phone a person runs a workflow as a form from a link; its execution is shown over the graph with a time line', async () => {
-  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', story)
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', definition)
   await using opened = await console.open(`/workflows/${workflow.id}/form?topic=birds`, { size: phone })
   const { page } = opened
   await page.getByRole('heading', { level: 1, name: 'Story' }).waitFor()
