@@ -87,7 +87,7 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   })
 })
 
-test('a line says where it fits, and where it ends in emptiness the tasks that fit are offered; / opens the same', async () => {
+test('a line says where it fits, and on the empty canvas the tasks that fit are offered; / opens the same', async () => {
   const { nodes } = story.dag
   const change = {
     task: 'slug/image-to-image',

@@ -83,7 +83,7 @@ function List({ token: { ordered, start, items }, depth, growing }: BlockViewPro
 
 const alignment = { left: 'text-left', right: 'text-right', center: 'text-center' } as const
 
-/** A wide table scrolls beside itself, and not the page. */
+/** A wide table scrolls, and the page does not. */
 const Table = ({ token: { header, rows }, depth }: { token: Tokens.Table; depth: number }) => {
   const look = ({ align }: Tokens.TableCell) => `border-line border-b px-2 py-1 ${alignment[align ?? 'left']}`
   return (

@@ -23,8 +23,8 @@ const maxText = 1_000_000
 const maxIndent = 100
 
 /**
- * Returns the blocks of a text. If it is the text before with more at its end, only what follows its last empty line between blocks is
- * read again: the other blocks are the same objects.
+ * Returns the blocks of a text. If it begins with the text before, only what follows the last empty line between the blocks of
+ * that is read again; the other blocks are the same objects.
  */
 export function blocksOf(given: string, before: Blocks = noBlocks): Blocks {
   const text = given.replaceAll(/\r\n?/g, '\n')

@@ -15,7 +15,7 @@ interface HighlightedCodeProps {
 
 let highlight: Highlight | undefined
 
-/** Code in the colours of its language, once it is complete. What colours it is loaded with the first code. */
+/** Code in the colours of its language, once it is complete. The highlighter is loaded with the first code. */
 export function HighlightedCode({ code, language, growing }: HighlightedCodeProps) {
   const [, setLoaded] = useState(highlight !== undefined)
   const name = language

@@ -8,8 +8,8 @@ import type { OpenedState } from './conversation/opened.ts'
 export const maxAnswerers = 3
 
 /**
- * The models that answer next, the first of them at least: those that a person has chosen; else the one of the address, of the
- * last answer, or of the last conversation, as far as they are still there.
+ * The models that answer next, at least one: those that a person has chosen; else that of the address, of the last answer or
+ * of the last conversation, the first of them that still exists; else the first model.
  */
 export function useAnswerers(able: readonly ModelChoice[], { messages }: OpenedState) {
   const { session } = useSession()

@@ -123,7 +123,7 @@ function Conversations({ task, able }: { task: TaskChoice; able: readonly ModelC
   )
 }
 
-/** The conversation at an address: one that is kept, or a new one, which may begin with what a job asked. */
+/** The conversation at an address: one that is kept, or a new one, which may begin with the messages of a job. */
 function useOpened(id: string | undefined, token: string) {
   const [search] = useSearchParams()
   const job = search.get('job')

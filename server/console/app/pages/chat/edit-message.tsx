@@ -10,7 +10,7 @@ interface EditMessageProps {
   send: (words: string) => void
 }
 
-/** A message that a person writes anew: it becomes another version, with answers of its own. */
+/** A message that a person changes: what is sent is another version of it, with answers of its own. */
 export function EditMessage({ message, close, send }: EditMessageProps) {
   const [words, write] = useState(message.text)
   return (

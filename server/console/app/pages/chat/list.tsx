@@ -95,7 +95,7 @@ export function ConversationList({ current, begin, hide, removed, undo }: Conver
 interface RowProps {
   conversation: ListedConversation
   isCurrent: boolean
-  /** Whether the place is said: it is not that of new conversations. */
+  /** Whether its place is shown, because new conversations are kept elsewhere. */
   mark: boolean
   open: () => void
 }

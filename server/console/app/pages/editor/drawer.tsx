@@ -44,8 +44,8 @@ function moveFocus(event: KeyboardEvent<HTMLElement>): void {
 }
 
 /**
- * The tasks by what they make, then those without a model; one that no model does is offered last. It stands over the left
- * of the graph, where a task is dragged from it. Enter in the search takes the first that is found.
+ * The tasks in groups: by what they make, then those that need no model. In each group tasks that no model does come last. It
+ * stands over the left of the graph, onto which a task can be dragged. Enter in the search takes the first task that is found.
  */
 export function Drawer({ adding, close }: { adding: Partial<Adding>; close: () => void }) {
   const { tasks, workflow, apply, select } = useEditor()

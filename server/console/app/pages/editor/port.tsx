@@ -31,8 +31,8 @@ interface PortProps {
 }
 
 /**
- * Where values are dragged from or to, or an order. While a line is drawn, those that it fits light up, and one that it
- * cannot lead to says why.
+ * A port, from or to which a person draws a line for a value or an order. While a line is drawn, the ports that it fits are
+ * highlighted, and a port that it cannot lead to says why.
  */
 export function Port({ card, ports, handle, title }: PortProps) {
   const drawn = useContext(DrawnContext)

@@ -10,8 +10,8 @@ import { useEditor } from './editor-context.ts'
 type View = Pick<ReactFlowInstance, 'screenToFlowPosition'>
 
 /**
- * The line that a person draws between two ports: where it may lead, and what becomes of it where it ends: in an emptiness
- * the drawer of nodes opens with the tasks that fit, and at a port that it does not fit people learn why.
+ * The line that a person draws between two ports, and where it may lead. If it ends on the empty canvas, the drawer of nodes
+ * opens with the tasks that fit; if it ends at a port that it does not fit, the reason is announced.
  */
 export function useDrawing(cards: readonly GraphCard[], view: RefObject<View | undefined>) {
   const { workflow, readOnly, addNode } = useEditor()

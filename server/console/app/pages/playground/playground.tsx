@@ -159,7 +159,7 @@ const firstOf = (offered: readonly TaskChoice[], model: string | undefined): Tas
   return able.find(({ form }) => form.panel !== 'conversation') ?? able[0] ?? offered[0]
 }
 
-/** Leads to the page for conversations: at once where the address names a job or a model. */
+/** Redirects to the page for conversations if the address names a job or a model; else links to it. */
 function ToChat({ models, origin }: PanelProps) {
   const [search] = useSearchParams()
   const begun = { model: models[0]!.id, ...(search.get('job') === null ? {} : { job: origin }) }

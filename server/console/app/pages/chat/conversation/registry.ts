@@ -53,7 +53,10 @@ export function openRead(id: string, read: Conversation, token: string): OpenedC
   return opened
 }
 
-/** Returns the new conversation, also if it was kept while another page was shown. `origin`: the job that the address names; another one begins another. */
+/**
+ * Returns the new conversation, also if it was kept while another page was shown. `origin` is the job that the address names:
+ * for another job another conversation begins.
+ */
 export function openFresh(token: string, origin: string, begun = emptyConversation): OpenedConversation {
   if (fresh?.origin === origin) return fresh.opened
   // It is known once it has been written.

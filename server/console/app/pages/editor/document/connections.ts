@@ -76,7 +76,7 @@ export function entryOf({ role, isOutput, ...drawn }: PortFacts, task: TaskFacts
     const inputs = inputPorts(task.input_schema, firstInputs(task.input_schema), task.media_fields, true)
     const ranked = inputs
       .map(({ path, required }) => ({ path, required, fit: fitOf(drawn.kind, takenBy(task, path)) }))
-      // What it only may take counts if the task needs it; the address of a file is no text that a task needs.
+      // An input that only may take the value counts if the task requires it, and never for the address of a file.
       .filter(({ fit, required }) => fit === 'fits' || (fit === 'possible' && required && !isMedium(drawn.kind)))
       .sort((a, b) => Number(b.fit === 'fits') - Number(a.fit === 'fits') || Number(b.required) - Number(a.required))
     return ranked[0] && inputHandle(ranked[0].path)

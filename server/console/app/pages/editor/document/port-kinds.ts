@@ -57,7 +57,7 @@ function readTaken({ input_schema: schema, media_fields: fields, category }: Inp
   const found = schemaAt(schema, schema, path)
   const values = found ? shapeOf(found, schema).kinds : []
   if (typeof top === 'string' && fields.includes(top)) return { kind: mediumOf(top, category), values }
-  // What a text holds beside words is the business of its task.
+  // A message takes text, whatever else its schema allows.
   if (top === 'messages' && path.length > 1) return { kind: 'text', values: ['text'] }
   const first = values.includes('text') ? 'text' : values[0]
   return { kind: first === undefined ? 'any' : kindOfField[first], values }
