@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LaunchRecord } from '../../../../gpu/launcher/launch-records.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
 import { fakeModel } from '../../../_app.ts'
 import { root } from '../../../_fixtures.ts'
@@ -47,6 +48,11 @@ describe.skipIf(absent !== undefined)(`a server with a pool of Kubernetes${absen
     expect(await chat(first)).toMatchObject({ status: 200, text: expect.stringContaining('Hello') as string })
     const pods = podsNow()
     expect(pods).toHaveLength(1)
+    // An engine whose note is not on the disk yet was not ready, as far as the next server knows.
+    const records = join(dataDir, 'kubernetes/k8s/launches')
+    const isNoted = (name: string) =>
+      (JSON.parse(readFileSync(join(records, name), 'utf8')) as LaunchRecord).note !== null
+    await until(() => readdirSync(records).some(name => name.endsWith('.json') && isNoted(name)))
     first.child.kill('SIGKILL')
     await once(first.child, 'exit')
 
