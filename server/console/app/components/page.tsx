@@ -54,6 +54,13 @@ export const Empty = ({ title, children }: { title: string; children?: ReactNode
   </div>
 )
 
+/** Leads to a guide, which is outside of the console. */
+export const GuideLink = ({ guide, label }: { guide: string; label: string }) => (
+  <a href={`/docs/guides/${guide}`} className="text-accent hover:underline">
+    {label}
+  </a>
+)
+
 const kinds = {
   info: { icon: Info, look: 'bg-accent-soft text-accent' },
   good: { icon: CircleCheck, look: 'bg-good-soft text-good' },

@@ -2,8 +2,8 @@ import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation } from 'wouter'
 import { IconButton } from './button.tsx'
+import { PagedTable } from './paged-table.tsx'
 import { useRowKeys } from './row-keys.ts'
-import { Table } from './table.tsx'
 import { addressWith, useAddress } from './use-address.ts'
 
 /** A list and, where one of its rows is open, what stands beside it; on a narrow screen in its place. */
@@ -59,15 +59,15 @@ export function SidePanel({ label, title, about, actions, closeLabel, close, chi
 }
 
 /**
- * A table of which one row may be open beside it: `param` is the parameter of the address with its id. The arrow keys go
- * from row to row. Columns that are `aside` are left out while a row is open.
+ * One page of a list of which one row may be open beside it: `param` is the parameter of the address with its id. The arrow
+ * keys go from row to row. Columns that are `aside` are left out while a row is open.
  */
 export function PanelTable<Row extends { id: string }>({
   param,
   columns,
   rows,
   ...table
-}: Omit<Parameters<typeof Table<Row>>[0], 'rowKey' | 'openKey'> & { param: string }) {
+}: Omit<Parameters<typeof PagedTable<Row>>[0], 'rowKey' | 'openKey'> & { param: string }) {
   const [params, change] = useAddress()
   const list = useRef<HTMLDivElement>(null)
   const open = params.get(param) ?? undefined
@@ -79,7 +79,7 @@ export function PanelTable<Row extends { id: string }>({
   )
   return (
     <div ref={list}>
-      <Table
+      <PagedTable
         {...table}
         columns={open === undefined ? columns : columns.filter(({ aside }) => !aside)}
         rows={rows}

@@ -5,7 +5,6 @@ import { useMembers } from '../../api/members.ts'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { PageButtons } from '../../components/paged-table.tsx'
 import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
 import { columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -120,14 +119,16 @@ export default function AuditPage() {
         )}
         <Queried query={query} lines={6}>
           {({ entries, next_cursor }) => (
-            <>
-              {entries.length > 0 ? (
-                <PanelTable label={text.list} param="entry" columns={columns} rows={entries} />
-              ) : (
-                <Empty title={isFiltered || after !== undefined ? text.noMatch : text.none} />
-              )}
-              <PageButtons next={next_cursor} names={text} />
-            </>
+            <PanelTable
+              label={text.list}
+              param="entry"
+              columns={columns}
+              rows={entries}
+              next={next_cursor}
+              names={text}
+            >
+              <Empty title={isFiltered || after !== undefined ? text.noMatch : text.none} />
+            </PanelTable>
           )}
         </Queried>
       </WithPanel>

@@ -3,8 +3,7 @@ import { Plus } from 'lucide-react'
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { Button } from '../../components/button.tsx'
-import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { PageButtons } from '../../components/paged-table.tsx'
+import { Empty, GuideLink, PageHeading, Queried } from '../../components/page.tsx'
 import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
 import { columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -64,20 +63,20 @@ export default function BatchesPage() {
       >
         <Queried query={query} lines={5}>
           {({ data, has_more, last_id }) => (
-            <>
-              {data.length > 0 ? (
-                <PanelTable label={text.list} param="batch" columns={columns} rows={data} />
-              ) : (
-                <Empty title={text.none}>
-                  <p>{text.noneHelp}</p>
-                  {mayCreate && create}
-                  <a href="/docs/guides/batches" className="text-accent hover:underline">
-                    {text.guide}
-                  </a>
-                </Empty>
-              )}
-              <PageButtons next={has_more ? last_id : null} names={text} />
-            </>
+            <PanelTable
+              label={text.list}
+              param="batch"
+              columns={columns}
+              rows={data}
+              next={has_more ? last_id : null}
+              names={text}
+            >
+              <Empty title={text.none}>
+                <p>{text.noneHelp}</p>
+                {mayCreate && create}
+                <GuideLink guide="batches" label={text.guide} />
+              </Empty>
+            </PanelTable>
           )}
         </Queried>
       </WithPanel>

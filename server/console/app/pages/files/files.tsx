@@ -10,8 +10,7 @@ import { FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { formNumber, formText } from '../../components/form-text.ts'
 import { sizeText } from '../../components/format.ts'
-import { Empty, PageHeading, Queried } from '../../components/page.tsx'
-import { PageButtons } from '../../components/paged-table.tsx'
+import { Empty, GuideLink, PageHeading, Queried } from '../../components/page.tsx'
 import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
 import { columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -124,22 +123,24 @@ export default function FilesPage() {
         </div>
         <Queried query={query} lines={5}>
           {({ data, has_more, last_id }) => (
-            <>
-              {data.length > 0 ? (
-                <PanelTable label={text.list} param="file" columns={columns} rows={data} />
-              ) : purpose ? (
+            <PanelTable
+              label={text.list}
+              param="file"
+              columns={columns}
+              rows={data}
+              next={has_more ? last_id : null}
+              names={text}
+            >
+              {purpose ? (
                 <Empty title={text.noMatch} />
               ) : (
                 <Empty title={text.none}>
                   <p>{text.noneHelp}</p>
                   {mayUpload && upload}
-                  <a href="/docs/guides/files-and-batches" className="text-accent hover:underline">
-                    {text.guide}
-                  </a>
+                  <GuideLink guide="files-and-batches" label={text.guide} />
                 </Empty>
               )}
-              <PageButtons next={has_more ? last_id : null} names={text} />
-            </>
+            </PanelTable>
           )}
         </Queried>
       </WithPanel>

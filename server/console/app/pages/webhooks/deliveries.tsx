@@ -3,7 +3,6 @@ import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Empty, Queried } from '../../components/page.tsx'
-import { PageButtons } from '../../components/paged-table.tsx'
 import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
 import { columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
@@ -75,19 +74,16 @@ export function Deliveries({ webhook }: { webhook?: string }) {
       </div>
       <Queried query={query} lines={5}>
         {({ deliveries, next_cursor }) => (
-          <>
-            {deliveries.length > 0 ? (
-              <PanelTable
-                label={text.title}
-                param="delivery"
-                columns={webhook === undefined ? allColumns : ownColumns}
-                rows={deliveries}
-              />
-            ) : (
-              <Empty title={status ? text.noMatch : text.none}>{!status && <p>{text.noneHelp}</p>}</Empty>
-            )}
-            <PageButtons next={next_cursor} names={text} />
-          </>
+          <PanelTable
+            label={text.title}
+            param="delivery"
+            columns={webhook === undefined ? allColumns : ownColumns}
+            rows={deliveries}
+            next={next_cursor}
+            names={text}
+          >
+            <Empty title={status ? text.noMatch : text.none}>{!status && <p>{text.noneHelp}</p>}</Empty>
+          </PanelTable>
         )}
       </Queried>
     </WithPanel>

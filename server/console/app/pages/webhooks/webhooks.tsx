@@ -4,7 +4,7 @@ import { Route, Switch, useLocation } from 'wouter'
 import { api, dataOf, refresh, type Schema, usePages, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Button, TextLink } from '../../components/button.tsx'
-import { Empty, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
+import { Empty, GuideLink, MoreButton, PageHeading, Queried } from '../../components/page.tsx'
 import { showSecret } from '../../components/shown-secret.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
@@ -60,9 +60,7 @@ function Endpoints() {
             <Empty title={text.none}>
               <p>{text.noneHelp}</p>
               {can('admin:write') && <CreateButton />}
-              <a href="/docs/guides/webhooks" className="text-accent hover:underline">
-                {text.guide}
-              </a>
+              <GuideLink guide="webhooks" label={text.guide} />
             </Empty>
           )
         }}
