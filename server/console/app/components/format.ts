@@ -48,6 +48,15 @@ export const serverText = ({ version, time, started_at }: Schema<'SystemStatus'>
 export const costText = (cost: number, currency: string): string =>
   `${cost === 0 ? '0' : moneyText(cost)}${currency && ` ${currency}`}`
 
+/** JSON with a line for each value; any other text as it is. */
+export function indentedJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
 /** `Nov 24, 2026, 10:15:00 AM` */
 export const dateText = (unixSeconds: number): string => dateTime.format(unixSeconds * 1_000)
 

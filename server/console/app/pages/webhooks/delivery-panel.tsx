@@ -4,7 +4,7 @@ import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { CodeBlock } from '../../components/code.tsx'
-import { durationText } from '../../components/format.ts'
+import { durationText, indentedJson } from '../../components/format.ts'
 import { Facts, Notice } from '../../components/page.tsx'
 import { SidePanel } from '../../components/panel.tsx'
 import { Time } from '../../components/time.tsx'
@@ -20,15 +20,6 @@ const kinds = { pending: 'active', delivered: 'good', dead: 'bad' } as const
 export const DeliveryState = ({ status }: Pick<Delivery, 'status'>) => (
   <Badge kind={kinds[status]}>{text.states[status]}</Badge>
 )
-
-/** JSON with line breaks; other text as it is. */
-function readable(body: string): string {
-  try {
-    return JSON.stringify(JSON.parse(body), null, 2)
-  } catch {
-    return body
-  }
-}
 
 interface DeliveryPanelProps {
   /** Undefined if the page of the list does not have it. */
@@ -94,18 +85,17 @@ function Shown({ delivery }: { delivery: Delivery }) {
           ['', webhook_id === null && text.ofRequest],
         ]}
       />
-      {request_body !== null && (
-        <div>
-          <h3 className="mb-1 font-medium">{text.request}</h3>
-          <CodeBlock code={readable(request_body)} label={text.request} />
-        </div>
-      )}
-      {response_body !== null && response_body !== '' && (
-        <div>
-          <h3 className="mb-1 font-medium">{text.response}</h3>
-          <CodeBlock code={readable(response_body)} label={text.response} />
-        </div>
-      )}
+      <Body title={text.request} body={request_body} />
+      <Body title={text.response} body={response_body} />
     </div>
   )
 }
+
+/** What was sent or answered; nothing if it is empty or not kept. */
+const Body = ({ title, body }: { title: string; body: string | null }) =>
+  body && (
+    <div>
+      <h3 className="mb-1 font-medium">{title}</h3>
+      <CodeBlock code={indentedJson(body)} label={title} />
+    </div>
+  )

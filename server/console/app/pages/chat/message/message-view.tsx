@@ -1,6 +1,6 @@
 import { memo, type ReactNode } from 'react'
 import { CopyButton } from '../../../components/code.tsx'
-import { costText, countText, durationText } from '../../../components/format.ts'
+import { costText, countText, durationText, indentedJson } from '../../../components/format.ts'
 import { Notice } from '../../../components/page.tsx'
 import { chatText as text } from '../../../text/chat.ts'
 import { playgroundText } from '../../../text/playground.ts'
@@ -99,16 +99,8 @@ const Call = ({ call: { name, arguments: given } }: { call: ToolCall }) => (
   <div className="border-line rounded-md border p-2">
     <p className="font-medium">{text.calls(name)}</p>
     <pre tabIndex={0} aria-label={text.calls(name)} className="overflow-x-auto font-mono text-xs whitespace-pre-wrap">
-      {indented(given)}
+      {/* As it is while it is not complete. */}
+      {indentedJson(given)}
     </pre>
   </div>
 )
-
-/** JSON with a line for each value; as it is while it is not complete. */
-function indented(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2)
-  } catch {
-    return json
-  }
-}
