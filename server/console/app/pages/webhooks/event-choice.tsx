@@ -3,7 +3,7 @@ import { api, useAnswer } from '../../api/client.ts'
 import { Checkbox } from '../../components/fields.tsx'
 import { Queried } from '../../components/page.tsx'
 import { webhooksText } from '../../text/webhooks.ts'
-import { eventGroups, everything, isCovered, withChoice } from './event-groups.ts'
+import { eventGroups, everything, isChosen, isCovered, withChoice } from './event-groups.ts'
 
 const text = webhooksText.form
 
@@ -27,7 +27,7 @@ export function EventChoice({ chosen, change, error }: EventChoiceProps) {
     <Checkbox
       key={type}
       label={label}
-      checked={chosen.includes(type) || isCovered(chosen, type)}
+      checked={isChosen(chosen, type)}
       disabled={isCovered(chosen, type)}
       change={ticked => change(withChoice(chosen, type, ticked))}
     />

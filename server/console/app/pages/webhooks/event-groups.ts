@@ -21,6 +21,10 @@ export const eventGroups = (types: readonly string[]): EventGroup[] =>
 export const isCovered = (chosen: readonly string[], type: string): boolean =>
   chosen.some(one => one !== type && one.endsWith('*') && type.startsWith(one.slice(0, -1)))
 
+/** Whether a type or pattern is chosen, itself or by a pattern that stands for it. */
+export const isChosen = (chosen: readonly string[], type: string): boolean =>
+  chosen.includes(type) || isCovered(chosen, type)
+
 /** What is chosen after one more was ticked, or no longer; what a pattern stands for is chosen by the pattern alone. */
 export function withChoice(chosen: readonly string[], type: string, isTicked: boolean): string[] {
   const others = chosen.filter(one => one !== type)

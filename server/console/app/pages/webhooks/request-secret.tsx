@@ -3,12 +3,11 @@ import { api, at, dataOf, refresh, useAnswer, useSession } from '../../api/clien
 import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/code.tsx'
-import { FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { Queried } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { webhooksText } from '../../text/webhooks.ts'
-import { OverlapField } from './webhook-detail.tsx'
+import { RotateSecret } from './rotate-secret.tsx'
 
 const text = webhooksText.secret
 
@@ -23,7 +22,7 @@ export function RequestSecret() {
       {isShown && <Secret />}
       <div className="flex flex-wrap gap-2">
         <Button onClick={() => setShown(now => !now)} label={isShown ? text.hide : text.show} />
-        {can('admin:write') && <Button onClick={() => setRotating(true)} label={text.rotate} />}
+        {can('admin:write') && <Button onClick={() => setRotating(true)} label={webhooksText.rotate} />}
       </div>
       {isRotating && <Rotate close={() => setRotating(false)} />}
     </div>
@@ -68,21 +67,15 @@ function Secret() {
 function Rotate({ close }: { close: () => void }) {
   const { session } = useSession()
   return (
-    <FormDialog
-      title={webhooksText.rotateTitle(text.name)}
-      action={webhooksText.rotateAct}
-      about={<p>{webhooksText.rotateText}</p>}
+    <RotateSecret
+      name={text.name}
       close={close}
-      save={async form => {
-        const body = { overlap_seconds: Number(form.get('overlap')) }
+      rotate={async body => {
         const params = at({ organization: session.organization.id })
         await dataOf(api.POST('/api/organizations/{organization}/webhook-secret/rotate', { ...params, body }))
         void refresh('webhooks', 'secret')
         announce('good', text.rotated)
-        close()
       }}
-    >
-      {() => <OverlapField />}
-    </FormDialog>
+    />
   )
 }

@@ -6,7 +6,7 @@ import { announce, useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Confirm, FormDialog } from '../../components/dialog.tsx'
-import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { SelectField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
 import { durationText } from '../../components/format.ts'
 import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
@@ -15,7 +15,8 @@ import { Time } from '../../components/time.tsx'
 import { webhooksText as text } from '../../text/webhooks.ts'
 import { Deliveries } from './deliveries.tsx'
 import { useEventTypes } from './event-choice.tsx'
-import { isCovered } from './event-groups.ts'
+import { isChosen } from './event-groups.ts'
+import { RotateSecret } from './rotate-secret.tsx'
 import { WebhookForm } from './webhook-form.tsx'
 
 type Webhook = Schema<'WebhookEndpoint'>
@@ -131,21 +132,15 @@ function ActionDialog({ action, webhook, close }: ActionDialogProps) {
     )
   if (action === 'rotate')
     return (
-      <FormDialog
-        title={text.rotateTitle(name)}
-        action={text.rotateAct}
-        about={<p>{text.rotateText}</p>}
+      <RotateSecret
+        name={name}
         close={close}
-        save={async form => {
-          const body = { overlap_seconds: Number(form.get('overlap')) }
+        rotate={async body => {
           const { signing_secret: secret } = await dataOf(api.POST('/api/webhooks/{id}/rotate', { params, body }))
           showSecret({ name, secret })
           void refresh('webhooks')
-          close()
         }}
-      >
-        {() => <OverlapField />}
-      </FormDialog>
+      />
     )
   return (
     <Confirm
@@ -164,16 +159,11 @@ function ActionDialog({ action, webhook, close }: ActionDialogProps) {
   )
 }
 
-/** For how long the previous secret signs beside a new one. */
-export const OverlapField = () => (
-  <SelectField label={text.overlap} name="overlap" defaultValue="86400" options={optionsOf(text.overlaps)} />
-)
-
 /** Sends a test message and says what came of it. */
 function TestDialog({ webhook: { id, name, event_types: chosen }, close }: Omit<ActionDialogProps, 'action'>) {
   const [result, setResult] = useState<Schema<'WebhookTested'>>()
   const { data } = useEventTypes()
-  const offered = (data?.data ?? []).filter(type => chosen.includes(type) || isCovered(chosen, type))
+  const offered = (data?.data ?? []).filter(type => isChosen(chosen, type))
   return (
     <FormDialog
       title={text.testTitle(name)}
