@@ -20,7 +20,6 @@ export const usersText = {
   changeTitle: (name: string) => `Change ${name}`,
   save: 'Save changes',
   saved: (name: string) => `${name} was changed.`,
-  narrowed: (name: string, tokens: string) => `${name} was changed. ${tokens}`,
   tokensNarrowed: (count: number) => (count === 1 ? '1 token lost scopes.' : `${count} tokens lost scopes.`),
   tokensRevoked: (count: number) => (count === 1 ? '1 token was revoked.' : `${count} tokens were revoked.`),
   lowerRole: 'With a lower role, the tokens of the user lose the scopes that it does not allow, at once and for good.',
@@ -29,9 +28,8 @@ export const usersText = {
   removeTitle: (name: string) => `Remove ${name}?`,
   removeText: 'The tokens of the user are revoked for good. Jobs, files and usage stay.',
   removeAct: 'Remove user',
-  removed: (name: string, tokens: string) => `${name} was removed. ${tokens}`,
+  removed: (name: string) => `${name} was removed.`,
   token: 'Create token',
-  tokenTitle: (name: string) => `Create token for ${name}`,
   none: 'No users yet',
   noneHelp: 'Tokens work without users. With users, you see whose tokens they are, and a role bounds them.',
 } as const

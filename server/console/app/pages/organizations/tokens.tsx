@@ -14,6 +14,7 @@ import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { tokensText as text } from '../../text/organizations.ts'
+import { RowActions } from './row-actions.tsx'
 import { changeBody, createBody, type Token } from './token-body.ts'
 import { TokenForm } from './token-form.tsx'
 
@@ -230,19 +231,12 @@ const tokenColumns = (
     actions:
       act &&
       (token => (
-        <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
-          {(Object.keys(actions) as Action[])
-            .filter(action => actions[action](token))
-            .map(action => (
-              <Button
-                key={action}
-                small
-                danger={action === 'revoke'}
-                aria-label={`${text[action]} ${token.name}`}
-                onClick={() => act(action, token)}
-                label={text[action]}
-              />
-            ))}
-        </span>
+        <RowActions
+          offered={(Object.keys(actions) as Action[]).filter(action => actions[action](token))}
+          names={text}
+          danger="revoke"
+          labelOf={name => `${name} ${token.name}`}
+          act={action => act(action, token)}
+        />
       )),
   })

@@ -12,6 +12,7 @@ import { Empty, MoreButton, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { usersText as text } from '../../text/users.ts'
+import { RowActions } from './row-actions.tsx'
 import { CreateToken } from './tokens.tsx'
 
 type User = Schema<'User'>
@@ -72,18 +73,13 @@ const userColumns = (act: ((action: Action, user: User) => void) | undefined): r
     actions:
       act &&
       (user => (
-        <span className="flex gap-1 max-md:flex-wrap max-md:justify-end">
-          {(['token', 'change', 'remove'] as const).map(action => (
-            <Button
-              key={action}
-              small
-              danger={action === 'remove'}
-              aria-label={`${text[action]}: ${user.name}`}
-              onClick={() => act(action, user)}
-              label={text[action]}
-            />
-          ))}
-        </span>
+        <RowActions
+          offered={['token', 'change', 'remove']}
+          names={text}
+          danger="remove"
+          labelOf={name => `${name}: ${user.name}`}
+          act={action => act(action, user)}
+        />
       )),
   })
 
@@ -104,9 +100,11 @@ const forceOf = (form: FormData) => (form.has('force') ? ({ force: 'true' } as c
 
 const ForceField = () => <Checkbox label={text.force} hint={text.forceHint} name="force" />
 
-/** What became of the tokens of a user, in words. */
-const tokensText = (narrowed: number, revoked: number): string =>
-  [narrowed > 0 && text.tokensNarrowed(narrowed), revoked > 0 && text.tokensRevoked(revoked)].filter(Boolean).join(' ')
+/** What was done, and what became of the tokens of the user. */
+const withTokens = (done: string, narrowed: number, revoked: number): string =>
+  [done, narrowed > 0 && text.tokensNarrowed(narrowed), revoked > 0 && text.tokensRevoked(revoked)]
+    .filter(Boolean)
+    .join(' ')
 
 /** The fields of a user, new or existing. */
 function UserForm({ organization, user, close }: Omit<DialogProps, 'user'> & { user: User | undefined }) {
@@ -117,8 +115,7 @@ function UserForm({ organization, user, close }: Omit<DialogProps, 'user'> & { u
       const params = at({ organization, user: user.id }, forceOf(form))
       const call = api.PATCH('/api/organizations/{organization}/members/{user}', { ...params, body })
       const { tokens_narrowed: narrowed, tokens_revoked: revoked } = await dataOf(call)
-      const tokens = tokensText(narrowed, revoked)
-      announce('good', tokens === '' ? text.saved(name) : text.narrowed(name, tokens))
+      announce('good', withTokens(text.saved(name), narrowed, revoked))
     } else {
       await dataOf(api.POST('/api/organizations/{organization}/members', { ...at({ organization }), body }))
       announce('good', text.created(name))
@@ -170,7 +167,7 @@ function RemoveUser({ organization, user: { id, name }, close }: DialogProps) {
     const params = at({ organization, user: id }, forceOf(form))
     const call = api.DELETE('/api/organizations/{organization}/members/{user}', params)
     const { tokens_revoked: revoked } = await dataOf(call)
-    announce('good', text.removed(name, tokensText(0, revoked)))
+    announce('good', withTokens(text.removed(name), 0, revoked))
     changed(organization)
     close()
   }
