@@ -2,6 +2,7 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api, at, useAnswer, useSession, useTokens } from '../../api/client.ts'
 import { useMembers } from '../../api/members.ts'
+import { useOrganizations } from '../../api/organizations.ts'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
@@ -138,12 +139,7 @@ export default function AuditPage() {
 
 /** The organization whose log is read, for the owner of the machine. */
 function OrganizationField({ value, change }: { value: string; change: (id: string) => void }) {
-  const { data } = useAnswer(
-    ['audit', 'organizations'],
-    () => api.GET('/api/organizations', { params: { query: { limit: 100 } } }),
-    { staleTime: 60_000 },
-  )
-  const all = data?.organizations ?? []
+  const { data: all = [] } = useOrganizations()
   if (all.length < 2) return null
   return (
     <SelectField

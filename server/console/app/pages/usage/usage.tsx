@@ -1,6 +1,6 @@
-import { queryOptions, useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
-import { api, dataOf, useSession } from '../../api/client.ts'
+import { useSession } from '../../api/client.ts'
+import { useOrganizations } from '../../api/organizations.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
@@ -16,24 +16,13 @@ import { OrganizationUsage, UsageReport } from './usage-report.tsx'
 const periods = Object.keys(usageText.periods) as Period[]
 const groups = Object.keys(usageText.groups) as Group[]
 
-/** Organizations that the owner of the machine may choose; deleted ones keep their usage, and stand last. */
-const organizationsQuery = queryOptions({
-  queryKey: ['usage', 'organizations'],
-  queryFn: async () => {
-    const { organizations } = await dataOf(api.GET('/api/organizations', { params: { query: { limit: 100 } } }))
-    return organizations.toSorted(
-      (a, b) => Number(a.status === 'deleted') - Number(b.status === 'deleted') || a.name.localeCompare(b.name),
-    )
-  },
-})
-
 /** What was used and what it cost, and what is left of the limits. The choice is in the address. */
 export default function UsagePage() {
   const { session, can, ownerCan } = useSession()
   const [params, change] = useAddress()
   const mayRead = can('admin:read')
   const owner = ownerCan('admin:read')
-  const organizations = useQuery({ ...organizationsQuery, enabled: owner })
+  const organizations = useOrganizations()
 
   const period = periods.find(one => one === params.get('period')) ?? 'month'
   const offered = groups.filter(one => owner || one !== 'organization')
