@@ -10,14 +10,14 @@ import { Facts, Queried } from '../../components/page.tsx'
 import { SidePanel } from '../../components/panel.tsx'
 import { Time } from '../../components/time.tsx'
 import { batchesText as text } from '../../text/batches.ts'
-import { BatchProgress, BatchState, isLive } from './batch-parts.tsx'
+import { BatchProgress, BatchState, isLive, liveMs } from './batch-parts.tsx'
 
 type Batch = Schema<'Batch'>
 
 /** One batch: how far it is, what is wrong with it, and its files. */
 export function BatchPanel({ id, close }: { id: string; close: () => void }) {
   const query = useAnswer(['batches', 'one', id], () => api.GET('/std/v1/batches/{id}', at({ id })), {
-    refetchInterval: ({ state: { data } }) => (data && isLive(data) ? 2_000 : false),
+    refetchInterval: ({ state: { data } }) => (data && isLive(data) ? liveMs : false),
   })
   return (
     <SidePanel

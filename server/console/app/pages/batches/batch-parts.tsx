@@ -16,6 +16,9 @@ const kinds: Readonly<Record<Batch['status'], BadgeKind>> = {
   cancelled: 'warning',
 }
 
+/** Milliseconds between reads while a batch runs: the counts of its lines have no events. */
+export const liveMs = 2_000
+
 /** Whether a batch has not ended. */
 export const isLive = ({ status }: Batch): boolean => kinds[status] === 'active'
 

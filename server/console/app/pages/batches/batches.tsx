@@ -11,13 +11,10 @@ import { useAddress } from '../../components/use-address.ts'
 import { batchesText as text } from '../../text/batches.ts'
 import { shellText } from '../../text/shell.ts'
 import { BatchPanel } from './batch-panel.tsx'
-import { BatchProgress, BatchState, isLive } from './batch-parts.tsx'
+import { BatchProgress, BatchState, isLive, liveMs } from './batch-parts.tsx'
 import { CreateBatch } from './create-batch.tsx'
 
 type Batch = Schema<'Batch'>
-
-/** Milliseconds between reads while a batch runs: the counts of its lines have no events. */
-const liveMs = 2_000
 
 /** The beginning of an id, which says what it is of, and its end, by which it differs from others. */
 const shortId = (id: string): string => `${id.slice(0, 6)}…${id.slice(-8)}`
