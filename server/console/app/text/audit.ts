@@ -46,9 +46,9 @@ export const auditText = {
   newest: 'Newest entries',
   panel: 'Entry',
   close: 'Close the entry',
-  notListed: 'This entry is not on this page of the list.',
+  notListed: 'This entry is not on this page of the list. Change the filters, or go to older entries.',
   onlyThis: 'All entries about it',
-  facts: { ...named('time', 'who', 'from', 'what'), id: 'Id', entry: 'Entry' },
+  facts: { ...named('time', 'who', 'from'), id: 'Id', entry: 'Entry' },
   changes: 'Changes',
-  changed: { field: 'Field', before: 'Before', after: 'After' },
+  changed: { before: 'Before', after: 'After' },
 } as const

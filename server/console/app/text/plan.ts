@@ -31,6 +31,6 @@ export const planText = {
   },
   from: (value: string, source: string) => `${value} (${source})`,
   placement: 'Placement',
-  fallbacks: 'In its place',
+  fallbacks: 'Fallbacks',
   more: 'What the configuration gives it',
 } as const

@@ -2,7 +2,7 @@ import { named } from './named.ts'
 
 /** Texts of the page Webhooks. */
 export const webhooksText = {
-  ...named('name', 'events', 'never'),
+  ...named('name'),
   about: 'Events of your organization, such as an ended job, are sent to these URLs as signed messages.',
   tabs: 'Webhooks',
   parts: { endpoints: 'Endpoints', deliveries: 'Deliveries', secret: 'Secret of requests' },
@@ -10,7 +10,7 @@ export const webhooksText = {
   states: { enabled: 'Enabled', disabled: 'Disabled', gone: 'Disabled: the URL is gone' },
   create: 'Create webhook',
   none: 'No endpoint yet',
-  noneHelp: 'An endpoint is a URL of yours that learns when a job or an execution has ended.',
+  noneHelp: 'An endpoint is a URL of yours that receives a message when a job or an execution has ended.',
   guide: 'Guide to webhooks',
   back: 'All webhooks',
   gone: 'There is no such webhook any more.',
@@ -37,8 +37,8 @@ export const webhooksText = {
   rotateTitle: (name: string) => `New secret of ${name}`,
   rotateText: 'Messages are signed with a new secret. Until the previous one ends, they have both signatures.',
   rotateAct: 'Create new secret',
-  overlap: 'The previous secret signs too for',
-  overlaps: { 86400: 'One more day', 3600: 'One more hour', 604800: 'One more week', 0: 'No longer' },
+  overlap: 'The previous secret also signs for',
+  overlaps: { 0: 'No longer', 3600: 'One more hour', 86400: 'One more day', 604800: 'One more week' },
   remove: 'Delete',
   removeTitle: (name: string) => `Delete ${name}?`,
   removeText: 'Its deliveries are deleted, also those that are still to be sent. This cannot be undone.',
@@ -58,7 +58,7 @@ export const webhooksText = {
   },
   deliveries: {
     title: 'Deliveries',
-    about: 'Messages of the last week, also those that single requests have asked for.',
+    about: 'Messages of the last week, including those to webhook_url of single requests.',
     columns: {
       ...named('event', 'state', 'answer', 'attempts', 'created'),
       to: 'To',
@@ -73,7 +73,7 @@ export const webhooksText = {
     newest: 'Newest deliveries',
     panel: 'Delivery',
     close: 'Close the delivery',
-    notListed: 'This delivery is not on this page of the list.',
+    notListed: 'This delivery is not on this page of the list. Show all states, or go to older deliveries.',
     again: 'Send again',
     sentAgain: 'The message is sent again, with the same id.',
     ofRequest: 'Webhook of a request',
@@ -94,7 +94,6 @@ export const webhooksText = {
     hide: 'Hide secret',
     label: 'Secret',
     copy: 'Copy secret',
-    rotate: 'New secret',
     name: 'webhooks of requests',
     rotated: 'Messages are signed with the new secret.',
   },
