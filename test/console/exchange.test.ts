@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
 
-/** A program that takes webhooks: it answers with the status that the test has set. */
-const received: { type: string; body: string }[] = []
+/** A program that takes webhooks: it answers with the status that the test has set, and keeps the ids of the messages. */
+const received: unknown[] = []
 let status = 200
 let receiver: HttpServer
 let url: string
@@ -14,13 +14,8 @@ let url: string
 let console: TestConsole
 beforeAll(async () => {
   receiver = createServer((request, response) => {
-    let body = ''
-    request.setEncoding('utf8')
-    request.on('data', text => (body += text))
-    request.on('end', () => {
-      received.push({ type: (JSON.parse(body) as { type: string }).type, body })
-      response.writeHead(status).end('taken')
-    })
+    received.push(request.headers['webhook-id'])
+    request.resume().on('end', () => response.writeHead(status).end('taken'))
   }).listen(0, '127.0.0.1')
   await once(receiver, 'listening')
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hooks`
@@ -64,7 +59,6 @@ test('a webhook is created, tested, and its deliveries are read and sent again',
   await page.keyboard.press('Escape')
 
   // A job that ends is delivered, and read beside the list.
-  received.length = 0
   status = 410
   await console.call('/api/jobs', {
     task: 'std/embeddings',
@@ -78,20 +72,17 @@ test('a webhook is created, tested, and its deliveries are read and sent again',
   await page
     .getByRole('link', { name: /^job\./ })
     .first()
-    .waitFor()
-  await page
-    .getByRole('link', { name: /^job\./ })
-    .first()
     .click()
   const panel = page.getByRole('region', { name: 'Delivery' })
   await panel.getByText(/"object": "event"/).waitFor()
   await opened.expectAccessible()
   await opened.screenshot('webhook-delivery')
+  const message = new URL(page.url()).searchParams.get('delivery')
+  expect(message).toMatch(/^msg_/)
   received.length = 0
   await panel.getByRole('button', { name: 'Send again' }).click()
-  await expect.poll(() => received.length).toBeGreaterThan(0)
+  await expect.poll(() => received).toContain(message)
   await panel.getByText('Delivered').waitFor()
-  expect(page.url()).toContain('delivery=msg_')
   await page.keyboard.press('Escape')
   await panel.waitFor({ state: 'detached' })
 
@@ -177,7 +168,6 @@ test('a batch is created from a file, and its results are downloaded', async () 
 
 test('on a phone files are uploaded, used in a batch and deleted', async () => {
   await using opened = await console.open('/files?purpose=vision', { size: sizes[1][1] })
-  opened.expectErrors(/409/)
   const { page } = opened
   await page.getByText('No file has this purpose').waitFor()
   await page.getByRole('button', { name: 'Upload files' }).click()
@@ -218,7 +208,6 @@ test('on a phone files are uploaded, used in a batch and deleted', async () => {
 
 test.each(sizes)('on %s an administrator adds a user with a token, and finds it in the audit log', async (_, size) => {
   await using opened = await console.open('/organizations', { size })
-  opened.expectErrors(/409/)
   const { page } = opened
   const name = `Ada ${size.width}`
   await page.getByRole('link', { name: 'default' }).click()
