@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { eventGroups, isCovered, withChoice } from '../../../server/console/app/pages/webhooks/event-groups.ts'
+import {
+  eventGroups,
+  isChosen,
+  isCovered,
+  withChoice,
+} from '../../../server/console/app/pages/webhooks/event-groups.ts'
 
 test('types are grouped by all but their last word', () => {
   expect(eventGroups(['job.completed', 'job.failed', 'workflow_execution.node.failed', 'batch.failed'])).toEqual([
@@ -22,6 +27,14 @@ test.each([
   [['job.*'], 'batch.failed', false],
 ])('whether %j stands for %s: %s', (chosen, type, expected) => {
   expect(isCovered(chosen, type)).toBe(expected)
+})
+
+test.each([
+  [['job.*'], 'job.failed', true],
+  [['job.failed'], 'job.failed', true],
+  [['job.failed'], 'job.completed', false],
+])('whether %j chooses %s: %s', (chosen, type, expected) => {
+  expect(isChosen(chosen, type)).toBe(expected)
 })
 
 test.each([

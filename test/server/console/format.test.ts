@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dateText, sentenceText } from '../../../server/console/app/components/format.ts'
+import { dateText, indentedJson, sentenceText } from '../../../server/console/app/components/format.ts'
 
 test('times in sentences of the server are written as other times are', () => {
   const at = Date.parse('2026-11-28T18:30:00Z') / 1_000
@@ -10,4 +10,12 @@ test('times in sentences of the server are written as other times are', () => {
     `from ${dateText(at)} to ${dateText(at)}`,
   )
   expect(sentenceText('gpt-2026-11-28 waits.')).toBe('gpt-2026-11-28 waits.')
+})
+
+test.each([
+  ['{"a":[1]}', '{\n  "a": [\n    1\n  ]\n}'],
+  ['{"a":', '{"a":'],
+  ['taken', 'taken'],
+])('JSON has a line for each value, other text stays: %s', (text, expected) => {
+  expect(indentedJson(text)).toBe(expected)
 })
