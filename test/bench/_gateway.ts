@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import nodeFlags from '../../bin/node-flags.json' with { type: 'json' }
 
 /** What the benches of the gateway share: an instant engine, a minimal proxy, servers of infer, and load for them. */
 export const gatewayProcesses = Number(process.env.INFER_BENCH_FRONTS) || 1
@@ -86,13 +87,13 @@ export const median = (values: number[]) => values.toSorted((a, b) => a - b)[Mat
 export type Requests = { perSecond: number; p50: number; p99: number }
 export type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
 
-/** Starts a minimal proxy on a free port, or on that of another. */
+/** Starts a minimal proxy, with the flags that infer has, on a free port, or on that of another. */
 export const startProxy = (enginePort: number, port = 0) =>
-  start(process.execPath, ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort), String(port)], /^(\d+)$/)
+  start(process.execPath, [...nodeFlags, here('proxy.ts'), String(enginePort), String(port)], /^(\d+)$/)
 
 /** Starts the engine and the proxy, and writes the configuration of servers that offer the engine as a model. */
 export async function openBench() {
-  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('instant.ts')], /^(\d+)$/)
+  const engine = await start(process.execPath, [...nodeFlags, here('instant.ts')], /^(\d+)$/)
   const enginePort = Number(engine.match[1])
   const proxy = await startProxy(enginePort)
   const config = join(folder, 'infer.yaml')
@@ -114,10 +115,14 @@ export const servedBy = ({ pid, match }: { pid: number; match: RegExpExecArray }
   address: [Number(match[1]), '/v1/chat/completions', '-'],
 })
 
+/** The flags of Node that belong to a bundle of infer: an older build has its own. */
+const flagsOf = (file: string): string[] =>
+  JSON.parse(readFileSync(join(dirname(file), '../bin/node-flags.json'), 'utf8')) as string[]
+
 /** Starts a bundle of infer with a data directory of this name, and makes a token for it. */
 export async function serve(name: string, file: string, config: string): Promise<Served> {
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, name) }
-  const before = ['--max-semi-space-size=8', file]
+  const before = [...flagsOf(file), file]
   const { pid, match } = await start(
     process.execPath,
     [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'],

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import nodeFlags from '../../bin/node-flags.json' with { type: 'json' }
 import {
   closeBench,
   folder,
@@ -77,7 +78,7 @@ async function serveInfer(count: number, config: string): Promise<Measured> {
   const data = join(folder, `data-${count}`)
   const own = join(folder, `infer-${count}.yaml`)
   writeFileSync(own, readFileSync(config, 'utf8').replace(/^gateway_processes: .*/, `gateway_processes: ${count}`))
-  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: data, NODE_OPTIONS: '--max-semi-space-size=8' }
+  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: data, NODE_OPTIONS: nodeFlags.join(' ') }
   const { pid, match } = await start(
     process.execPath,
     ['dist/main.cjs', 'serve', '--config', own, '--listen', '127.0.0.1:0'],

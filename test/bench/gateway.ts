@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import nodeFlags from '../../bin/node-flags.json' with { type: 'json' }
 import {
   closeBench,
   cpuOf,
@@ -29,7 +30,7 @@ try {
   // An executable that is older than the build would be measured in its place.
   const builtAt = statSync('dist/main.cjs', { throwIfNoEntry: false })?.mtimeMs ?? 0
   const packed = existsSync('build/infer') && statSync('build/infer').mtimeMs >= builtAt
-  const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
+  const [file, before] = packed ? ['build/infer', []] : [process.execPath, [...nodeFlags, 'dist/main.cjs']]
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
   const serve = (more: NodeJS.ProcessEnv = {}) =>
     start(file, [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'], /(http:\/\/127\.0\.0\.1:\d+)/, {

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { crc32, deflateSync } from 'node:zlib'
+import nodeFlags from '../../bin/node-flags.json' with { type: 'json' }
 import { closeBench, cpuOf, folder, limitedToken, median, openBench, rssOf, start } from './_gateway.ts'
 
 /**
@@ -133,7 +134,7 @@ try {
     `models:\n${models.map(id => `  - {id: ${id}, engine: remote, url: 'http://127.0.0.1:${enginePort}/v1', concurrency: ${perModel}, tasks: [std/chat-completion, std/embeddings]}\n`).join('')}`,
   )
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
-  const before = ['--max-semi-space-size=8', 'dist/main.cjs']
+  const before = [...nodeFlags, 'dist/main.cjs']
   const args = [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0']
   const { pid, match } = await start(process.execPath, args, /(http:\/\/127\.0\.0\.1:\d+)/, env)
   const port = Number(new URL(match[1]!).port)

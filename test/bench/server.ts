@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
+import nodeFlags from '../../bin/node-flags.json' with { type: 'json' }
 
 /** The processes and the folder of one benchmark run; `close` ends and removes them. */
 export function openBench() {
@@ -45,7 +46,7 @@ export function openBench() {
       writeFileSync(path, stringify({ gateway_processes, ...config }))
       const [file, before] = existsSync('build/infer')
         ? ['build/infer', []]
-        : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
+        : [process.execPath, [...nodeFlags, 'dist/main.cjs']]
       const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: dataDir }
       const args = [...before, 'serve', '--config', path, '--listen', '127.0.0.1:0']
       const { pid, match } = await start(file, args, /http:\/\/127\.0\.0\.1:(\d+)/, env)
