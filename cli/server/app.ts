@@ -169,7 +169,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     frontWork?.modelsChanged()
   }
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })
-  peers.follow(() => Promise.all([frontWork?.modelsChanged(), fleet.reconfigured()]))
+  peers.follow(() => (frontWork?.modelsChanged(), fleet.reconfigured()))
   const threads = openCpu()
   const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }
   const throughput = openThroughput()

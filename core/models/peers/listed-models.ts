@@ -113,7 +113,7 @@ function namedTasks(texts: readonly string[]): Task[] {
 }
 
 /** Prices as the API shows them are those of infer.yaml, with null for what is absent and 0 for what costs nothing. */
-function priceOf({ currency: _, image_prices: images, ...amounts }: Record<string, unknown>): Price {
+function priceOf({ image_prices: images, ...amounts }: Record<string, unknown>): Price {
   const isPriced = Array.isArray(images) && images.length > 0
   const imagePrices = isPriced && { image_prices: images.map(one => withoutNulls(one as Record<string, unknown>)) }
   const { data } = priceSchema()

@@ -52,7 +52,7 @@ export function openPeers(options: {
   const known = openKnownPeers(options.dataDir, log)
   const peers = new Map<string, Peer>()
   const byModel = new Map<string, { peer: Peer; name: string }>()
-  let changed: (() => unknown) | undefined
+  let changed: (() => void) | undefined
   let timer: NodeJS.Timeout | undefined
   configure(options.config)
 
@@ -133,9 +133,9 @@ export function openPeers(options: {
 
   return {
     configure,
-    /** Begins to ask the peers. `changed`: the registry offers other models than before. */
-    follow(onChanged: () => unknown): void {
-      changed = onChanged
+    /** Begins to ask the peers. The listeners are called when the registry offers other models than before. */
+    follow(...listeners: readonly (() => unknown)[]): void {
+      changed = () => listeners.forEach(listener => void listener())
       timer = setInterval(askAll, askEveryMs)
       timer.unref()
       askAll()
