@@ -158,3 +158,29 @@ test('once its token is revoked, its models stay known and say so', async () => 
   delete process.env.INFER_TEST_LIMITED
   delete process.env.INFER_TEST_ROTATED
 }, 60_000)
+
+test('one other infer may be two peers with two tokens, and its usage tells them apart', async () => {
+  const tokens = await Promise.all(
+    ['vision', 'language'].map(async name =>
+      read<{ token: { id: string }; secret: string }>(
+        other.fetch(`/api/organizations/${other.organizationId}/tokens`, { body: { name } }),
+      ),
+    ),
+  )
+  const [vision, language] = tokens.map(({ token }) => token.id)
+  const peers = Object.fromEntries(
+    ['vision', 'language'].map((name, at) => {
+      process.env[`INFER_TEST_PEER_${at}`] = tokens[at]!.secret
+      return [name, { url: other.url, api_key_env: `INFER_TEST_PEER_${at}` }]
+    }),
+  )
+  await using both = await startApp({ peers, models: [] })
+  const known = async () => (await read<{ data: Listed[] }>(both.fetch('/std/v1/models'))).data.map(({ id }) => id)
+  await expect.poll(known, { timeout: 10_000 }).toEqual(expect.arrayContaining(['vision/text', 'language/text']))
+  for (const name of ['vision/text', 'language/text', 'language/text'])
+    expect((await both.fetch('/std/v1/embeddings', { body: { model: name, input: 'Hello' } })).status).toBe(200)
+  const used = async (id: string) =>
+    (await read<{ jobs: object[] }>(other.fetch(`/api/jobs?token_id=${id}`))).jobs.length
+  await expect.poll(async () => [await used(vision!), await used(language!)]).toEqual([1, 2])
+  for (const at of [0, 1]) delete process.env[`INFER_TEST_PEER_${at}`]
+}, 40_000)
