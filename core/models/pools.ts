@@ -259,8 +259,7 @@ interface PooledModel {
 /** Which files the engine of a model exchanges with this server by a folder, as the beginning of a sentence; undefined for none. */
 function exchangedFiles({ engine, tasks, protocol, comfyui, command = [] }: PooledModel): string | undefined {
   if (!engineFacts(engine).exchangesFiles) return undefined
-  if (engine === 'custom' && command.some(part => part.includes('{outputs}')))
-    return "'command' names a folder of this server, {outputs}"
+  if (command.some(part => part.includes('{outputs}'))) return "'command' names a folder of this server, {outputs}"
   const isHttp = protocol === 'openai' || comfyui !== undefined
   return tasks.some(isSlugTask) && !isHttp
     ? `the engine '${engine}' exchanges images and videos with this server by a folder`
