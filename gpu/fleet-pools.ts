@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import { type PoolSettings, type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { durationText } from '../core/quantities.ts'
 import type { Clock } from './clock.ts'
 import { launchNeeds } from './launcher/launch-needs.ts'
 import type { LaunchNeeds } from './launcher/launcher.ts'
@@ -22,6 +23,9 @@ import type { SandboxSupport } from './sandbox/level.ts'
 
 /** Milliseconds between two looks whether the engines of a pool have ended that is removed or changed. */
 const lookMs = 250
+
+/** Milliseconds in which a removed pool that does not answer may still end its engines. */
+const removedAnswerMs = 5_000
 
 /** The memory of the pools, and what their engines need. Without pools it is empty and does nothing. */
 export async function openFleetPools(options: {
@@ -48,6 +52,8 @@ export async function openFleetPools(options: {
   const memories = new Map<string, PoolMemory>()
   /** The pools that are used no more as they are open, and why, as the end of a sentence. */
   const leaving = new Map<string, string>()
+  /** Removed pools that do not answer, with engines that are to end: since when, by the fleet's clock. */
+  const silentSince = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
   /** The pool that is being closed. */
@@ -84,12 +90,38 @@ export async function openFleetPools(options: {
   await Promise.all(Object.keys(settings).map(name => hold(opened.find(name)!).first))
   const placements = openPoolPlacement({ ...options, pools: memories, settings: () => settings })
 
+  /**
+   * Whether a removed pool is closed although it has engines: they have no requests any more, and for a while nobody there has
+   * answered that they are to end. One that was changed is waited for: its engines would be there beside the new ones.
+   */
+  function isGivenUp(name: string): boolean {
+    const stopping = inPool(name).every(({ state, leases }) => state === 'stopping' && leases === 0)
+    if (Object.hasOwn(settings, name) || !stopping || memories.get(name)?.unknown() == null) {
+      silentSince.delete(name)
+      return false
+    }
+    const since = silentSince.get(name) ?? clock.now()
+    silentSince.set(name, since)
+    return clock.now() - since >= removedAnswerMs
+  }
+
+  function sayWhatIsLeft(name: string): void {
+    const engines = inPool(name).map(({ engineId }) => engineId)
+    if (engines.length === 0) return
+    const grace = durationText(opened.find(name)!.settings.orphan_grace)
+    log.warn(
+      `A removed pool does not answer, so its engines could not be ended. Those that still run there end by themselves after its orphan_grace, ${grace} after this server last asked them.`,
+      { pool: name, engines: engines.join(', '), reason: memories.get(name)?.unknown() ?? '' },
+    )
+  }
+
   /** Closes the pools that are left by all of their engines, and opens those that were changed again. */
   async function closeLeft(): Promise<void> {
     clearTimeout(timer)
     if (closing !== undefined) return
     for (const name of leaving.keys()) {
-      if (inPool(name).length > 0) continue
+      if (inPool(name).length > 0 && !isGivenUp(name)) continue
+      sayWhatIsLeft(name)
       closing = name
       memories.get(name)?.close()
       await opened
@@ -99,6 +131,7 @@ export async function openFleetPools(options: {
       if (isClosed) return
       memories.delete(name)
       leaving.delete(name)
+      silentSince.delete(name)
       log.info('A pool is closed', { pool: name })
       const again = Object.hasOwn(settings, name) ? settings[name] : undefined
       if (again) hold(opened.open(name, again))
@@ -116,6 +149,12 @@ export async function openFleetPools(options: {
     const reached = use.limitReached(pool)
     const pause = reached && { endsInMs: reached.endsInMs, text: `is in the pool '${pool}'`, ofPool: reached.text }
     return ({ kind }) => (pause && kind === 'gpu' ? { pause } : {})
+  }
+
+  function leavingText({ name, unknown }: PoolMemory): string {
+    const fault = unknown()
+    const change = Object.hasOwn(settings, name) ? 'changed in' : 'removed from'
+    return `It was ${change} infer.yaml, and its engines end first.${fault === null ? '' : ` It does not answer: ${fault}`}`
   }
 
   return {
@@ -205,7 +244,7 @@ export async function openFleetPools(options: {
           monthlyCardHoursLimit: own.monthly_card_hours_limit ?? null,
           monthlyCostLimit: own.monthly_cost_limit ?? null,
           limitReached: use.limitReached(pool.name)?.text ?? null,
-          unknown: left === undefined ? pool.unknown() : 'It was changed in infer.yaml, and its engines end first.',
+          unknown: left === undefined ? pool.unknown() : leavingText(pool),
         }
       }),
     /** The models whose place in a pool may have changed: those without an engine, or with new limits all. */

@@ -16,12 +16,16 @@ import type { Launcher } from './launcher/launcher.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { serveAgent } from './launcher/ssh/agent.ts'
 import { locatedLaunch } from './launcher/ssh/portable-launch.ts'
+import { sweepOutputs } from './launcher/ssh/stale-outputs.ts'
 import { openCardBackends } from './placement/card-backend.ts'
 import type { Backend } from './presets/preset.ts'
 import { type ProbedMachine, probeMachine } from './probe-machine.ts'
 
-/** What engines of a pool share with an infer of this machine: environments and builds that `infer engine setup` made. */
-const sharedFolders = ['engines', 'backends']
+/**
+ * What engines of a pool share with an infer of this machine: environments and builds that `infer engine setup` made, and the models
+ * and custom nodes of its ComfyUI.
+ */
+const sharedFolders = ['engines', 'backends', 'comfyui']
 
 export interface PoolAgentOptions {
   /** The folder of the server's engines on this machine. Removed when the server ends them. */
@@ -81,7 +85,9 @@ export async function runPoolAgent({ folder, graceMs, input, output, log }: Pool
         closed = true
       },
     }
+    const sweep = sweepOutputs(folder, log)
     await serveAgent({ launcher, version, input, output })
+    sweep.close()
     return closed
   }
 }

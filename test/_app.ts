@@ -79,6 +79,7 @@ export async function startApp(
     ollama?: object
     console?: boolean
     pools?: object
+    peers?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -25,7 +25,7 @@ export interface Run {
  * A server that answers and misbehaves as ComfyUI 0.33 does, by messages that were recorded from it. The text of a prompt
  * chooses what happens: `ok` or a key of `acts`.
  */
-export async function startComfyui(acts: Record<string, Act> = {}) {
+export async function startComfyui(acts: Record<string, Act> = {}, port = 0) {
   const sockets = new Map<string, WebSocket>()
   const running: unknown[][] = []
   const pending: unknown[][] = []
@@ -152,7 +152,7 @@ export async function startComfyui(acts: Record<string, Act> = {}) {
       one.send(JSON.stringify({ type: 'status', data: { status: { exec_info: { queue_remaining: 0 } }, sid: id } }))
     })
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -4,6 +4,7 @@ import { storedSentence } from '../client/refusal.ts'
 import { benchmarkRate } from '../models/benchmark-text.ts'
 import { fetchStatus } from '../status/live.ts'
 import { memoryNotes } from '../status/memory-notes.ts'
+import { peerText } from '../status/peer-text.ts'
 import { deviceNotes, layersText, placementNotes } from '../status/placement-notes.ts'
 import { poolText } from '../status/pool-text.ts'
 import { savedNotes, savedOf } from '../status/saved-notes.ts'
@@ -19,7 +20,7 @@ export function define(command: Command, terminal: Terminal): void {
       'Lists the loaded models: memory, devices, layers on GPUs, slots in use, and the tokens per second of a benchmark. Says why GPUs are not used, how many conversations are saved, and which models running workflows need next.',
     )
     .action(async ({ dataDir, json }) => {
-      const { engines, models, devices, pools, time } = await fetchStatus(openClient(dataDir))
+      const { engines, models, devices, pools, peers, time } = await fetchStatus(openClient(dataDir))
       if (json) return terminal.json({ engines, saved_conversations: savedOf(models) })
       for (const { paused } of devices) if (paused) terminal.remark(storedSentence(paused.reason))
       const saved = savedNotes(models)
@@ -39,6 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
       )
       // An older server has none.
       for (const pool of pools ?? []) terminal.remark(poolText(pool))
+      for (const peer of peers ?? []) terminal.remark(peerText(peer))
       for (const text of deviceNotes(engines, devices)) terminal.remark(text)
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)

@@ -144,7 +144,7 @@ export async function* runChecks({
       yield checkFailed(name, thrown)
     }
   }
-  yield* checkOtherInfers(await otherInfers(config.models, environment))
+  yield* checkOtherInfers(await otherInfers(config, environment))
   try {
     yield* examineBackends({ dataDir, environment, retest }, await finding)
   } catch (thrown) {

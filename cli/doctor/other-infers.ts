@@ -1,11 +1,15 @@
+import type { Config } from '../../core/models/config.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { Model } from '../../core/models/model.ts'
+import { relayedHeader } from '../../core/models/relayed-header.ts'
 import { readText, send } from '../client/http.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Another infer of which models here are, and what it has answered. */
 export interface OtherInferFacts {
   url: string
+  /** The name of the peer, all of whose models are offered here; undefined for entries of `models`. */
+  peer?: string
   /** The variable with its token; undefined if none is named. */
   variable: string | undefined
   /** The models here, and their names there. */
@@ -23,8 +27,8 @@ const maxListBytes = 8 << 20
 /** Says of each infer that models of this one use whether it can be used, and has them. Pure. */
 export const checkOtherInfers = (facts: readonly OtherInferFacts[]): Finding[] => facts.map(findingOf)
 
-function findingOf({ url, variable, models, answer }: OtherInferFacts): Finding {
-  const name = 'other infer'
+function findingOf({ url, peer, variable, models, answer }: OtherInferFacts): Finding {
+  const name = peer === undefined ? 'other infer' : `peer ${peer}`
   switch (answer.kind) {
     case 'unset':
       return warning(
@@ -43,6 +47,7 @@ function findingOf({ url, variable, models, answer }: OtherInferFacts): Finding 
           : `Put a token of that server into ${variable}: infer token create`,
       )
     case 'listed': {
+      if (peer !== undefined) return listedByPeer(name, url, answer.ids.size)
       const missing = models.filter(({ upstreamId }) => !answer.ids.has(upstreamId))
       if (missing.length === 0) return fine(name, `${url} has ${models.map(({ id }) => id).join(', ')}`)
       return broken(
@@ -54,32 +59,54 @@ function findingOf({ url, variable, models, answer }: OtherInferFacts): Finding 
   }
 }
 
+function listedByPeer(name: string, url: string, count: number): Finding {
+  if (count > 0) return fine(name, `${url} offers ${count} ${count === 1 ? 'model' : 'models'}`)
+  return warning(
+    name,
+    `${url} offers this server no model`,
+    'Allow models for its token there, or add some. Models that it has from other infers are not passed on.',
+  )
+}
+
 /** Asks each other infer for the models that its token may use. Never rejects. */
 export async function otherInfers(
-  models: readonly Model[],
+  { models, peers }: Pick<Config, 'models' | 'peers'>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<OtherInferFacts[]> {
   const used = models.flatMap(model => (model.enabled && engineFacts(model.engine).isInfer && model.url ? [model] : []))
   const groups = Map.groupBy(used, ({ url, api_key_env }) => `${api_key_env ?? ''} ${new URL(url!).origin}`)
-  return Promise.all(
-    [...groups.values()].map(async group => {
+  const ask = async (url: string, variable: string | undefined): Promise<OtherInferFacts['answer']> => {
+    const token = variable === undefined ? undefined : environment[variable]
+    return variable !== undefined && !token ? { kind: 'unset' } : listedBy(url, token)
+  }
+  return Promise.all([
+    ...[...groups.values()].map(async group => {
       const [{ url, api_key_env: variable }] = group as [Model]
-      const token = variable === undefined ? undefined : environment[variable]
       const { origin } = new URL(url!)
       return {
         url: origin,
         variable,
         models: group.map(({ id, upstream_id }) => ({ id, upstreamId: upstream_id ?? id })),
-        answer: variable !== undefined && !token ? { kind: 'unset' as const } : await listedBy(origin, token),
+        answer: await ask(origin, variable),
       }
     }),
-  )
+    ...Object.entries(peers).map(async ([peer, { url, api_key_env: variable }]) => {
+      const { origin } = new URL(url)
+      return { url: origin, peer, variable, models: [], answer: await ask(origin, variable) }
+    }),
+  ])
 }
 
 async function listedBy(origin: string, token: string | undefined): Promise<OtherInferFacts['answer']> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)
-    const answer = await send({ method: 'GET', url: `${origin}/std/v1/models`, token, signal })
+    const answer = await send({
+      method: 'GET',
+      url: `${origin}/std/v1/models`,
+      token,
+      signal,
+      headers: { [relayedHeader]: '1' },
+    })
     const text = await readText(answer, maxListBytes)
     if (answer.statusCode !== 200) return { kind: 'refused', status: answer.statusCode ?? 0, message: messageIn(text) }
     const { data } = JSON.parse(text) as { data: { id: string }[] }

@@ -31,6 +31,7 @@ import { openMedia } from '../../core/media/media.ts'
 import type { Config } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { orNoModel } from '../../core/models/no-model.ts'
+import { openPeers } from '../../core/models/peers/peers.ts'
 import { quietPause } from '../../core/models/quiet-hours.ts'
 import { openRegistry } from '../../core/models/registry.ts'
 import { openReload } from '../../core/models/reload.ts'
@@ -129,13 +130,8 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     forget: id => caches.forget(id),
   })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
-  const registry = openRegistry({
-    models: config.models,
-    toys: config.toys,
-    defaults: defaultModels,
-    traits: traitsOf,
-    region: config.region,
-  })
+  const registry = openRegistry({ ...config, defaults: defaultModels, traits: traitsOf })
+  const peers = openPeers({ dataDir, config, environment: hostEnvironment(), registry, log })
   const timings = openTimings()
   // Opened before any engine starts: it removes the folders that engines of an earlier run shared with the server.
   const files = await openFiles({
@@ -149,7 +145,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     keptEngines,
   })
   let { gpu, pools } = config
-  const fleet = await openFleet({
+  const engines = await openFleet({
     models: registry.all,
     quiet: () => gpu.quiet.map(quietPause),
     dataDir,
@@ -165,12 +161,15 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     pools: () => pools,
     onLoaded: (modelId, ms) => timings.record('load', modelId, ms),
   })
+  const fleet = peers.seenBy(engines)
   predecessor?.reached('fleet')
   const applied = (next: Config) => {
     ;({ gpu, pools } = next)
+    peers.configure(next)
     frontWork?.modelsChanged()
   }
   const reload = openReload({ path, config: file, check: traitsOf, registry, plans, caches, fleet, applied, log })
+  peers.follow(() => (frontWork?.modelsChanged(), fleet.reconfigured()))
   const threads = openCpu()
   const cpu = { ...threads, ...openPreparation(threads), ...openResultLookup(threads) }
   const throughput = openThroughput()
@@ -307,6 +306,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     plans,
     usage: openUsageReports({ store, currency: config.currency, spendOf: spend.ofOrganization }),
     registry,
+    peers,
     reload,
     models,
     modelPull: openServerPull(run, path),
@@ -352,7 +352,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     drainMs,
     flushing,
-    timers: [throughput, history, inspection, reload, models, gpuSetup],
+    timers: [peers, throughput, history, inspection, reload, models, gpuSetup],
     executions,
     expansion,
     background: [executions, waits, organizations, batches],

@@ -4,6 +4,7 @@ import { lengthText, rateText, readingsText, sizeText } from '../terminal/quanti
 import { drawLine, lineWidth, type Paint, padded, type StyledLine, wrapText } from '../terminal/styled-line.ts'
 import { memoryNotes } from './memory-notes.ts'
 import { modelLines } from './models.ts'
+import { peerText } from './peer-text.ts'
 import { layersText, placementNotes } from './placement-notes.ts'
 import { poolText } from './pool-text.ts'
 
@@ -40,6 +41,7 @@ export function drawStatus(
     // An older server has none.
     ...(snapshot.left_devices ?? []).map((one): StyledLine => [{ text: one.reason, look: 'faint' }]),
     ...(snapshot.pools ?? []).map((pool): StyledLine => [{ text: poolText(pool) }]),
+    ...(snapshot.peers ?? []).map((peer): StyledLine => [{ text: peerText(peer) }]),
     ...savedLines(snapshot.saved_conversations),
     ...elsewhere(snapshot),
     ...noteLines(snapshot, width),

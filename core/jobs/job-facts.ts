@@ -72,7 +72,8 @@ export function openJobFacts(options: {
       const { typicalMs, activity, slots, freeSlots } = ofModel(modelId)
       const { interactive, background } = queue.waiting(modelId)
       const waiting = interactive + background
-      const loadMs = activity?.status === 'warm' ? 0 : (activity?.etaMs ?? null)
+      // A model of a peer has a queue there, too.
+      const loadMs = activity?.status === 'warm' ? (activity.elsewhere?.etaMs ?? 0) : (activity?.etaMs ?? null)
       const freeMs = waiting === 0 && freeSlots > 0 ? 0 : null
       const queueMs =
         slots === 0 && waiting === 0 ? 0 : untilBegun({ ahead: waiting, slots: Math.max(1, slots), freeMs }, typicalMs)

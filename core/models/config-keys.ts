@@ -51,6 +51,7 @@ export const sections = {
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
   embeddings: { title: 'Models: embeddings', about: 'For models that turn text into vectors.' },
   pools: { title: 'Pools of machines', about: 'Machines besides this one on which engines may run.' },
+  peers: { title: 'Peers', about: 'Other infers whose models are offered here.' },
   plans: {
     title: 'Plans of organizations',
     about: 'Limits of organizations by plan. An organization may have figures of its own.',
@@ -125,7 +126,7 @@ function describe(
     absent: schema.absent ?? null,
     applies:
       field === undefined
-        ? key === 'models' || /^(plans|gpu|caches|pools)\b/.test(key)
+        ? key === 'models' || /^(plans|gpu|caches|pools|peers)\b/.test(key)
           ? 'when the file is saved'
           : 'at the next start of the server'
         : needsNewEngine(field)
@@ -141,7 +142,7 @@ function sectionOf(key: string, field: string | undefined): ConfigSection {
   if (key === 'models') return 'own'
   const [first] = key.split('.')
   return (
-    (['media', 'webhooks', 'pools', 'plans', 'limits', 'caches'].find(section => section === first) as
+    (['media', 'webhooks', 'pools', 'peers', 'plans', 'limits', 'caches'].find(section => section === first) as
       | ConfigSection
       | undefined) ?? 'server'
   )

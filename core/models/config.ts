@@ -22,6 +22,7 @@ import { HttpUrl } from './http-url.ts'
 import { type Feature, Model } from './model.ts'
 import { fallbackFault, lackedByProfile, nameFault, namesOf } from './model-names.ts'
 import { loopbackTokenFault, OllamaSettings } from './ollama-settings.ts'
+import { Peers, peerOfName } from './peers/settings.ts'
 import { modelPoolsFault, Pools } from './pools.ts'
 import { PromptRewriting, rewritingFault } from './prompt-rewriting.ts'
 import { GpuSettings } from './quiet-hours.ts'
@@ -185,6 +186,7 @@ export const Config = z
       }),
     gpu: GpuSettings,
     pools: Pools,
+    peers: Peers,
     region: z.enum(regionLabels).optional().meta({
       description:
         'Region in which this machine is. Workflows, requests and organizations that are restricted to a region use only models of this region. A remote model has a `region` of its own.',
@@ -198,7 +200,7 @@ export const Config = z
       .transform(models => models ?? [])
       .meta({
         description:
-          'Models that are offered. Only `models`, `toys`, `plans`, `gpu` and `caches` are read again while the server runs.',
+          'Models that are offered. Only `models`, `toys`, `plans`, `gpu`, `pools`, `peers` and `caches` are read again while the server runs.',
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),
@@ -313,8 +315,11 @@ export function parseConfig(text: string, path: string, check?: ModelCheck): Con
     const { tasks } = entry.adapter ? byId.get(entry.adapter.of)! : entry
     const name = nameFault({ ...entry, tasks }, named)
     if (name) throw invalid(at, name.key, name.message)
+    const ofPeer = namesOf(entry).find(one => peerOfName(one, config.peers))
+    if (ofPeer) throw invalid(at, 'id', ofPeerText(ofPeer, peerOfName(ofPeer, config.peers)!))
     for (const one of namesOf(entry)) named.set(one, entry.id)
-    const fallback = fallbackFault({ ...entry, tasks: entry.adapter ? adapterTasks({ tasks }) : tasks }, offered)
+    const own = { ...entry, tasks: entry.adapter ? adapterTasks({ tasks }) : tasks }
+    const fallback = fallbackFault(own, offered, config.peers)
     if (fallback) throw invalid(at, ['fallbacks', fallback.at], fallback.message)
     if (entry.adapter) continue
     const pool = modelPoolsFault(entry, config.pools)
@@ -352,6 +357,9 @@ export function parseConfig(text: string, path: string, check?: ModelCheck): Con
   require(['ollama', 'loopback_token'], loopbackTokenFault(config))
   return config
 }
+
+const ofPeerText = (name: string, peer: string): string =>
+  `the name '${name}' is for a model of the peer '${peer}': names here must not begin with '${peer}/'.`
 
 /** Returns the JSON Schema (2020-12) of infer.yaml, for editors and for checks without infer. */
 export const configSchema = (): object => standardSchema(describedSchema())

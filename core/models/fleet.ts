@@ -384,6 +384,8 @@ export interface ModelActivity {
   etaIsMeasured: boolean
   engineStarts: number
   engineFailures: number
+  /** Of a model of a peer: what waits for it there, and how long one more request would, milliseconds; null if unknown. */
+  elsewhere?: { waiting: number | null; etaMs: number | null }
 }
 
 /** Progress within one image or video. Each image is a pass of steps; a video of two models has two passes. */

@@ -6,6 +6,7 @@ import { engineFacts } from './engine-facts.ts'
 import type { ModelSet, ModelSetEntry } from './engine-traits.ts'
 import type { Feature, Model } from './model.ts'
 import type { Profile } from './name-fields.ts'
+import { peerOfName } from './peers/settings.ts'
 
 /** A name by which requests choose a model. */
 export interface ModelName {
@@ -107,26 +108,28 @@ export function nameFault(
 
 /**
  * Returns what is wrong with a fallback of the model, and its index; undefined without a fault. `offered`: all models by id.
- * Fallbacks of fallbacks are not asked, so two models may be fallbacks of each other.
+ * What the peers have is known only while the server runs: a model that they lack is passed over then. Fallbacks of fallbacks are not asked, so two models may be fallbacks of each other.
  */
 export function fallbackFault(
   { id, tasks, local_only, fallbacks = [] }: Model,
   offered: ReadonlyMap<string, Named & Pick<Model, 'tasks' | 'engine'>>,
+  peers: Readonly<Record<string, unknown>> = {},
 ): { at: number; message: string } | undefined {
   const before = new Set<string>()
   for (const [at, { model }] of fallbacks.entries()) {
     const other = offered.get(model)
+    const isOfPeer = !other && peerOfName(model, peers) !== undefined
     const missing = other && tasks.find(task => !other.tasks.includes(task))
     const fault =
       model === id
         ? `the model '${id}' is its own fallback. Name another model.`
         : before.has(model)
           ? `the fallback '${model}' of '${id}' is listed twice. Remove one.`
-          : !other
+          : !other && !isOfPeer
             ? `the fallback '${model}' of '${id}' is not the id of a model here${ownerText(model, offered)}.`
             : missing
               ? `the fallback '${model}' does not do ${missing}, which '${id}' does. Name a model with the same tasks.`
-              : local_only && engineFacts(other.engine).isElsewhere
+              : local_only && (isOfPeer || engineFacts(other?.engine).isElsewhere)
                 ? `the fallback '${model}' runs elsewhere, and '${id}' is 'local_only'. Name a model of this machine.`
                 : undefined
     if (fault !== undefined) return { at, message: fault }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Duration } from '../quantities.ts'
+import { isSlugTask, type Task } from '../schemas/task.ts'
 import { engineFacts } from './engine-facts.ts'
 import { ImageName, KubernetesPool } from './kubernetes-pool.ts'
 import { cardMemory, kindOf, limitFields } from './pool-fields.ts'
@@ -244,11 +245,29 @@ export const poolsOf = ({ pools }: { pools?: z.output<typeof ModelPools> }): rea
 
 const onlyLocal: readonly PoolUse[] = [{ pool: localPool }]
 
+interface PooledModel {
+  id: string
+  engine: string
+  devices: unknown
+  tasks: readonly Task[]
+  protocol?: string | undefined
+  comfyui?: object | undefined
+  command?: readonly string[] | undefined
+  pools?: z.output<typeof ModelPools>
+}
+
+/** Which files the engine of a model exchanges with this server by a folder, as the beginning of a sentence; undefined for none. */
+function exchangedFiles({ engine, tasks, protocol, comfyui, command = [] }: PooledModel): string | undefined {
+  if (!engineFacts(engine).exchangesFiles) return undefined
+  if (command.some(part => part.includes('{outputs}'))) return "'command' names a folder of this server, {outputs}"
+  const isHttp = protocol === 'openai' || comfyui !== undefined
+  return tasks.some(isSlugTask) && !isHttp
+    ? `the engine '${engine}' exchanges images and videos with this server by a folder`
+    : undefined
+}
+
 /** What is wrong with the pools of a model, and at which position of its list; undefined if nothing is. */
-export function modelPoolsFault(
-  model: { id: string; engine: string; devices: unknown; pools?: z.output<typeof ModelPools> },
-  pools: Pools,
-): { at: number; message: string } | undefined {
+export function modelPoolsFault(model: PooledModel, pools: Pools): { at: number; message: string } | undefined {
   if (model.pools === undefined) return undefined
   const names = new Set<string>()
   for (const [at, { pool, timeLimit, maxEngines, maxCards, image }] of poolsOf(model).entries()) {
@@ -270,6 +289,11 @@ export function modelPoolsFault(
       return fault(`the pool '${pool}' has no time limit: only pools of Slurm do.`)
     if (image !== undefined && settings.kind !== 'kubernetes')
       return fault(`engines in the pool '${pool}' have no image: only those of Kubernetes do.`)
+    const exchanged = settings.kind === 'slurm' ? undefined : exchangedFiles(model)
+    if (exchanged)
+      return fault(
+        `${exchanged}, and the pool '${pool}' shares no folder with this server. Use sd-server or comfyui there, or take the pool out of 'pools'.`,
+      )
     if (Array.isArray(model.devices))
       return fault(`'devices' names GPUs of this machine, so it cannot run in '${pool}'. Write a number of GPUs.`)
   }

@@ -4,6 +4,7 @@ import { offeredModels } from './defaults.ts'
 import type { EngineTraits, ModelSet, ModelSetEntry } from './engine-traits.ts'
 import type { Model } from './model.ts'
 import { type ModelName, modelNames } from './model-names.ts'
+import { type PeerOffer, withPeerModels } from './peers/offered-peer-models.ts'
 import { type SlugTable, slugTable } from './slugs.ts'
 
 interface Offer {
@@ -30,8 +31,14 @@ export function openRegistry(options: {
   /** The region of this machine. */
   region?: RegionLabel | undefined
 }) {
-  const { models: configured, toys, defaults, traits, region } = options
-  let current = offerOf(offeredModels({ models: configured, toys }, defaults))
+  const { defaults, traits, region } = options
+  let configured: { models: readonly Model[]; toys?: boolean | undefined } = options
+  let peers: readonly PeerOffer[] = []
+  let current = offerOf(offered())
+
+  function offered(): readonly Model[] {
+    return withPeerModels(offeredModels(configured, defaults), peers)
+  }
 
   function offerOf(models: readonly Model[]): Offer {
     const names = models.flatMap(modelNames)
@@ -72,6 +79,14 @@ export function openRegistry(options: {
     return model.region ?? (isElsewhere ? undefined : region)
   }
 
+  function swap(): ModelChanges {
+    const next = offered()
+    const changes = compareModels(current.models, next)
+    const changed = new Set(Object.values(changes).flat())
+    current = offerOf(next.map(model => (changed.has(model.id) ? model : (current.byId.get(model.id) ?? model))))
+    return changes
+  }
+
   return {
     /** Returns every configured model, including disabled ones, in the order of the file. */
     all: (): readonly Model[] => current.models,
@@ -98,15 +113,23 @@ export function openRegistry(options: {
       return current.readAt
     },
     /**
-     * Replaces the models. A model that did not change stays the same object, so that others can detect this by
+     * Replaces the models of infer.yaml. A model that did not change stays the same object, so that others can detect this by
      * identity. Throws what `traits` throws, and then nothing has changed.
      */
-    replace(next: readonly Model[], nextToys?: boolean): ModelChanges {
-      const offered = offeredModels({ models: next, toys: nextToys }, defaults)
-      const changes = compareModels(current.models, offered)
-      const changed = new Set(Object.values(changes).flat())
-      current = offerOf(offered.map(model => (changed.has(model.id) ? model : (current.byId.get(model.id) ?? model))))
-      return changes
+    replace(models: readonly Model[], toys?: boolean): ModelChanges {
+      const before = configured
+      configured = { models, toys }
+      try {
+        return swap()
+      } catch (thrown) {
+        configured = before
+        throw thrown
+      }
+    },
+    /** Replaces the models of the peers, which stand behind those of infer.yaml. */
+    replacePeers(next: readonly PeerOffer[]): ModelChanges {
+      peers = next
+      return swap()
     },
   }
 }

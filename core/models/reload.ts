@@ -8,6 +8,7 @@ import { anyChange, type ModelChanges } from './change.ts'
 import { type Config, parseConfig } from './config.ts'
 import type { ModelCheck } from './engine-traits.ts'
 import type { Fleet } from './fleet.ts'
+import type { Peers } from './peers/settings.ts'
 import type { Pools } from './pools.ts'
 import type { Registry } from './registry.ts'
 
@@ -55,7 +56,7 @@ export interface ConfigurationStatus {
 }
 
 /**
- * Applies changes of `models`, `pools`, `plans`, `caches` and `gpu` in infer.yaml to the running server. A file that cannot be read or
+ * Applies changes of `models`, `pools`, `peers`, `plans`, `caches` and `gpu` in infer.yaml to the running server. A file that cannot be read or
  * is invalid changes nothing; the error is logged once, with its position. Other settings are read only at the start.
  */
 export function openReload(options: {
@@ -74,7 +75,7 @@ export function openReload(options: {
 }) {
   const { path, config, check, registry, plans, caches, fleet, applied, log, settleMs = 100 } = options
   const atStart = settingsOf(config)
-  let { gpu, pools } = config
+  let { gpu, pools, peers } = config
   let cachesNow = config.caches
   // Starts without content, so that the first reload finds a change since the start.
   let last: Read = { error: 'ENOENT' }
@@ -105,14 +106,16 @@ export function openReload(options: {
       if (newlyPending.length > 0)
         log.warn('Changed settings take effect at the next start', { settings: newlyPending.join(', ') })
       const changedQuiet = !isDeepStrictEqual(next.gpu, gpu)
-      const changedPools = poolNames(pools, next.pools)
-      ;({ gpu, pools } = next)
+      const changedPools = changedNames(pools, next.pools)
+      const changedPeers = changedNames(peers, next.peers)
+      ;({ gpu, pools, peers } = next)
       applied?.(next)
       const isApplied =
         force ||
         anyChange(changes) ||
         changedPlans.length > 0 ||
         changedPools.length > 0 ||
+        changedPeers.length > 0 ||
         changedQuiet ||
         hasNewCaches ||
         status.fault !== null
@@ -120,7 +123,7 @@ export function openReload(options: {
       if (isApplied)
         log.info('The configuration was read again', {
           path,
-          ...fieldsOf({ ...changes, plans: changedPlans, pools: changedPools }),
+          ...fieldsOf({ ...changes, plans: changedPlans, pools: changedPools, peers: changedPeers }),
         })
       await fleet.reconfigured()
     } catch (thrown) {
@@ -172,7 +175,7 @@ function textOf(read: Read, before: Read): string {
 /** Returns every setting that is read only at the start, by its key. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
   const rest = Object.entries(others).filter(
-    ([name]) => !['models', 'toys', 'plans', 'gpu', 'caches', 'pools'].includes(name),
+    ([name]) => !['models', 'toys', 'plans', 'gpu', 'caches', 'pools', 'peers'].includes(name),
   )
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
@@ -183,11 +186,11 @@ const namesOf = (before: Map<string, unknown>, after: Map<string, unknown>): str
     name => !isDeepStrictEqual(before.get(name), after.get(name)),
   )
 
-/** The pools that were added, removed or changed. */
-const poolNames = (before: Pools, after: Pools): string[] =>
+/** The pools or peers that were added, removed or changed. */
+const changedNames = (before: Pools | Peers, after: Pools | Peers): string[] =>
   namesOf(new Map(Object.entries(before)), new Map(Object.entries(after)))
 
-const fieldsOf = (changes: ModelChanges & { plans: string[]; pools: string[] }): Record<string, string> =>
+const fieldsOf = (changes: ModelChanges & Record<'plans' | 'pools' | 'peers', string[]>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(changes).flatMap(([kind, ids]: [string, string[]]) =>
       ids.length > 0 ? [[kind, ids.join(', ')]] : [],

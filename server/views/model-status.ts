@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { QueueForecast } from '../../core/jobs/job-facts.ts'
 import { ModelBenchmark } from '../../core/models/benchmark.ts'
-import type { FleetSnapshot } from '../../core/models/fleet.ts'
+import type { FleetSnapshot, ModelActivity } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { ListedModel } from '../../core/models/model-names.ts'
 import { hasPrice, imageQualities } from '../../core/models/price.ts'
@@ -81,6 +82,24 @@ export const modelRegion = nullable(
   'Region in which its engines run, by `region` in `infer.yaml`; null if none is set.',
 )
 
+export const queueDepth = integer(
+  'Requests and jobs that wait for the model; for a model of a peer, those that wait there too.',
+)
+export const etaSeconds = nullableInteger('Expected seconds until one more request would begin; null if unknown.')
+export const capabilities = array('Optional request features of any of its tasks, such as `tools`.', z.string())
+
+/** How many requests wait for a model, and how long one more would: here, and with its peer. */
+export const queueOf = (
+  activity: ModelActivity | undefined,
+  { waiting, etaMs }: Pick<QueueForecast, 'waiting' | 'etaMs'>,
+) => {
+  const expectedMs = etaMs ?? activity?.etaMs ?? null
+  return {
+    queue_depth: waiting + (activity?.elsewhere?.waiting ?? 0),
+    eta_seconds: expectedMs === null ? null : Math.ceil(expectedMs / 1000),
+  }
+}
+
 export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
   model_id: string('Id of the model or adapter, or name of a profile.'),
   spec_id: string('Id of the model with the version of its description: `<model_id>@1`.'),
@@ -109,15 +128,15 @@ export const ModelStatus = namedObject('ModelStatus', 'The state of a model.', {
   }),
   placement: nullable(EnginePlacement, 'Where its first engine runs; null if none runs or loads.'),
   benchmark: nullable(ModelBenchmark, 'Its newest benchmark with its current settings; null before any.'),
-  queue_depth: integer('Requests and jobs that wait for the model.'),
-  eta_seconds: nullableInteger('Expected seconds until one more request would begin; null if unknown.'),
+  queue_depth: queueDepth,
+  eta_seconds: etaSeconds,
   dispatch_wait_ms: nullableInteger(
     'Milliseconds that a synchronous request waits for a slot before it is refused; null if it is held as long as its client is connected (`auto`).',
   ),
   memory_bytes: nullableInteger('Bytes of memory that it uses or is expected to use; null if unknown.'),
   context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
   price: nullable(ModelPrice, 'Prices of the model; null if its use costs nothing.'),
-  capabilities: array('Optional request features of any of its tasks, such as `tools`.', z.string()),
+  capabilities,
   features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
   input_schema: nullable(
     z.record(z.string(), z.unknown()),
@@ -137,7 +156,8 @@ export function modelStatusView(
   const activity = models[model.modelId]
   const own = residents.filter(resident => resident.modelId === model.modelId)
   const outlook = jobs.queueForecast(model.modelId)
-  const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
+  const isQueued = outlook.waiting > 0 || activity?.elsewhere !== undefined
+  const queue = queueOf(activity, { ...outlook, etaMs: isQueued ? outlook.etaMs : null })
   const bySlug = slugsOf(model)
   const slugs = Object.fromEntries(bySlug)
   const schemas = Object.fromEntries(
@@ -170,8 +190,7 @@ export function modelStatusView(
     },
     placement: own[0] ? placementView(own[0].placement) : null,
     benchmark: fleet.benchmark(registry.find(model.modelId)!),
-    queue_depth: outlook.waiting,
-    eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
+    ...queue,
     dispatch_wait_ms: model.dispatch_wait_ms === 'auto' ? null : model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,

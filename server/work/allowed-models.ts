@@ -1,4 +1,5 @@
 import { type Failure, invalid } from '../../core/failure.ts'
+import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { ModelSetEntry } from '../../core/models/engine-traits.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type ListedModel, type ModelName, nameAllowed } from '../../core/models/model-names.ts'
@@ -44,9 +45,14 @@ export function allowedModels(exchange: ClientExchange, owners: Owners<'registry
 export const listedModels = (exchange: ClientExchange, owners: Owners<'registry'>): ListedModel[] =>
   allowedNames(exchange, owners).flatMap(({ kind, listed }) => (kind === 'alias' ? [] : [listed]))
 
-/** The enabled models that the token may use, under each of their names. */
+/**
+ * The enabled models that the token may use, under each of their names. Another infer sees none of further infers: its requests
+ * are not passed on to them.
+ */
 export const visibleModels = (exchange: ClientExchange, owners: Owners<'registry'>): ListedModel[] =>
-  allowedNames(exchange, owners).flatMap(({ listed }) => (listed.enabled ? [listed] : []))
+  allowedNames(exchange, owners).flatMap(({ listed }) =>
+    listed.enabled && !(exchange.caller.isRelayed && engineFacts(listed.engine).isInfer) ? [listed] : [],
+  )
 
 /** Finds a model by any of its names that the token may use. Throws Failure `model_not_found`. */
 export function allowedModel(

@@ -100,3 +100,28 @@ test('a pool whose launcher fails when it is closed is opened again all the same
   expect((await chat(fleet, model)).text).toContain('Hello')
   expect(log.lines.some(line => line.includes('could not be closed in order'))).toBe(true)
 })
+
+test('a removed pool that does not answer blocks nothing, and what is left there is said', async () => {
+  const model = inPools('m', 'lab')
+  const stop = () => Promise.reject(new Error('ssh: connect to host box: No route to host'))
+  const file = { models: [model], pools: { lab: cluster() } }
+  const { fleet, lab, opens, engines, save, log } = await withFile(file, { stop })
+  await fleet.load(model)
+  const [engine] = engines()
+  lab.state.fault = 'The machine cannot be reached: No route to host.'
+  const moved = fake('m', [], { pools: ['local'] })
+  await save({ models: [moved], pools: {} })
+  expect((await chat(fleet, moved)).text).toContain('Hello')
+  await until(() => fleet.snapshot().pools.length === 0 && engines().length === 1)
+  expect(engines()).toMatchObject([{ modelId: 'm', state: 'ready' }])
+  expect(engines()[0]).not.toHaveProperty('pool')
+  const said = log.lines.find(line =>
+    line.includes('A removed pool does not answer, so its engines could not be ended'),
+  )
+  expect(said).toContain(engine!.engineId)
+  expect(said).toContain('15m')
+  // The same name can be used again at once, for another machine.
+  await save({ pools: { lab: cluster({ partition: 'other' }) } })
+  expect(opens).toEqual(['lab', 'lab'])
+  lab.state.fault = null
+})

@@ -22,14 +22,13 @@ export const backendThere = '{backend}'
 
 /**
  * The launch without paths of this machine's own program and data directory, for another machine; `files`: where that
- * has the files that the engine reads. Throws Failure `worker_error` for an engine that shares files with this server. Pure.
+ * has the files that the engine reads. `{outputs}` is a folder there, whose files are fetched over HTTP. Pure.
  */
 export function portableLaunch(
   options: LaunchOptions,
-  { own, dataDir, pool, files }: { own: OwnProgram; dataDir: string; pool: string; files: ReadonlyMap<string, string> },
+  { own, dataDir, files }: { own: OwnProgram; dataDir: string; files: ReadonlyMap<string, string> },
 ): LaunchOptions {
-  const { argv, modelId, sandbox, env } = options
-  if (argv.some(part => part.includes('{outputs}'))) throw sharesFiles(modelId, pool)
+  const { argv, sandbox, env } = options
   const isOwn = own.command.every((part, at) => argv[at] === part)
   const moved = (text: string): string => {
     let result = text
@@ -49,12 +48,6 @@ export function portableLaunch(
     },
   }
 }
-
-const sharesFiles = (modelId: string, pool: string) =>
-  new Failure(
-    'worker_error',
-    `The engine of '${modelId}' exchanges files with this server, so it cannot run in the pool '${pool}'. Take the pool out of its 'pools' in infer.yaml.`,
-  )
 
 /** The launch with the program infer of this machine and its backend. Throws Failure `worker_error` without one. Pure. */
 export function locatedLaunch(options: LaunchOptions, own: ProgramThere): LaunchOptions {

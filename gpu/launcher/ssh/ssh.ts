@@ -88,7 +88,7 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
   const copies = openModelCopies(link, own, { node, hubEndpoint: host.HF_ENDPOINT, log })
 
   const startThere = async (launch: LaunchOptions, files: ReadonlyMap<string, string>, signal?: AbortSignal) =>
-    link.now().agent.call('start', { options: portableLaunch(launch, { own, dataDir, pool, files }) }, signal)
+    link.now().agent.call('start', { options: portableLaunch(launch, { own, dataDir, files }) }, signal)
 
   /**
    * The socket that leads to an engine. Where it cannot be made now, the one before it, at which requests wait, or undefined; it
@@ -135,8 +135,6 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     pollMs: 60_000,
     async start(launch, signal) {
       if (waiting.has(launch.launchId)) return
-      // Refused at once where it can never run there.
-      portableLaunch(launch, { own, dataDir, pool, files: new Map() })
       const found = await copies.find(launch, signal)
       if (found.missing.length === 0) return void (await startThere(launch, found.files, signal))
       const reason = () => `Its files are being copied to '${node}'.`

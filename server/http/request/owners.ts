@@ -21,6 +21,7 @@ import type { Config } from '../../../core/models/config.ts'
 import type { Fleet } from '../../../core/models/fleet.ts'
 import type { GpuSetup } from '../../../core/models/gpu-setup.ts'
 import type { ModelAdministration, ModelPull } from '../../../core/models/model-administration.ts'
+import type { Peers } from '../../../core/models/peers/peers.ts'
 import type { Registry } from '../../../core/models/registry.ts'
 import type { Reload } from '../../../core/models/reload.ts'
 import type { Responses } from '../../../core/responses/responses.ts'
@@ -61,6 +62,7 @@ interface AllOwners {
   usage: UsageReports
   plans: Plans
   registry: Registry
+  peers: Pick<Peers, 'snapshot'>
   reload: Pick<Reload, 'status'>
   /** Adds models to this machine and removes them. */
   models: ModelAdministration

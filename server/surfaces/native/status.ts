@@ -27,6 +27,7 @@ import { EngineStatus, engineOf } from '../../views/engine-status.ts'
 import { WaitingFor, waitingObject } from '../../views/job-record.ts'
 import { LimitUse, limitUse, SpendUse, spendUse } from '../../views/limit-use.ts'
 import { modelRegion, modelState } from '../../views/model-status.ts'
+import { PeerStatus, peerStatus } from '../../views/peer-status.ts'
 import { PoolStatus, poolStatus } from '../../views/pool-status.ts'
 import { seconds } from '../../views/view-of.ts'
 import { allowedModels } from '../../work/allowed-models.ts'
@@ -103,6 +104,7 @@ const SystemStatus = namedObject('SystemStatus', 'What runs on the machine.', {
   devices: array('GPUs and the CPU.', DeviceStatus),
   left_devices: array('GPUs that are left to others.', LeftDevice),
   pools: array('Pools of machines besides this one.', PoolStatus),
+  peers: array('Other infers whose models are offered here.', PeerStatus),
   engines: array('Engines that run, load or stop.', EngineStatus),
   models: array('Models that the token may use.', ModelLoad),
   saved_conversations: object('Conversations whose memory is saved, of all models.', {
@@ -199,6 +201,7 @@ export const statusRoutes = (
     | 'fleet'
     | 'jobs'
     | 'limiter'
+    | 'peers'
     | 'registry'
     | 'spend'
     | 'throughput'
@@ -233,6 +236,7 @@ export const statusRoutes = (
         devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
         left_devices: now.leftDevices.map(one => ({ ...one })),
         pools: now.pools.map(poolStatus),
+        peers: owners.peers.snapshot().map(peerStatus),
         // Includes engines of models that were removed from the configuration, until their requests have ended.
         engines: now.residents
           .filter(({ modelId }) => modelAllowed(exchange.caller.token.models, modelId))

@@ -15,9 +15,19 @@ import {
   string,
 } from '../../../core/schemas/fields.ts'
 import { Task } from '../../../core/schemas/task.ts'
+import { featuresByTask } from '../../../core/tasks/registry.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
-import { ModelPrice, modelRegion, modelState, priceObject } from '../../views/model-status.ts'
+import {
+  capabilities,
+  etaSeconds,
+  ModelPrice,
+  modelRegion,
+  modelState,
+  priceObject,
+  queueDepth,
+  queueOf,
+} from '../../views/model-status.ts'
 import { seconds } from '../../views/view-of.ts'
 import { modelNotFound, visibleModels } from '../../work/allowed-models.ts'
 
@@ -33,7 +43,11 @@ const ModelObject = namedObject('ModelObject', 'A model.', {
   owned_by: string('`local`, or `remote` for a model of another server.'),
   description: optionalString('`description` in `infer.yaml`.'),
   tasks: array('Tasks that the model does.', Task),
+  capabilities,
   status: modelState,
+  reason: nullableString('Why it is unavailable or not loaded, as a sentence; else null.'),
+  queue_depth: queueDepth,
+  eta_seconds: etaSeconds,
   context_length: nullableInteger('Most tokens of a request and its answer together; null if unknown.'),
   slug: nullableString('Path under `/slug` of its first task that has one; null if none has.'),
   region: modelRegion,
@@ -48,7 +62,7 @@ const ModelList = namedObject('ModelList', 'Models that the token may use.', {
 const describe = (
   model: ListedModel,
   now: FleetSnapshot,
-  { config, registry }: Owners<'config' | 'registry'>,
+  { config, jobs, registry }: Owners<'config' | 'jobs' | 'registry'>,
 ): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
@@ -57,14 +71,22 @@ const describe = (
   owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
+  capabilities: capabilitiesOf(model, registry),
   status: now.models[model.modelId]?.status ?? 'cold',
+  reason: now.models[model.modelId]?.reason ?? null,
+  ...queueOf(now.models[model.modelId], jobs.queueForecast(model.modelId)),
   context_length: model.context_length ?? null,
   slug: firstSlugOf(model),
   region: registry.catalog().get(model.id)?.region ?? null,
   price: priceObject(model, config.currency),
 })
 
-export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'fleet' | 'registry'>) => [
+function capabilitiesOf({ id, tasks }: ListedModel, registry: Owners<'registry'>['registry']): string[] {
+  const features = registry.catalog().get(id)?.traits.features ?? new Set()
+  return [...new Set(Object.values(featuresByTask(tasks, features)).flat())]
+}
+
+export const modelRoutes = ({ fleet, ...owners }: Owners<'config' | 'fleet' | 'jobs' | 'registry'>) => [
   route('GET /std/v1/models', 'user:read', {
     summary: 'List models',
     description: 'Returns the models that the token may use, under each of their names.',
@@ -72,10 +94,8 @@ export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'flee
     response: ModelList,
     handle: ({ query }, exchange) => {
       const now = fleet.snapshot()
-      const wanted = visibleModels(exchange, { registry }).filter(
-        model => !query.task || model.tasks.includes(query.task),
-      )
-      return { object: 'list' as const, data: wanted.map(model => describe(model, now, { config, registry })) }
+      const wanted = visibleModels(exchange, owners).filter(model => !query.task || model.tasks.includes(query.task))
+      return { object: 'list' as const, data: wanted.map(model => describe(model, now, owners)) }
     },
   }),
   route('GET /std/v1/models/**:id', 'user:read', {
@@ -85,10 +105,10 @@ export const modelRoutes = ({ config, fleet, registry }: Owners<'config' | 'flee
     params: z.object({ id: string('Id of the model. It may contain `/`.') }),
     response: ModelObject,
     handle: ({ params }, exchange) => {
-      const models = visibleModels(exchange, { registry })
+      const models = visibleModels(exchange, owners)
       const model = models.find(({ id }) => id === params.id)
       if (!model) throw modelNotFound(params.id, models, '/std/v1/models')
-      return describe(model, fleet.snapshot(), { config, registry })
+      return describe(model, fleet.snapshot(), owners)
     },
   }),
 ]

@@ -24,15 +24,13 @@ test('another infer is asked once for each token, with the token', async () => {
     response.end(JSON.stringify({ object: 'list', data: [{ id: 'qwen' }] })),
   )
   const model = (id: string, more: object) => ({ id, engine: 'infer', enabled: true, url, ...more }) as unknown as Model
-  const found = await otherInfers(
-    [
-      model('qwen', { api_key_env: 'BOX' }),
-      model('other', { api_key_env: 'BOX' }),
-      model('open', { upstream_id: 'qwen' }),
-      model('hidden', { api_key_env: 'UNSET' }),
-    ],
-    { BOX: 'sk-1' },
-  )
+  const models = [
+    model('qwen', { api_key_env: 'BOX' }),
+    model('other', { api_key_env: 'BOX' }),
+    model('open', { upstream_id: 'qwen' }),
+    model('hidden', { api_key_env: 'UNSET' }),
+  ]
+  const found = await otherInfers({ models, peers: {} }, { BOX: 'sk-1' })
   expect(checkOtherInfers(found).map(({ state }) => state)).toEqual(['broken', 'fine', 'warning'])
   expect(seen.map(({ path, authorization }) => [path, authorization])).toEqual(
     expect.arrayContaining([
@@ -46,9 +44,18 @@ test('another infer is asked once for each token, with the token', async () => {
 test('one that answers something else, or nothing', async () => {
   const { url } = await fakeServer((_, response) => response.end('<html>'))
   const one = (at: string) => ({ id: 'm', engine: 'infer', enabled: true, url: at }) as Model
-  const found = checkOtherInfers(await otherInfers([one(url), one('http://127.0.0.1:1')], {}))
+  const found = checkOtherInfers(await otherInfers({ models: [one(url), one('http://127.0.0.1:1')], peers: {} }, {}))
   expect(found.map(({ detail }) => detail)).toEqual([
     `${url} cannot be reached: its answer is none of an infer`,
     'http://127.0.0.1:1 cannot be reached: ECONNREFUSED',
   ])
+})
+
+test('a peer offers all that it lists', async () => {
+  let data: object[] = [{ id: 'qwen' }, { id: 'flux' }]
+  const { url } = await fakeServer((_, response) => response.end(JSON.stringify({ object: 'list', data })))
+  const ask = async () => checkOtherInfers(await otherInfers({ models: [], peers: { box2: { url } } }, {}))
+  expect(await ask()).toMatchObject([{ name: 'peer box2', state: 'fine', detail: `${url} offers 2 models` }])
+  data = []
+  expect(await ask()).toMatchObject([{ name: 'peer box2', state: 'warning', advice: expect.any(String) as string }])
 })

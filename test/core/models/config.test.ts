@@ -155,3 +155,31 @@ test('the command line prints the schema and checks a file with it', async () =>
   const wrong = await infer(['config', 'check', path])
   expect([wrong.exitCode, wrong.stderr]).toEqual([65, expect.stringContaining(`${path}:1:1: `) as string])
 })
+
+test.each<[what: string, models: string, message: RegExp]>([
+  [
+    'a model with a name of a peer',
+    '[{ id: box2/own, source: /m.gguf }]',
+    /the name 'box2\/own' is for a model of the peer 'box2'/,
+  ],
+  [
+    'a fallback on a peer that does not exist',
+    '[{ id: own, source: /m.gguf, fallbacks: [{ model: box3/far }] }]',
+    /the fallback 'box3\/far' of 'own' is not the id of a model here/,
+  ],
+  [
+    'a fallback on a peer of a model that stays here',
+    '[{ id: own, source: /m.gguf, local_only: true, fallbacks: [{ model: box2/far }] }]',
+    /the fallback 'box2\/far' runs elsewhere, and 'own' is 'local_only'/,
+  ],
+])('%s is refused', (_, models, message) => {
+  expect(() => parseConfig(`peers: { box2: { url: 'http://box' } }\nmodels: ${models}`, 'infer.yaml')).toThrow(message)
+})
+
+test('a fallback may be a model of a peer, which is known only while the server runs', () => {
+  const text =
+    "peers: { box2: { url: 'http://box' } }\nmodels: [{ id: own, source: /m.gguf, fallbacks: [{ model: box2/far }] }]"
+  expect(parseConfig(text, 'infer.yaml').models[0]?.fallbacks).toMatchObject([{ model: 'box2/far' }])
+  for (const peers of ["{ infer: { url: 'http://box' } }", "{ box: { url: 'http://box/v1' } }", '{ box: {} }'])
+    expect(() => parseConfig(`peers: ${peers}`, 'infer.yaml')).toThrow(/peers/)
+})

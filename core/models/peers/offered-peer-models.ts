@@ -1,0 +1,52 @@
+import { Model } from '../model.ts'
+import { namesOf } from '../model-names.ts'
+import type { PeerModel } from './listed-models.ts'
+import type { PeerSettings } from './settings.ts'
+
+/** The models that a peer has listed. */
+export interface PeerOffer {
+  name: string
+  settings: PeerSettings
+  models: readonly PeerModel[]
+}
+
+/** The id here of a model of a peer. */
+export const peerModelId = (peer: string, name: string): string => `${peer}/${name}`
+
+/**
+ * Returns the models with those of the peers behind them: each as an entry of its own with `engine: infer`, so that all that holds
+ * for such an entry holds for it. It has its name there as an alias where no model before has it. Two peers with the same name:
+ * the first one has it. Models whose id would be too long are left out.
+ */
+export function withPeerModels(models: readonly Model[], peers: readonly PeerOffer[]): readonly Model[] {
+  if (peers.length === 0) return models
+  const taken = new Set(models.flatMap(namesOf))
+  const added: Model[] = []
+  for (const peer of peers)
+    for (const one of peer.models) {
+      const model = modelOf(peer, one, taken.has(one.name) ? [] : [one.name])
+      if (!model || taken.has(model.id)) continue
+      for (const name of namesOf(model)) taken.add(name)
+      added.push(model)
+    }
+  return [...models, ...added]
+}
+
+function modelOf({ name: peer, settings }: PeerOffer, model: PeerModel, aliases: string[]): Model | undefined {
+  const { name, description, tasks, features, contextLength, region, price } = model
+  const entry = {
+    id: peerModelId(peer, name),
+    engine: 'infer',
+    url: settings.url,
+    api_key_env: settings.api_key_env,
+    upstream_id: name,
+    ...(aliases.length > 0 && { aliases }),
+    description,
+    tasks,
+    features,
+    context_length: contextLength,
+    region,
+    ...(price && { price }),
+  }
+  return Model.safeParse(entry).data
+}

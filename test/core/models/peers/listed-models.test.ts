@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { Model } from '../../../../core/models/model.ts'
+import { readListing } from '../../../../core/models/peers/listed-models.ts'
+import { withPeerModels } from '../../../../core/models/peers/offered-peer-models.ts'
+
+const listing = (...data: object[]) => JSON.stringify({ object: 'list', data })
+const chat = { tasks: ['std/chat-completion'], status: 'warm' }
+const price = { currency: 'EUR', input_per_million_tokens: 2, per_image: 0, image_prices: [] }
+
+describe('the list of another infer', () => {
+  test.each<[what: string, text: string, found: object | string]>([
+    ['no JSON', '<html>', 'does not answer as an infer does'],
+    ['no list', '{"data":{}}', 'does not answer as an infer does'],
+    ['another currency', listing({ id: 'a', ...chat, price: { ...price, currency: 'USD' } }), 'has prices in USD'],
+    ['unknown tasks only', listing({ id: 'a', status: 'warm', tasks: ['std/dream'] }), { models: [] }],
+    [
+      'an older infer',
+      listing({ id: 'a', ...chat, tasks: [...chat.tasks, 'std/dream'] }),
+      { models: [{ name: 'a', tasks: ['std/chat-completion'] }] },
+    ],
+    [
+      'tasks that others imply',
+      listing({ id: 'a', status: 'cold', tasks: ['slug/text-to-image', 'std/image-generation'] }),
+      { models: [{ name: 'a', tasks: ['slug/text-to-image'] }] },
+    ],
+    [
+      'features, context and price',
+      listing({ id: 'a', ...chat, capabilities: ['tools', 'dreams'], context_length: 4096, region: 'EU', price }),
+      {
+        models: [
+          {
+            name: 'a',
+            tasks: ['std/chat-completion'],
+            features: ['tools'],
+            contextLength: 4096,
+            region: 'EU',
+            price: { input_per_million_tokens: 2, per_image: 0 },
+          },
+        ],
+      },
+    ],
+  ])('%s', (_, text, found) => {
+    if (typeof found === 'string') expect(() => readListing(text, 'EUR')).toThrow(found)
+    else expect(readListing(text, 'EUR')).toEqual({ ...found, loads: expect.any(Map) as unknown })
+  })
+
+  test('tells what waits for each model', () => {
+    const { loads } = readListing(listing({ id: 'a', ...chat, queue_depth: 3, eta_seconds: 9 }), 'EUR')
+    expect(loads.get('a')).toEqual({ status: 'warm', reason: null, waiting: 3, etaMs: 9_000 })
+  })
+})
+
+test('a name here wins, then that of the first peer', () => {
+  const settings = { url: 'http://127.0.0.1:1', api_key_env: 'BOX' }
+  const models = ['own', 'both', 'x'.repeat(128)].map(name => ({ name, tasks: ['std/embeddings' as const] }))
+  const peers = ['one', 'two'].map(name => ({ name, settings, models }))
+  const own = Model.parse({ id: 'own', source: '/m.gguf' })
+  const offered = withPeerModels([own], peers).map(({ id, aliases = [] }) => [id, ...aliases])
+  expect(offered).toEqual([['own'], ['one/own'], ['one/both', 'both'], ['two/own'], ['two/both']])
+  expect(withPeerModels([own], peers)[2]).toMatchObject({
+    engine: 'infer',
+    upstream_id: 'both',
+    url: settings.url,
+    api_key_env: 'BOX',
+  })
+})
