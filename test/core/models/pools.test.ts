@@ -101,6 +101,13 @@ describe('errors name the place and what to do', () => {
     [model('pools: [{ pool: box2, time_limit: 1h }]'), /the pool 'box2' has no time limit/],
     [model('devices: [0], pools: [lab]'), /'devices' names GPUs of this machine/],
     [model('engine: remote, url: "http://a/v1", pools: [lab]'), /infer starts no engine for 'remote'/],
+    [
+      model('engine: vllm, nodes: 2, devices: 8'),
+      /^f:2:\d+: Model 'a': it spans 2 nodes, and 'local' is no Slurm cluster\. List only pools of the kind slurm in 'pools'/,
+    ],
+    [model('engine: vllm, nodes: 2, devices: 8, pools: [lab, box2]'), /and 'box2' is no Slurm cluster/],
+    [model('engine: vllm, nodes: 2, pools: [lab]'), /'devices' must be the number of GPUs on each: devices: 8\./],
+    [model('nodes: 0'), /'models\[0\]\.nodes'/],
     [`models: [{ id: a, source: /x.gguf, pools: [toString] }]`, /there is no pool 'toString'/],
   ])('%s', (text, message) => expect(() => parseConfig(text, 'f')).toThrow(message))
 })
