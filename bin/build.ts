@@ -66,8 +66,8 @@ for (const { path, bytes } of imageAssets()) put(`assets/${path}`, bytes)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 put('assets/worker.json', JSON.stringify(workerFiles()))
-for (const cluster of ['slurm', 'kubernetes'])
-  put(`assets/${cluster}-wrapper.py`, readFileSync(join(root, `gpu/launcher/${cluster}/wrapper.py`), 'utf8'))
+for (const name of ['slurm/wrapper', 'slurm/nodes', 'kubernetes/wrapper'])
+  put(`assets/${name.replace('/', '-')}.py`, readFileSync(join(root, `gpu/launcher/${name}.py`), 'utf8'))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)
 for (const { path, content } of webConsole.files) {

@@ -7,6 +7,7 @@ import type { EngineAddress } from '../core/models/engine-address.ts'
 import type { EnginePlacement } from '../core/models/engine-placement.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
+import { nodesOf } from '../core/models/spanned-nodes.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
@@ -266,7 +267,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const placed = running.get(resident.engineId)?.placement ?? options.placementOf(model, resident, resident.devices)
     if (placed.on === 'elsewhere') return { ...placed, detail: elsewhere(addresses(resident.engineId)) }
     const node = running.get(resident.engineId)?.engine.node() ?? null
-    return node === null ? placed : { ...placed, detail: `${placed.detail}, machine ${node}` }
+    const machines = nodesOf(model) > 1 ? 'nodes' : 'machine'
+    return node === null ? placed : { ...placed, detail: `${placed.detail}, ${machines} ${node}` }
   }
 
   /** The addresses of an engine that runs elsewhere and is ready; empty for others. */

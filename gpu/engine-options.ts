@@ -5,6 +5,7 @@ import { build } from '../core/assets.ts'
 import { engineFields } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
+import { nodesOf } from '../core/models/spanned-nodes.ts'
 import type { EngineOptions } from './engine.ts'
 import { splitBytes } from './engines/gguf/card-split.ts'
 import { engineEnvironment, enginePath } from './launcher/environment.ts'
@@ -94,6 +95,7 @@ export function engineOptionsOf(
     loadStallMs: preset.loadStallMs(model),
     graceMs: model.stop_grace,
     ...(needs && { needs, source: model.source }),
+    ...(nodesOf(model) > 1 && { otherNodes: preset.otherNodes }),
   }
 }
 

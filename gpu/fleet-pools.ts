@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import { type PoolSettings, type PoolSnapshot, type Pools, poolsOf } from '../core/models/pools.ts'
+import { nodesOf } from '../core/models/spanned-nodes.ts'
 import { durationText } from '../core/quantities.ts'
 import type { Clock } from './clock.ts'
 import { launchNeeds } from './launcher/launch-needs.ts'
@@ -214,9 +215,10 @@ export async function openFleetPools(options: {
       if (placement.pool === undefined) return undefined
       const own = settings[placement.pool]
       const use = poolsOf(serves.model).find(({ pool }) => pool === placement.pool)
-      const cards = placement.kind === 'gpu' ? devices.length : 0
+      const nodes = nodesOf(serves.model)
+      const cards = placement.kind === 'gpu' ? devices.length / nodes : 0
       const maxMs = use?.timeLimit ?? (own?.kind === 'slurm' ? (own.time_limit ?? null) : null)
-      const needs = launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs)
+      const needs = launchNeeds(cards, cards === 0 ? placement.bytes : 0, maxMs, nodes)
       return own?.kind === 'kubernetes' ? { ...needs, image: imageOf(serves.model, use, own) } : needs
     },
     /** Those of single machines: a cluster may have thousands, and chooses itself which an engine gets. */

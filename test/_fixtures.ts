@@ -14,7 +14,7 @@ export const bundledEntries = {
 }
 
 /** Programs of `fixtures/` that tests start often. `_build.ts` bundles them: each start takes half the processor time. */
-export const bundledFixtures = ['engine', 'gguf-engine'] as const
+export const bundledFixtures = ['engine', 'gguf-engine', 'spanning-engine'] as const
 
 /** Path of such a program: the bundle in tests, the source in benches, which nothing bundles for. */
 export const fixtureProgram = (name: (typeof bundledFixtures)[number]): string =>

@@ -27,6 +27,7 @@ import { modelPoolsFault, Pools } from './pools.ts'
 import { PromptRewriting, rewritingFault } from './prompt-rewriting.ts'
 import { GpuSettings } from './quiet-hours.ts'
 import { addSlugs, type SlugTable, slugFault } from './slugs.ts'
+import { nodesFault } from './spanned-nodes.ts'
 
 const NetworkText = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
 
@@ -324,6 +325,8 @@ export function parseConfig(text: string, path: string, check?: ModelCheck): Con
     if (entry.adapter) continue
     const pool = modelPoolsFault(entry, config.pools)
     if (pool) throw invalid(at, ['pools', pool.at], pool.message)
+    const spans = nodesFault(entry, config.pools)
+    if (spans) throw invalid(at, spans.key, spans.message)
     const model = offered.get(entry.id)!
     const slug = slugFault(model, slugs)
     if (slug) throw invalid(at, 'slug', slug)

@@ -7,6 +7,7 @@ import { tasksBy } from '../schemas/task.ts'
 import { HttpUrl } from './http-url.ts'
 import { ModelSchedule } from './model-schedule.ts'
 import { ModelPools } from './pools.ts'
+import { NodeCount } from './spanned-nodes.ts'
 import { Speculative } from './speculative.ts'
 
 /** Keys of a model about its devices, its memory, its number of concurrent requests and its timeouts. */
@@ -27,6 +28,7 @@ export const residencyFields = {
       example: 2,
       with: { id: 'llama-70b', engine: 'vllm', source: 'meta-llama/Llama-3.3-70B-Instruct' },
     }),
+  nodes: NodeCount,
   pools: ModelPools,
   replicas: z
     .strictObject({

@@ -39,6 +39,7 @@ export type EstimatedModel = Pick<Model, 'tasks' | 'context_length'> &
       | 'engine'
       | 'args'
       | 'env'
+      | 'nodes'
       | 'concurrency'
       | 'gpu_layers'
       | 'flash_attention'

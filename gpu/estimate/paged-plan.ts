@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import type { TransformersShape } from '../../core/models/recognition/transformers-shape.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import { bookable } from '../devices/device.ts'
 import { formatBytes } from '../engines/gguf/sizing.ts'
 import type { PlacementTarget } from './target.ts'
@@ -46,10 +47,14 @@ const lengthStep = 1024
 /** Tokens for which a model without `context_length` gets further cards. */
 const usualLength = 8192
 
-/** The parts of a layer must have the same number of attention heads; what is left of the cards gets groups of layers. */
-function parallelSizes(cards: number, heads: number): ParallelSizes {
-  const fits = (tensor: number) => cards % tensor === 0 && (heads === 0 || heads % tensor === 0)
-  const tensor = Array.from({ length: cards }, (_, less) => cards - less).find(fits) ?? 1
+/**
+ * The parts of a layer must have the same number of attention heads and be on one of the `nodes`; what is left of the cards gets
+ * groups of layers.
+ */
+function parallelSizes(cards: number, heads: number, nodes: number): ParallelSizes {
+  const each = cards / nodes
+  const fits = (tensor: number) => each % tensor === 0 && (heads === 0 || heads % tensor === 0)
+  const tensor = Array.from({ length: each }, (_, less) => each - less).find(fits) ?? 1
   return { tensor, pipeline: cards / tensor }
 }
 
@@ -65,7 +70,8 @@ export function pagedPlanOn(
   cards: readonly number[],
 ): ReturnType<typeof pagedPlan> & { devices: number } {
   const counts = Array.from({ length: Math.max(1, cards.length - target.devices + 1) }, (_, at) => target.devices + at)
-  const pipelines = (count: number) => Number(parallelSizes(count, shape.heads).pipeline > 1)
+  const nodes = nodesOf(model)
+  const pipelines = (count: number) => Number(parallelSizes(count, shape.heads, nodes).pipeline > 1)
   const wished = model.context_length ?? Math.min(shape.contextLength ?? usualLength, usualLength)
   const plans = counts
     .toSorted((a, b) => pipelines(a) - pipelines(b) || a - b)
@@ -76,7 +82,7 @@ export function pagedPlanOn(
   const fitting = plans.filter(({ fits, bytes, devices, capacity }) => fits && bytes <= devices * capacity)
   const { capacity: _, ...best } =
     fitting.find(({ plan }) => (plan.maxLength ?? wished) >= wished) ?? fitting[0] ?? plans[0]!
-  const parallel = best.devices > 1 ? { parallel: parallelSizes(best.devices, shape.heads) } : {}
+  const parallel = best.devices > 1 ? { parallel: parallelSizes(best.devices, shape.heads, nodes) } : {}
   return { ...best, plan: { ...best.plan, ...parallel } }
 }
 
@@ -86,7 +92,7 @@ export function pagedPlanOn(
  */
 export function pagedPlan(
   shape: PagedShape,
-  model: Partial<Pick<Model, 'context_length' | 'args' | 'memory'>>,
+  model: Partial<Pick<Model, 'context_length' | 'args' | 'memory' | 'nodes'>>,
   target: PlacementTarget,
 ): { bytes: number; fits: boolean; plan: PagedPlan } {
   const { kind, devices, capacity } = target

@@ -118,6 +118,11 @@ export interface LaunchOptions {
   sandbox: SandboxRequirements
   /** What a launcher elsewhere asks its machines for. Absent on this machine, where placement has chosen the cards. */
   needs?: LaunchNeeds | undefined
+  /**
+   * What its command has besides on all nodes but the first, for an engine that spans several. Then the launcher replaces
+   * `{nodes}`, `{node_rank}`, `{first_node}` and `{first_node_port}` too: the address of the first node, and a free port there.
+   */
+  otherNodes?: readonly string[] | undefined
   /** The `source` of its model, for a launcher elsewhere that brings files to its machines. */
   source?: string | undefined
   /** The origins of an engine that runs elsewhere, which serve alike. */
@@ -125,6 +130,8 @@ export interface LaunchOptions {
 }
 
 export interface LaunchNeeds {
+  /** Nodes that the engine spans; the other numbers are of each. */
+  nodes: number
   cards: number
   cpus: number
   /** Bytes of main memory. */

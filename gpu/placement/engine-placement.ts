@@ -1,10 +1,11 @@
 import type { EngineAddress } from '../../core/models/engine-address.ts'
 import type { EnginePlacement } from '../../core/models/engine-placement.ts'
 import type { Model } from '../../core/models/model.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import type { Preset } from '../presets/preset.ts'
 
 export interface PlacementFacts {
-  model: Pick<Model, 'gpu' | 'devices' | 'gpu_layers'>
+  model: Pick<Model, 'gpu' | 'devices' | 'gpu_layers' | 'nodes'>
   preset: Pick<Preset, 'name' | 'runsOn'>
   /** The pool of its devices; undefined for this machine. */
   pool?: string | undefined
@@ -40,7 +41,8 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
     longerContext: facts.longer ? [] : (facts.longerContext ?? []),
   })
   if (facts.preset.runsOn === 'elsewhere') return placed('elsewhere', elsewhere([]))
-  if (facts.pool !== undefined) return placed(cards.length > 0 ? 'gpu' : 'processor', inPool(facts.pool, cards))
+  if (facts.pool !== undefined)
+    return placed(cards.length > 0 ? 'gpu' : 'processor', inPool(facts.pool, cards, nodesOf(facts.model)))
   const onCards = `on ${cards.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')}`
   if (cards.length > 0 && layers === null) return placed('gpu', onCards)
   if (layers !== null && layers.gpu > 0) {
@@ -63,9 +65,10 @@ export function enginePlacement(facts: PlacementFacts): EnginePlacement {
 }
 
 /** Where an engine runs in a pool. A pool of several machines chooses the cards itself, so only their number is known. */
-function inPool(pool: string, cards: readonly string[]): string {
+function inPool(pool: string, cards: readonly string[], nodes: number): string {
   const own = cards.map(id => id.slice(pool.length + 1))
-  const count = own.length === 1 ? '1 GPU' : `${own.length} GPUs`
+  const each = own.length / nodes === 1 ? '1 GPU' : `${own.length / nodes} GPUs`
+  const count = nodes === 1 ? each : `${nodes} nodes with ${each} each`
   const where = own.some(id => id.includes('/')) ? count : own.map(id => id.replace(/^gpu/, 'GPU ')).join(' and ')
   return `in the pool '${pool}' on ${own.length === 0 ? 'the processor' : where}`
 }

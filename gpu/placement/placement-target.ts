@@ -1,6 +1,7 @@
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { LeftDevice } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import type { Device } from '../devices/device.ts'
 import type { PlacementTarget } from '../estimate/target.ts'
 import type { Backend } from '../presets/preset.ts'
@@ -11,7 +12,10 @@ import { canLimitTo } from './card-backend.ts'
 import { namedCards } from './named-cards.ts'
 
 /** The devices that a model may use. */
-export type Where = Pick<PlacementRequest, 'kind' | 'devices' | 'only' | 'impossible' | 'mostDevices' | 'takesShare'>
+export type Where = Pick<
+  PlacementRequest,
+  'kind' | 'devices' | 'nodes' | 'only' | 'impossible' | 'mostDevices' | 'takesShare'
+>
 
 /**
  * The devices on which a model runs, by its settings. `runsOn`: see the preset. `backend`: that of the built-in engine; an
@@ -32,7 +36,8 @@ export function devicesFor(
   const unusable = cards.filter(card => !usable.includes(card))
   const why = `The engine '${model.engine}' of '${model.id}' cannot use ${unusable.map(({ id, name }) => `${id} (${name})`).join(', ')}.`
   if (typeof model.devices === 'number' || model.devices === 'auto') {
-    const count = model.devices === 'auto' ? 1 : model.devices
+    const nodes = nodesOf(model)
+    const count = model.devices === 'auto' ? 1 : model.devices * nodes
     if (cards.length > 0 && usable.length === 0) return { kind: 'gpu', devices: count, impossible: why }
     // A process sees one slice of a card only.
     const hasSlices = usable.some(({ cudaId }) => cudaId?.startsWith('MIG-'))
@@ -40,6 +45,7 @@ export function devicesFor(
     return {
       kind: 'gpu',
       devices: count,
+      ...(nodes > 1 && { nodes }),
       ...takesShare,
       ...(unusable.length > 0 && { only: usable.map(({ id }) => id) }),
       ...(divides && { mostDevices: usable.length }),

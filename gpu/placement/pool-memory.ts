@@ -120,14 +120,15 @@ export function openPoolMemory(options: {
     changed()
   }
 
-  /** The machine with most cards, of these with most memory: for it models are sized. */
-  function largestNode(): PooledDevice[] {
+  /** The devices of the machines with most cards, of these with most memory: for them models are sized. */
+  function largestNodes(count: number): PooledDevice[] {
     const nodes = [...Map.groupBy(devices, ({ node }) => node).values()]
     const sizeOf = (all: readonly PooledDevice[]) => {
       const cards = all.filter(({ kind }) => kind !== 'cpu')
       return { cards: cards.length, bytes: cards.reduce((sum, { totalBytes }) => sum + totalBytes, 0) }
     }
-    return nodes.toSorted((a, b) => sizeOf(b).cards - sizeOf(a).cards || sizeOf(b).bytes - sizeOf(a).bytes)[0] ?? []
+    const largest = nodes.toSorted((a, b) => sizeOf(b).cards - sizeOf(a).cards || sizeOf(b).bytes - sizeOf(a).bytes)
+    return largest.slice(0, count).flat()
   }
 
   const cardsOf = (resident: Pick<Resident, 'devices'>): Device[] =>
@@ -147,18 +148,18 @@ export function openPoolMemory(options: {
     capacities: (): readonly DeviceCapacity[] => capacities,
     /** Why it is not known what it has, as a sentence; null if it is. */
     unknown: (): string | null => unknown,
-    /** What models are sized for: one machine of it, as if it were this one. */
-    node: {
-      devices: (): Device[] => largestNode(),
+    /** What models are sized for that span so many machines of it, as if these were this one. */
+    largest: (count: number) => ({
+      devices: (): Device[] => largestNodes(count),
       left: () => [],
       capacities: (): DeviceCapacity[] => {
-        const ids = new Set(largestNode().map(({ id }) => id))
+        const ids = new Set(largestNodes(count).map(({ id }) => id))
         return capacities.flatMap(({ pool: _pool, node: _node, unknown: _unknown, ...one }) =>
           ids.has(one.id) ? [one] : [],
         )
       },
       refresh: async () => false,
-    },
+    }),
     /** How an engine there is started: see the same of `Memory`. */
     get cores() {
       return Math.max(1, ...devices.map(({ cores }) => cores ?? 0))

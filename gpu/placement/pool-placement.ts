@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
 import { localPool, type Pools, type PoolUse, poolsOf } from '../../core/models/pools.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import { presetOf } from '../presets/presets.ts'
 import type { ModelState } from '../residency/model-state.ts'
 import type { PoolLayout } from '../residency/place.ts'
@@ -23,15 +24,17 @@ export function openPoolPlacement(options: {
 }) {
   const { local, pools, settings, refused, models } = options
   /** A pool that is opened again has another memory. */
-  const sizings = new WeakMap<PoolMemory, Local>()
-  function sizingIn(pool: PoolMemory): Local {
-    const known = sizings.get(pool)
+  const sizings = new WeakMap<PoolMemory, Map<number, Local>>()
+  function sizingIn(pool: PoolMemory, nodes: number): Local {
+    const own = sizings.get(pool) ?? new Map<number, Local>()
+    sizings.set(pool, own)
+    const known = own.get(nodes)
     if (known) return known
     const users = () => models().filter(model => poolsOf(model).some(use => use.pool === pool.name))
     const sandbox: SandboxSupport = pool.wholeCards ? noSandbox : options.sandbox
     const backends = { find: async (model: Pick<Model, 'gpu'>) => pool.backendFor(model) }
-    const sizing = openModelPlacement(pool.node, backends, sandbox, refused, users)
-    sizings.set(pool, sizing)
+    const sizing = openModelPlacement(pool.largest(nodes), backends, sandbox, refused, users)
+    own.set(nodes, sizing)
     return sizing
   }
 
@@ -46,7 +49,7 @@ export function openPoolPlacement(options: {
     const limits = limitsOf(use, settings())
     if (!known)
       return { modelId: model.id, kind: 'gpu', devices: 1, bytes: 0, pool: use.pool, impossible: notThere(use.pool) }
-    const { only: _, ...sized } = await sizingIn(known).placementOf(model, before, learned)
+    const { only: _, ...sized } = await sizingIn(known, nodesOf(model)).placementOf(model, before, learned)
     const placed: Placement = { ...sized, pool: use.pool, ...(limits && { limits }) }
     if (presetOf(model).needsBackend && known.wholeCards) return { ...placed, impossible: noCards(model, use.pool) }
     return known.wholeCards && placed.kind === 'gpu' ? wholeCards(placed, known) : placed
@@ -96,8 +99,9 @@ function limitsOf({ pool, maxEngines, maxCards }: PoolUse, settings: Pools): Pla
 }
 
 /** The layout on as many whole cards: all of their memory, so that nothing else is placed beside it. */
-function wholeCards(placement: Placement, { node }: PoolMemory): Placement {
+function wholeCards(placement: Placement, pool: PoolMemory): Placement {
   const { split: _split, mostDevices: _most, longer: _longer, estimate: _estimate, ...rest } = placement
+  const node = pool.largest(placement.nodes ?? 1)
   const sizes = node.capacities().flatMap(({ kind, capacity }) => (kind === 'gpu' ? [capacity] : []))
   const each = Math.min(...sizes)
   const fits = sizes.length > 0 && placement.bytes / placement.devices <= each

@@ -3,17 +3,9 @@ import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { maxParallel } from '../engines/gguf/options.ts'
 import { usableAdapters } from '../estimate/adapters.ts'
 import { overheadOf } from '../estimate/estimate.ts'
+import { ggufSettings } from './engine-settings.ts'
 import { llamaFeatures } from './llama-server.ts'
-import {
-  definePreset,
-  ggufSettings,
-  guessFault,
-  needsSource,
-  option,
-  ownCommand,
-  ownEngine,
-  upstreamId,
-} from './preset.ts'
+import { definePreset, guessFault, needsSource, option, ownCommand, ownEngine, upstreamId } from './preset.ts'
 import { routesOf } from './routes.ts'
 
 /**

@@ -9,6 +9,7 @@ import { isFor, isVideoTask, type Task } from '../../core/schemas/task.ts'
 import { promptRefusal } from '../../core/tasks/protocols/comfyui/history.ts'
 import { engineErrorIn, failureOfEngine } from '../../core/tasks/protocols/engine-error.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
+import type { engineSettings } from './engine-settings.ts'
 import type { ParkingLevel, ParkingWay } from './parking-way.ts'
 
 export interface LaunchFacts {
@@ -125,6 +126,8 @@ export interface Preset {
   environments?(model: Model): readonly string[]
   /** The `engineSettings` that it supports; others are refused. */
   settings?: readonly (typeof engineSettings)[number][]
+  /** What its command has besides on all nodes but the first: see `LaunchOptions`. Absent: it spans no nodes. */
+  otherNodes?: readonly string[]
   /** What is missing or wrong in the model's configuration, as the end of a sentence; undefined when nothing is. */
   configurationFault(model: Model): string | undefined
   /** Default memory in bytes for models without a source file. */
@@ -192,25 +195,6 @@ export interface Preset {
   /** The failure for an answer that is not 2xx: the caller's mistake, or `worker_error`. */
   failureOf: (status: number, body: string) => Failure
 }
-
-/** Fields of the configuration that only the built-in engine supports. */
-export const ggufSettings = [
-  'gpu',
-  'gpu_layers',
-  'flash_attention',
-  'kv_type',
-  'threads',
-  'batch_size',
-  'speculative',
-  'mmap',
-  'mlock',
-] as const
-
-/** Fields of the configuration that only the engine `python` supports, besides `threads`. */
-export const pythonSettings = ['environment', 'dtype', 'quantization', 'offload', 'loras', 'compile'] as const
-
-/** Fields of the configuration that only some engines support. */
-export const engineSettings = ['protocol', 'engine_version', 'parking', ...ggufSettings, ...pythonSettings] as const
 
 /** Features that an engine without them would ignore silently: only a model's configuration or a preset can name them. */
 const neverAssumed: ReadonlySet<Feature> = new Set(['voice_cloning', 'variations', 'transparent_background'])

@@ -6,6 +6,7 @@ import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { comfyui } from './comfyui.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
+import { engineSettings } from './engine-settings.ts'
 import { espeakNg } from './espeak-ng.ts'
 import { gguf } from './gguf.ts'
 import { infer } from './infer.ts'
@@ -13,7 +14,7 @@ import { infinity } from './infinity.ts'
 import { kokoroFastapi } from './kokoro-fastapi.ts'
 import { llamaServer } from './llama-server.ts'
 import { piper } from './piper.ts'
-import { engineSettings, type Preset } from './preset.ts'
+import type { Preset } from './preset.ts'
 import { python } from './python.ts'
 import { remote } from './remote.ts'
 import { sdServer } from './sd-server.ts'
@@ -66,6 +67,8 @@ export function presetOf(model: Model): Preset {
   if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
   const unsupported = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
   if (unsupported === 'parking') throw wrong(`the engine '${preset.name}' cannot be parked. Remove 'parking'.`)
+  if (unsupported === 'nodes')
+    throw wrong(`the engine '${preset.name}' cannot span nodes. Remove 'nodes', or use the engine vllm.`)
   if (unsupported)
     throw wrong(`the engine '${preset.name}' has no setting '${unsupported}'. Set its options with 'args'.`)
   const fault = preset.configurationFault(model) ?? adaptersFault(model, preset)

@@ -1,15 +1,7 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isFor, type Task } from '../../core/schemas/task.ts'
-import {
-  definePreset,
-  ffmpegFor,
-  generates,
-  type NeededProgram,
-  needsSource,
-  option,
-  pythonSettings,
-  upstreamId,
-} from './preset.ts'
+import { pythonSettings } from './engine-settings.ts'
+import { definePreset, ffmpegFor, generates, type NeededProgram, needsSource, option, upstreamId } from './preset.ts'
 import { inVersion, neededVersion, programOfVersion } from './released-program.ts'
 import { routesOf } from './routes.ts'
 

@@ -1,5 +1,6 @@
 import { enabledAdapters } from '../../core/models/adapter.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import { isFor } from '../../core/schemas/task.ts'
 import type { MemoryPlan } from '../estimate/estimate.ts'
 import { allFeatures, definePreset, generates, guessFault, onLoopback, unlessGiven, upstreamId } from './preset.ts'
@@ -13,7 +14,8 @@ export const leastShare = 0.1
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, whatever others use there, and it does not start
  * when less is free, so it gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
  * because other routes answer too early. Tried with 0.32.0 on the processor; parking by its sources (`sleep` of its
- * development mode), not on a GPU.
+ * development mode), not on a GPU. Several nodes as its documentation of 0.26 says, with `--nnodes` (since 0.12): the others run
+ * with `--headless`.
  */
 export const vllm = definePreset({
   name: 'vllm',
@@ -27,7 +29,8 @@ export const vllm = definePreset({
     name: `vllm/vllm-openai:${version === undefined ? 'latest' : `v${version}`}`,
     program: 'vllm',
   }),
-  settings: ['engine_version', 'speculative', 'parking'],
+  settings: ['engine_version', 'speculative', 'parking', 'nodes'],
+  otherNodes: ['--headless'],
   slots: 256,
   // The routes that park it need no key and can do more, so no other program may reach them.
   channel: (_model, facts) => (facts?.parking ? 'socket' : 'port'),
@@ -46,13 +49,8 @@ export const vllm = definePreset({
   command: (model, { gpus, memoryShare, slots, plan, parking }) => [
     [programOfVersion('vllm', model.engine_version), 'serve', model.source ?? model.id],
     parking ? ['--uds', '{socket}', '--enable-sleep-mode'] : onLoopback,
-    [
-      '--served-model-name',
-      upstreamId(model),
-      '--tensor-parallel-size',
-      String(plan?.paged?.parallel?.tensor ?? Math.max(1, gpus)),
-    ],
-    pipelineOption('--pipeline-parallel-size', plan),
+    ['--served-model-name', upstreamId(model)],
+    parallelOptions(model, gpus, plan),
     unlessGiven(model, '--gpu-memory-utilization', memoryOption(memoryShare, gpus, 0.95)),
     ['--max-num-seqs', String(slots)],
     unlessGiven(model, '--max-model-len', model.context_length ?? plan?.paged?.maxLength),
@@ -84,6 +82,23 @@ export const vllm = definePreset({
     speech: { reference: { audio: 'ref_audio', text: 'ref_text' } },
   }),
 })
+
+const parallelNames = ['--tensor-parallel-size', '-tp', '--pipeline-parallel-size', '-pp']
+
+/** How it is divided among its cards, and how its parts on several nodes find each other. */
+function parallelOptions(model: Model, gpus: number, plan: MemoryPlan | undefined): string[] {
+  const nodes = nodesOf(model)
+  const { tensor = Math.max(1, gpus / nodes) } = plan?.paged?.parallel ?? {}
+  if (nodes === 1)
+    return ['--tensor-parallel-size', String(tensor), ...pipelineOption('--pipeline-parallel-size', plan)]
+  const { pipeline = nodes } = plan?.paged?.parallel ?? {}
+  const isGiven = model.args.some(arg => parallelNames.includes(arg.split('=')[0]!))
+  return [
+    ...(isGiven ? [] : ['--tensor-parallel-size', String(tensor), '--pipeline-parallel-size', String(pipeline)]),
+    ...['--nnodes', '{nodes}', '--node-rank', '{node_rank}'],
+    ...['--master-addr', '{first_node}', '--master-port', '{first_node_port}'],
+  ]
+}
 
 /** The option for guessed tokens; n-grams of up to four tokens. */
 function guessOption(model: Model): string[] {

@@ -1,20 +1,15 @@
 import { cheapest, evictionCost } from './evict.ts'
 import { byDevice, shareOn } from './occupancy.ts'
 import type { DeviceCapacity, Occupant, PlacementDecision, PlacementRequest } from './place.ts'
+import { type Machine, placeOnNodes } from './place-on-nodes.ts'
 import { placeUnpaused } from './place-unpaused.ts'
 
 type Load = Extract<PlacementDecision, { do: 'load' }>
 
-/** A machine of a pool with what is on it. */
-interface Node {
-  devices: DeviceCapacity[]
-  occupants: Occupant[]
-  freeBytes: number
-}
-
 /**
  * Decides where a model is loaded, in the pools that it may use. First it asks each pool in their order for free memory, then
- * each for idle engines that make room, and last each for busy ones. In a pool an engine gets devices of one machine. Pure.
+ * each for idle engines that make room, and last each for busy ones. In a pool an engine gets devices of one machine, or of as
+ * many as its model spans. Pure.
  */
 export function placeInPools(
   request: PlacementRequest,
@@ -98,17 +93,23 @@ function inPool(
     }
   const limit = openLimit(request, usable, there)
   if (limit.isReached) return waitFor(request, `${name} waits: ${limit.isReached}`)
-  const nodes = [...Map.groupBy(usable, ({ node = '' }) => node).values()].map(all => nodeOf(limit.allowed(all), there))
+  const machines = (all: readonly DeviceCapacity[]) => [...Map.groupBy(all, ({ node = '' }) => node).values()]
+  if (request.nodes !== undefined) {
+    const nodes = machines(limit.allowed(usable)).map(all => nodeOf(all, there))
+    const open = limit.isFull ? (request.mayEvict ? nodes.map(filled) : []) : nodes
+    return placeOnNodes(request, byRank(open, request.bytes / request.nodes))
+  }
+  const nodes = machines(usable).map(all => nodeOf(limit.allowed(all), there))
   if (!request.mayEvict) return freeIn(request, limit.isFull ? [] : nodes)
   return replaceIn(request, limit.isFull ? nodes.map(filled) : nodes)
 }
 
 /** Places a model where engines must make room for it: the cheapest eviction among the machines that seem cheapest. */
-function replaceIn(request: PlacementRequest, nodes: readonly Node[]): PlacementDecision {
-  const ranked = nodes
-    .filter(({ devices }) => devices.length >= request.devices)
+function replaceIn(request: PlacementRequest, nodes: readonly Machine[]): PlacementDecision {
+  const able = nodes.filter(({ devices }) => devices.length >= request.devices)
+  const ranked = able
     .map(node => ({ node, rank: rankOf(node, request.bytes) }))
-    .sort((a, b) => a.rank.busy - b.rank.busy || a.rank.reloadMs - b.rank.reloadMs)
+    .sort((a, b) => compareRanks(a.rank, b.rank))
   let waits: PlacementDecision | undefined
   let refusal: PlacementDecision | undefined
   for (let at = 0; at < ranked.length; at += maxCompared) {
@@ -129,8 +130,22 @@ function replaceIn(request: PlacementRequest, nodes: readonly Node[]): Placement
 /** Machines whose evictions are compared exactly: each takes some 40 µs. */
 const maxCompared = 8
 
+/** The machines on which so many bytes cost least to free first, of equal ones those with least free memory. */
+const byRank = (nodes: readonly Machine[], bytes: number): Machine[] =>
+  nodes
+    .map(node => ({ node, rank: rankOf(node, bytes) }))
+    .sort((a, b) => compareRanks(a.rank, b.rank) || a.node.freeBytes - b.node.freeBytes)
+    .map(({ node }) => node)
+
+interface Rank {
+  busy: number
+  reloadMs: number
+}
+const compareRanks = (a: Rank, b: Rank): number =>
+  a.busy === b.busy ? a.reloadMs - b.reloadMs : a.busy < b.busy ? -1 : 1
+
 /** About what it costs to free so many bytes of a machine: busy engines, and milliseconds until the others are loaded again. */
-function rankOf({ occupants, freeBytes }: Node, bytes: number): { busy: number; reloadMs: number } {
+function rankOf({ occupants, freeBytes }: Machine, bytes: number): Rank {
   const rank = { busy: 0, reloadMs: 0 }
   let missing = bytes - freeBytes
   const leave = (one: Occupant): void => {
@@ -154,7 +169,7 @@ function inWordsOf(request: PlacementRequest, refusal: PlacementDecision | undef
 }
 
 /** Places a model in free memory: of the machines that have enough, on the one that has least. */
-function freeIn(request: PlacementRequest, nodes: readonly Node[]): PlacementDecision {
+function freeIn(request: PlacementRequest, nodes: readonly Machine[]): PlacementDecision {
   const enough = nodes.filter(({ freeBytes }) => freeBytes >= request.bytes)
   for (const { occupants, devices } of enough.toSorted((a, b) => a.freeBytes - b.freeBytes)) {
     const decision = placeUnpaused(request, occupants, devices)
@@ -166,7 +181,7 @@ function freeIn(request: PlacementRequest, nodes: readonly Node[]): PlacementDec
   )
 }
 
-function nodeOf(devices: DeviceCapacity[], there: ReadonlyMap<string, readonly Occupant[]>): Node {
+function nodeOf(devices: DeviceCapacity[], there: ReadonlyMap<string, readonly Occupant[]>): Machine {
   const occupants = new Set<Occupant>()
   let freeBytes = 0
   for (const { id, capacity } of devices) {
@@ -181,7 +196,7 @@ function nodeOf(devices: DeviceCapacity[], there: ReadonlyMap<string, readonly O
 }
 
 /** The machine as if its engines used all of their devices, and nothing else were there: whoever comes replaces one. */
-function filled({ devices, occupants }: Node): Node {
+function filled({ devices, occupants }: Machine): Machine {
   const used = devices.filter(({ id }) => occupants.some(one => one.devices.includes(id)))
   const capacity = new Map(used.map(one => [one.id, one.capacity]))
   const count = new Map(used.map(({ id }) => [id, occupants.filter(one => one.devices.includes(id)).length]))

@@ -74,6 +74,8 @@ export interface PlacementRequest {
   bytesFrom?: BytesFrom | undefined
   /** How many devices of `kind` it is divided among. `none`: infer does not start the engine. */
   devices: number
+  /** On how many nodes they are, as many on each; absent: on one. */
+  nodes?: number
   /** Among how many at most, where fewer have no room for it; absent: `devices`. Only with `split`. */
   mostDevices?: number
   /** How its layers are divided among several cards, for `bytes` on `devices` of them; absent: in equal parts. */

@@ -17,7 +17,12 @@ const over: Record<string, (job: SlurmJob) => string | null> = {
   CANCELLED: () => 'Its Slurm job was cancelled.',
   TIMEOUT: () => 'The time limit of its Slurm job was reached.',
   PREEMPTED: () => 'Slurm gave its cards to a job of higher priority.',
-  NODE_FAIL: ({ node }) => (node ? `Its node '${node}' has failed.` : 'Its node has failed.'),
+  NODE_FAIL: ({ node }) =>
+    node === null
+      ? 'Its node has failed.'
+      : /[[,]/.test(node)
+        ? `One of its nodes '${node}' has failed.`
+        : `Its node '${node}' has failed.`,
   OUT_OF_MEMORY: () => 'It used more main memory than its Slurm job had.',
   BOOT_FAIL: ({ node }) => `Its node${node ? ` '${node}'` : ''} could not be started.`,
   DEADLINE: () => 'The deadline of its Slurm job was reached.',
@@ -31,7 +36,7 @@ export function launchStateOf(job: SlurmJob): Pick<Launch, 'state' | 'reason' | 
   const exit = job.comment?.exit
   if (job.state in over) {
     const status = exit?.status ?? null
-    const cause = over[job.state]!(job) ?? exit?.reason ?? (status === null ? null : ended(status))
+    const cause = over[job.state]!(job) ?? exit?.reason ?? (status === null ? null : endedWith(status))
     return { state: 'gone', status, reason: cause }
   }
   if (waiting.has(job.state) && (exit || job.comment?.address))
@@ -43,7 +48,8 @@ export function launchStateOf(job: SlurmJob): Pick<Launch, 'state' | 'reason' | 
   return { state: 'running', status: null, reason: null }
 }
 
-const ended = (status: string): string =>
+/** The end of an engine about which nothing else is known. */
+export const endedWith = (status: string): string =>
   status.startsWith('SIG') ? `It was ended by ${status}.` : `It has exited with status ${status}.`
 
 /** By the beginning of Slurm's word. */

@@ -13,6 +13,7 @@ import { openRecords } from '../launch-records.ts'
 import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
 import { openCommands, refusalIn } from './commands.ts'
 import { behindFetch, fetchEnvironment } from './fetch-step.ts'
+import { endedWith } from './job-states.ts'
 import type { SlurmRecord } from './listed-launches.ts'
 import { cardsIn, nodeArguments } from './node-lines.ts'
 import { followFile } from './output-file.ts'
@@ -91,7 +92,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     const refusal = refusalOf({ ...given, argv }, settings, path)
     if (refusal !== undefined) throw new Failure('worker_error', refusal)
     const shared = orUnwritable(modelId, () => folders.make(given))
-    const needs = given.needs ?? { cards: 1, cpus: 1, memoryBytes: 0, maxMs: null }
+    const needs = given.needs ?? { cards: 1, cpus: 1, memoryBytes: 0, maxMs: null, nodes: 1 }
     const record = before?.record ?? (await newRecord(given, isWarned(settings, needs)))
     // Written first: without its key a job is of no use.
     await records.write(record)
@@ -101,7 +102,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     const onNode = cache === undefined ? argv : await behindFetch(argv, { infer, source: given.source, cache })
     const fetches = onNode === argv ? {} : fetchEnvironment(host)
     const more = { ...fetches, ...given.env, PATH: path }
-    const script = submitScript(Buffer.from(readAsset('slurm-wrapper.py')).toString('utf8'), {
+    const script = submitScript(wrapperTexts(), {
       certificate: record.certificate,
       key: record.key,
       argv: onNode,
@@ -123,6 +124,8 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       log: outputOf(launchId),
       home: shared.home,
       outputs: shared.outputs,
+      nodes: needs.nodes,
+      others: given.otherNodes ?? [],
     })
     const submitted = await run('sbatch', submitArguments(settings, needs, { serverId, launchId }), signal, script)
     const jobId = submitted.ok ? jobIdIn(submitted.stdout) : undefined
@@ -192,6 +195,10 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       launches.listeners.add(listener)
       return () => void launches.listeners.delete(listener)
     },
+    hints(launchId, status) {
+      const reason = launches.held.get(launchId)?.record.end?.reason
+      return reason && reason !== endedWith(status) ? { hint: reason, loadingHint: reason } : {}
+    },
     note: (launchId, note) => records.note(launches.held.get(launchId)?.record, note),
     async leave() {
       hasLeft = true
@@ -212,6 +219,9 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
     },
   }
 }
+
+const wrapperTexts = () => ({ wrapper: textOf('slurm-wrapper.py'), nodes: textOf('slurm-nodes.py') })
+const textOf = (asset: string): string => Buffer.from(readAsset(asset)).toString('utf8')
 
 const newRecord = async (
   { launchId, engineId, modelId, env }: LaunchOptions,

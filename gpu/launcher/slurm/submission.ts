@@ -20,6 +20,9 @@ export interface WrapperSettings extends LaunchKey {
   log: string
   home: string
   outputs: string
+  /** Nodes that the engine spans, and what its command has besides on all but the first. */
+  nodes: number
+  others: readonly string[]
 }
 
 /** Slurm cannot warn of the end of a shorter job in time, milliseconds. */
@@ -45,7 +48,7 @@ export function submitArguments(
   { serverId, launchId }: { serverId: string; launchId: string },
 ): string[] {
   const { partition, account, qos, constraint, gres, extra } = settings
-  const { cards, cpus, memoryBytes } = needs
+  const { cards, cpus, memoryBytes, nodes } = needs
   const limitMs = limitOf(settings, needs)
   const given = { partition, account, qos, constraint }
   return [
@@ -54,8 +57,9 @@ export function submitArguments(
     '--export=NONE',
     // A launch runs once: after its end the server decides where the next one goes.
     '--no-requeue',
-    '--nodes=1',
-    '--ntasks=1',
+    `--nodes=${nodes}`,
+    `--ntasks=${nodes}`,
+    ...(nodes > 1 ? ['--ntasks-per-node=1'] : []),
     '--chdir=/',
     '--output=/dev/null',
     `--job-name=${jobName(serverId)}`,
@@ -79,9 +83,22 @@ export const commandOnNode = (
     ? [executable, ...argv.slice(self.length)]
     : argv
 
-/** The batch script of a launch: the wrapper and its settings. JSON is a string of Python too. */
-export const submitScript = (wrapper: string, settings: WrapperSettings): string =>
-  `${wrapper.trimEnd()}\n\n\nmain(${JSON.stringify(JSON.stringify(settings))})\n`
+/**
+ * The batch script of a launch: the wrapper, for several nodes what follows it there, and the settings. JSON is a string of
+ * Python too.
+ */
+export function submitScript({ wrapper, nodes }: WrapperTexts, settings: WrapperSettings): string {
+  const text = JSON.stringify(JSON.stringify(settings))
+  return settings.nodes > 1
+    ? `${wrapper.trimEnd()}\n\n\n${nodes.trimEnd()}\n\n\nmain(${text}, First)\n`
+    : `${wrapper.trimEnd()}\n\n\nmain(${text})\n`
+}
+
+/** The files wrapper.py and nodes.py. */
+export interface WrapperTexts {
+  wrapper: string
+  nodes: string
+}
 
 /** The id in what `sbatch --parsable` prints: `12`, or `12;cluster`; undefined if there is none. */
 export const jobIdIn = (text: string): string | undefined => /^(\d+)(;\S+)?$/m.exec(text)?.[1]

@@ -380,9 +380,9 @@ class Wrapper:
             pause = min(10, pause * 2)
 
 
-def main(settings):
+def main(settings, kind=Wrapper):
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    code = loop.run_until_complete(Wrapper(json.loads(settings), loop).run())
+    code = loop.run_until_complete(kind(json.loads(settings), loop).run())
     sys.stdout.flush()
     os._exit(code)

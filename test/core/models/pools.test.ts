@@ -109,6 +109,13 @@ describe('errors name the place and what to do', () => {
       model("engine: custom, command: [x, '{outputs}'], tasks: [std/embeddings], pools: [box2]"),
       /'command' names a folder of this server, \{outputs\}, and the pool 'box2'/,
     ],
+    [
+      model('engine: vllm, nodes: 2, devices: 8'),
+      /^f:2:\d+: Model 'a': it spans 2 nodes, and 'local' is no Slurm cluster\. List only pools of the kind slurm in 'pools'/,
+    ],
+    [model('engine: vllm, nodes: 2, devices: 8, pools: [lab, box2]'), /and 'box2' is no Slurm cluster/],
+    [model('engine: vllm, nodes: 2, pools: [lab]'), /'devices' must be the number of GPUs on each: devices: 8\./],
+    [model('nodes: 0'), /'models\[0\]\.nodes'/],
     [`models: [{ id: a, source: /x.gguf, pools: [toString] }]`, /there is no pool 'toString'/],
   ])('%s', (text, message) => expect(() => parseConfig(text, 'f')).toThrow(message))
 })

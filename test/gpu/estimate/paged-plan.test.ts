@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { transformersShape } from '../../../core/models/recognition/transformers-shape.ts'
-import { type PagedShape, pagedPlan } from '../../../gpu/estimate/paged-plan.ts'
+import { type PagedShape, pagedPlan, pagedPlanOn } from '../../../gpu/estimate/paged-plan.ts'
 import type { PlacementTarget } from '../../../gpu/estimate/target.ts'
 import { llama8b } from '../_llama-8b.ts'
 
@@ -178,6 +178,17 @@ describe('models start with one request of full length, or with the longest that
     expect((need(131_072) - need(65_536)) / 65_536 / 1.02).toBeCloseTo(cache, -1)
     expect([card(24), card(80), card(80, 2)].map(target => lengthOn(shape, target))).toEqual(lengths)
   })
+})
+
+test.each([
+  [64, 8, 2, { tensor: 4, pipeline: 2 }],
+  [64, 12, 2, { tensor: 2, pipeline: 6 }],
+  [40, 16, 2, { tensor: 8, pipeline: 2 }],
+  [64, 8, 1, { tensor: 8, pipeline: 1 }],
+])('%i heads on %i GPUs of %i nodes: a layer stays on one node', (heads, gpus, nodes, parallel) => {
+  const shape = { ...shapeOf(models[0]![1], 10), heads }
+  const cards = Array.from({ length: gpus }, () => 77 * 2 ** 30)
+  expect(pagedPlanOn(shape, { nodes }, card(80, gpus), cards).plan.parallel).toEqual(parallel)
 })
 
 test('what is given decides: context, bytes of the cache, share of the card', () => {

@@ -212,6 +212,29 @@ const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: str
     ['--mem-fraction-static 0.45', '--context-length 20480'],
     [],
   ],
+  [
+    'vLLM on two nodes: layers among the nodes, each layer among the GPUs of one',
+    { engine: 'vllm', devices: 4, nodes: 2 },
+    { gpus: 8 },
+    [
+      '--tensor-parallel-size 4 --pipeline-parallel-size 2 --nnodes {nodes} --node-rank {node_rank} --master-addr {first_node} --master-port {first_node_port}',
+    ],
+    ['--headless'],
+  ],
+  [
+    'vLLM on two nodes as its plan says',
+    { engine: 'vllm', devices: 6, nodes: 2 },
+    { gpus: 12, plan: { paged: { runtimeBytes: 1, parallel: { tensor: 2, pipeline: 6 } } } },
+    ['--tensor-parallel-size 2 --pipeline-parallel-size 6 --nnodes'],
+    [],
+  ],
+  [
+    'vLLM on two nodes as its arguments say',
+    { engine: 'vllm', devices: 4, nodes: 2, args: ['-tp=8'] },
+    { gpus: 8 },
+    ['--nnodes {nodes}', '-tp=8'],
+    ['parallel-size'],
+  ],
   ['vLLM for embeddings', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
   ['vLLM for transcription', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
   [

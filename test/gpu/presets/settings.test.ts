@@ -62,6 +62,7 @@ const cases: [of: object, message: RegExp][] = [
   [{ engine: 'vllm', tasks: ['std/rerank'], speculative: {} }, /the model writes none. Remove it/],
   [{ engine: 'sglang', parking: 2 }, /it keeps its weights while it is parked. Write 'parking: 1'/],
   [{ parking: 'auto' }, /the engine 'gguf' cannot be parked. Remove 'parking'/],
+  [{ nodes: 2 }, /the engine 'gguf' cannot span nodes. Remove 'nodes', or use the engine vllm/],
   [{ engine: 'llama-server', gpu_layers: 3 }, /the engine 'llama-server' has no setting 'gpu_layers'/],
 ]
 test.each(cases)('a wrong or missing setting is named: %o', (of, message) =>

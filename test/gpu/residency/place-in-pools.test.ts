@@ -237,3 +237,68 @@ test('a decision over 64 machines and 512 engines takes at most a millisecond', 
     expect(median, name).toBeLessThan(3)
   }
 })
+
+describe('a model that spans nodes', () => {
+  const three = ['n1', 'n2', 'n3'].flatMap(node => [lab(node, 0), lab(node, 1)])
+  const wide = (of: Partial<PlacementRequest> = {}) => want(320, { pool: 'lab', devices: 4, nodes: 2, ...of })
+  const both = (node: string) => [`lab/${node}/gpu0`, `lab/${node}/gpu1`]
+  test.each<[rule: string, loaded: Occupant[], decision: object, of?: Partial<PlacementRequest>]>([
+    [
+      'as many cards of each of its nodes, where all are free',
+      [on('x', ['lab/n1/gpu1'], 80, busy)],
+      { do: 'load', devices: [...both('n2'), ...both('n3')], evict: [], pool: 'lab' },
+    ],
+    [
+      'one card of each of three nodes',
+      [],
+      { do: 'load', devices: ['lab/n1/gpu0', 'lab/n2/gpu0', 'lab/n3/gpu0'] },
+      { bytes: 240 * GiB, devices: 3, nodes: 3 },
+    ],
+    [
+      'idle engines make room, on the nodes where that costs least',
+      [on('x', ['lab/n1/gpu1'], 80), on('y', ['lab/n2/gpu0'], 80, { reloadMs: 500 }), on('z', both('n3'), 160)],
+      { do: 'load', devices: [...both('n2'), ...both('n1')], evict: ['y', 'x'] },
+    ],
+    [
+      'an engine that spans nodes makes room on all of them',
+      [on('x', [...both('n1'), ...both('n2')], 320), on('y', both('n3'), 160, { pinned: true })],
+      { do: 'load', devices: [...both('n1'), ...both('n2')], evict: ['x'] },
+    ],
+    [
+      'it waits for busy engines, and all of its nodes are reserved',
+      [on('x', ['lab/n1/gpu1'], 80, busy), on('y', ['lab/n2/gpu0'], 80, busy)],
+      {
+        do: 'wait',
+        for: ['x'],
+        reserve: {
+          engines: ['x'],
+          free: [...both('n3'), 'lab/n1/gpu0'].map(device => ({ device, bytes: 80 * GiB })),
+        },
+      },
+    ],
+    [
+      'another engine of it uses free nodes only',
+      [on('x', ['lab/n1/gpu1'], 80), on('y', ['lab/n2/gpu0'], 80)],
+      { do: 'wait', for: [], reason: "'new' needs 2 nodes with 2 GPUs each free in the pool 'lab'; 1 has them." },
+      { mayEvict: false },
+    ],
+    [
+      'a pool with fewer nodes',
+      [],
+      { do: 'refuse', reason: "In the pool 'lab': 'new' needs 4 nodes with 2 GPUs each; 3 have as many." },
+      { bytes: 640 * GiB, devices: 8, nodes: 4 },
+    ],
+    [
+      'a pool with fewer GPUs on a node',
+      [],
+      { do: 'refuse', reason: "In the pool 'lab': 'new' needs 2 nodes with 3 GPUs each; none has as many." },
+      { devices: 6 },
+    ],
+    [
+      'a limit of cards that leaves no room for it',
+      [on('x', both('n1'), 160, busy)],
+      { do: 'wait', for: ['x'] },
+      { limits: { maxCards: 4 } },
+    ],
+  ])('%s', (_rule, loaded, decision, of) => expect(placeInPools(wide(of), loaded, three)).toMatchObject(decision))
+})

@@ -87,7 +87,14 @@ export const podOptions = (
 ): LaunchOptions => {
   const options = launchOptions(launchId, [...flags], more)
   const hasImage = options.argv[0] === process.execPath
-  const needs = { cards: 1, cpus: 1, memoryBytes: 1 << 20, maxMs: null, ...(hasImage && { image: { name: image } }) }
+  const needs = {
+    nodes: 1,
+    cards: 1,
+    cpus: 1,
+    memoryBytes: 1 << 20,
+    maxMs: null,
+    ...(hasImage && { image: { name: image } }),
+  }
   return { ...options, needs, ...more }
 }
 

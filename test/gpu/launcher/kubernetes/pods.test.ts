@@ -22,7 +22,7 @@ const plan = (of: Partial<PodPlan> = {}, more: object = {}): PodPlan => ({
     channel: 'port',
     env: { VLLM_API_KEY: 'the-key-of-it' },
   },
-  needs: { cards: 2, cpus: 7.5, memoryBytes: 3 * 2 ** 30 + 1, maxMs: 90_000 },
+  needs: { nodes: 1, cards: 2, cpus: 7.5, memoryBytes: 3 * 2 ** 30 + 1, maxMs: 90_000 },
   image: { name: 'vllm/vllm-openai:v1', program: '/opt/vllm' },
   ports: { wrapper: 20_001, engine: 20_002 },
   key: { certificate: 'CERT', key: 'PRIVATE' },
@@ -95,7 +95,7 @@ test('keys are in the secret, and nowhere in the pod', () => {
 })
 
 test('an engine without a card asks for none, and sees none', () => {
-  const bare = plan({ needs: { cards: 0, cpus: 0, memoryBytes: 0, maxMs: null } })
+  const bare = plan({ needs: { nodes: 1, cards: 0, cpus: 0, memoryBytes: 0, maxMs: null } })
   const [, engine] = (podManifest(bare) as { spec: { containers: [object, object] } }).spec.containers
   expect(engine).toMatchObject({ resources: { requests: { cpu: '1' }, limits: {} } })
   expect(secretManifest(bare)).toMatchObject({ stringData: { 'env.NVIDIA_VISIBLE_DEVICES': 'void' } })
@@ -351,7 +351,7 @@ test('GPUs that pods of others ask for are not there', () => {
 })
 
 const launch = plan().options
-const known = { cards: 1, cpus: 1, memoryBytes: 0, maxMs: null, image: { name: 'i' } }
+const known = { nodes: 1, cards: 1, cpus: 1, memoryBytes: 0, maxMs: null, image: { name: 'i' } }
 const read = { ...launch.sandbox, read: ['/models/$(HOME)'] }
 
 test.each<[name: string, of: object, volumes: object[], refusal: RegExp | undefined]>([

@@ -43,7 +43,10 @@ export async function openAt(
 
 /** A fake engine that takes one card. */
 export const slurmOptions = (launchId: string, flags: readonly string[], more: Partial<LaunchOptions> = {}) =>
-  launchOptions(launchId, [...flags], { needs: { cards: 1, cpus: 1, memoryBytes: 1 << 20, maxMs: null }, ...more })
+  launchOptions(launchId, [...flags], {
+    needs: { nodes: 1, cards: 1, cpus: 1, memoryBytes: 1 << 20, maxMs: null },
+    ...more,
+  })
 
 /** Waits until the launch is listed like this. A list that fails is repeated. */
 export async function listed(

@@ -65,6 +65,13 @@ test.each<[string, SlurmJob, state: string, status: string | null, reason: strin
   ['its time is over', job('TIMEOUT', has('0')), 'gone', '0', 'The time limit of its Slurm job was reached.'],
   ['preempted', job('PREEMPTED', runs), 'gone', null, 'Slurm gave its cards to a job of higher priority.'],
   ['its node failed', job('NODE_FAIL', runs), 'gone', null, "Its node 'gpu1' has failed."],
+  [
+    'one of its nodes failed',
+    job('NODE_FAIL', runs, { node: 'gpu[1-2]' }),
+    'gone',
+    null,
+    "One of its nodes 'gpu[1-2]' has failed.",
+  ],
   ['too much memory', job('OUT_OF_MEMORY', runs), 'gone', null, 'It used more main memory than its Slurm job had.'],
   ['queued again', job('PENDING', runs), 'gone', null, 'Slurm has queued its job again.'],
   ['queued again after its end', job('PENDING', has('0')), 'gone', '0', 'Slurm has queued its job again.'],

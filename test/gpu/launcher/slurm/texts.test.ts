@@ -5,10 +5,16 @@ import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { isUnanswered, refusalIn } from '../../../../gpu/launcher/slurm/commands.ts'
 import { cardsIn } from '../../../../gpu/launcher/slurm/node-lines.ts'
 import { commentIn } from '../../../../gpu/launcher/slurm/queue-lines.ts'
-import { commandOnNode, jobIdIn, submitArguments } from '../../../../gpu/launcher/slurm/submission.ts'
+import {
+  commandOnNode,
+  jobIdIn,
+  submitArguments,
+  submitScript,
+  type WrapperSettings,
+} from '../../../../gpu/launcher/slurm/submission.ts'
 
 const pool = (more: object) => PoolSettings.parse({ kind: 'slurm', card_memory: '80GiB', ...more }) as SlurmPool
-const needs = { cards: 2, cpus: 3.5, memoryBytes: 3 * 2 ** 30 + 1, maxMs: 90_000 }
+const needs = { nodes: 1, cards: 2, cpus: 3.5, memoryBytes: 3 * 2 ** 30 + 1, maxMs: 90_000 }
 const ids = { serverId: 'srv', launchId: 'a-1' }
 
 test('a job is submitted with all that the pool and the launch say', () => {
@@ -45,11 +51,26 @@ test('a job is submitted with all that the pool and the launch say', () => {
     '--qos=high',
     '--constraint=a100',
   ])
-  const least = submitArguments(pool({}), { cards: 0, cpus: 0, memoryBytes: 0, maxMs: null }, ids)
+  const least = submitArguments(pool({}), { nodes: 1, cards: 0, cpus: 0, memoryBytes: 0, maxMs: null }, ids)
   expect(least.filter(one => /gres|time|mem|partition|signal|cpus/.test(one))).toEqual([
     '--cpus-per-task=1',
     '--signal=B:USR1@60',
   ])
+})
+
+test('a launch that spans nodes is one job with as many on each, and its script has more', () => {
+  const args = submitArguments(pool({}), { ...needs, nodes: 3 }, ids)
+  expect(args.filter(one => /nodes|ntasks|gres/.test(one))).toEqual([
+    '--nodes=3',
+    '--ntasks=3',
+    '--ntasks-per-node=1',
+    '--gres=gpu:2',
+  ])
+  const texts = { wrapper: 'one\n', nodes: 'several\n' }
+  const settings = { nodes: 1, env: { KEY: "it's" } } as unknown as WrapperSettings
+  expect(submitScript(texts, settings)).toBe('one\n\n\nmain("{\\"nodes\\":1,\\"env\\":{\\"KEY\\":\\"it\'s\\"}}")\n')
+  const script = submitScript(texts, { ...settings, nodes: 3 })
+  expect(script).toMatch(/^one\n\n\nseveral\n\n\nmain\(".*", First\)\n$/)
 })
 
 test.each([
