@@ -5,6 +5,7 @@ import { Notice } from '../../components/page.tsx'
 import { chatText as text } from '../../text/chat.ts'
 import type { ModelChoice as Model, TaskChoice } from '../playground/choices.ts'
 import { useAnswerers } from './answerers.ts'
+import { useAttachments } from './attachments/use-attachments.ts'
 import { Composer } from './composer.tsx'
 import type { OpenedConversation } from './conversation/opened.ts'
 import { showing } from './conversation/registry.ts'
@@ -37,6 +38,10 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
   const parameters = useParameters(task, opened)
   const choice = useAnswerers(able, state)
   const { models } = choice
+  const attachments = useAttachments(
+    models.map(({ features }) => features[task.id] ?? []),
+    id,
+  )
   const answerers = { path: task.path!, models }
 
   /** Whether the request can be sent; otherwise what is wrong with it is shown. */
@@ -56,7 +61,10 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
   const currencyOf = useCallback((model?: string) => able.find(one => one.id === model)?.currency ?? '', [able])
 
   return (
-    <div className="flex min-h-0 min-w-0 flex-1 flex-col gap-3">
+    <div
+      {...(attachments.isAllowed ? attachments.dropProps : {})}
+      className={`flex min-h-0 min-w-0 flex-1 flex-col gap-3 rounded-lg ${attachments.isOver ? 'outline-accent outline-2 outline-dashed outline-offset-4' : ''}`}
+    >
       <Heading {...heading} opened={opened} state={state} settings={hasSettings} showSettings={showSettings} />
       <ModelChoice able={able} choice={choice} />
       {failure && (
@@ -70,7 +78,7 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
           <Messages opened={opened} state={state} models={models} currencyOf={currencyOf} ask={ask} again={again} />
           <div className="mx-auto w-full max-w-3xl">
             <Composer
-              sees={models.every(({ features }) => features[task.id]?.includes('images'))}
+              attachments={attachments}
               busy={growing.size > 0}
               send={message => ask([message])}
               stop={() => opened.stop()}

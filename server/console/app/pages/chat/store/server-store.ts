@@ -36,19 +36,10 @@ function conversationOf({
   return { title, system, parameters, current: current_id, messages: messages.map(messageOf) }
 }
 
-function messageOf({
-  parent_id,
-  files,
-  tool_calls,
-  tool_call_id,
-  created_at = 0,
-  figures,
-  ...same
-}: ApiMessage): TreeMessage {
+function messageOf({ parent_id, tool_calls, tool_call_id, created_at = 0, figures, ...same }: ApiMessage): TreeMessage {
   return {
     ...same,
     parent: parent_id,
-    images: files,
     toolCalls: tool_calls,
     toolCallId: tool_call_id,
     figures: figures && { totalMs: 0, ...figures },
@@ -67,7 +58,7 @@ const apiChange = ({ title, current, messages, ...same }: ConversationChange) =>
 /** Fields without a value are not sent, and a currency is that of the model. */
 function apiMessageOf({
   parent,
-  images,
+  files,
   toolCalls,
   toolCallId,
   at: createdAt,
@@ -80,7 +71,7 @@ function apiMessageOf({
   return {
     ...same,
     parent_id: parent,
-    files: images && [...images],
+    files: files && [...files],
     tool_calls: toolCalls && [...toolCalls],
     tool_call_id: toolCallId,
     failure: failure?.slice(0, maxFailure),
