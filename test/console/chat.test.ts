@@ -380,6 +380,55 @@ test.each(['browser', 'server'])('a conversation is kept in the %s, with its ver
   await said(page, 'other', 'You said "From the first tab"').waitFor()
 })
 
+test.each(['browser', 'server'])('a preset is kept in the %s, chosen, replaced and deleted', async place => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const stored = place === 'server' ? 'content' : 'metadata'
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: stored }, 'PATCH')
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const system = page.getByLabel('System prompt')
+  const save = async (name: string) => {
+    await page.getByRole('button', { name: 'Save as preset' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill(name)
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+  }
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await system.fill('Answer like a pirate.')
+  await page.getByText('Parameters and tools').click()
+  const temperature = page.getByRole('spinbutton', { name: 'Temperature' })
+  await temperature.fill('0.7')
+  await save('Pirate')
+  await opened.choose('Preset', 'No preset')
+  await expect.poll(() => system.inputValue()).toBe('')
+  expect(await temperature.inputValue()).toBe('')
+
+  await page.reload()
+  await opened.choose('Preset', 'Pirate')
+  await send(page, 'Hello')
+  await said(page, 'thinker', 'You said "Hello"').waitFor()
+  expect(asked.at(-1)).toMatchObject({
+    temperature: 0.7,
+    messages: [{ role: 'system', content: 'Answer like a pirate.' }, { role: 'user' }],
+  })
+  // It is no conversation.
+  const list = page.getByRole('navigation', { name: 'Conversations' })
+  await list.getByRole('link', { name: 'Hello' }).first().waitFor()
+  expect(await list.getByRole('link', { name: 'Pirate' }).count()).toBe(0)
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await system.fill('Answer like a captain.')
+  await save('Pirate')
+  await opened.expectAccessible()
+  await opened.screenshot('chat-preset')
+  await opened.choose('Preset', 'No preset')
+  await opened.choose('Preset', 'Pirate')
+  await expect.poll(() => system.inputValue()).toBe('Answer like a captain.')
+  await page.getByRole('button', { name: 'Delete the preset “Pirate”' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+  await page.getByLabel('Preset', { exact: true }).waitFor({ state: 'detached' })
+})
+
 test('an answer goes on while another page is shown, and what it has is kept when the tab is reloaded', async () => {
   await using opened = await console.open('/chat?model=thinker')
   const { page } = opened

@@ -14,6 +14,8 @@ import { Heading, type HeadingProps } from './heading.tsx'
 import type { Message } from './message/message.ts'
 import { Messages } from './messages.tsx'
 import { ModelChoice } from './model-choice.tsx'
+import { PresetChoice } from './presets/preset-choice.tsx'
+import { usePresets } from './presets/use-presets.ts'
 import { useParameters } from './use-parameters.ts'
 
 const Settings = loaded(() => import('./settings.tsx'))
@@ -36,6 +38,10 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
   }, [id])
   const [hasSettings, showSettings] = useState(false)
   const parameters = useParameters(task, opened)
+  const presets = usePresets(({ system, parameters: fields }) => {
+    opened.change({ system })
+    parameters.replace(fields)
+  })
   const choice = useAnswerers(able, state)
   const { models } = choice
   const attachments = useAttachments(
@@ -66,7 +72,9 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
       className={`flex min-h-0 min-w-0 flex-1 flex-col gap-3 rounded-lg ${attachments.isOver ? 'outline-accent outline-2 outline-dashed outline-offset-4' : ''}`}
     >
       <Heading {...heading} opened={opened} state={state} settings={hasSettings} showSettings={showSettings} />
-      <ModelChoice able={able} choice={choice} />
+      <ModelChoice able={able} choice={choice}>
+        <PresetChoice presets={presets} />
+      </ModelChoice>
       {failure && (
         <Notice kind="warning">
           <span className="min-w-0 flex-1">{text.notKept(failure.message)}</span>
@@ -90,7 +98,14 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
             aria-label={text.settings}
             className="bg-surface border-line w-full min-w-0 overflow-y-auto rounded-lg border p-4 lg:w-88 lg:shrink-0"
           >
-            <Settings opened={opened} state={state} parameters={parameters} task={task} model={models[0]!.id} />
+            <Settings
+              opened={opened}
+              state={state}
+              parameters={parameters}
+              presets={presets}
+              task={task}
+              model={models[0]!.id}
+            />
           </aside>
         )}
       </div>

@@ -4,12 +4,18 @@ import type { Conversation, ConversationChange, ConversationStore, ListedConvers
 
 type ApiMessage = Schema<'ConversationMessage'>
 
+/** The folder of conversations without messages, which are presets. */
+export const presetFolder = 'Presets'
+
 /** Characters of a failure that the server keeps. */
 const maxFailure = 2_000
 
 export const serverStore: ConversationStore = {
   read: async id => conversationOf(await dataOf(api.GET('/api/conversations/{id}', at({ id })))),
-  create: async conversation => await dataOf(api.POST('/api/conversations', { body: apiChange(conversation) })),
+  create: async conversation => {
+    const folder = conversation.messages.length === 0 ? presetFolder : null
+    return await dataOf(api.POST('/api/conversations', { body: { ...apiChange(conversation), folder } }))
+  },
   update: async (id, change) => {
     await api.PATCH('/api/conversations/{id}', { ...at({ id }), body: apiChange(change) })
   },
