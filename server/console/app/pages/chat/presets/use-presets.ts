@@ -2,7 +2,6 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { refresh, useSession } from '../../../api/client.ts'
 import { announce } from '../../../components/announcements.tsx'
-import { chatText as text } from '../../../text/chat.ts'
 import { storeOf } from '../conversation/registry.ts'
 import { type ListedPreset, listPresets, type PresetSettings, savePreset } from './presets.ts'
 
@@ -19,7 +18,7 @@ export function usePresets(apply: (settings: PresetSettings) => void) {
     presets,
     chosen: presets.find(({ id }) => id === chosen),
     /** Applies a preset; an empty id takes its settings away. */
-    async choose(id: string): Promise<void> {
+    choose: async (id: string): Promise<void> => {
       try {
         apply(id === '' ? nothing : await storeOf(id, token).read(id))
         setChosen(id)
@@ -28,12 +27,12 @@ export function usePresets(apply: (settings: PresetSettings) => void) {
         void refresh('chat', 'presets')
       }
     },
-    async save(name: string, settings: PresetSettings): Promise<void> {
+    save: async (name: string, settings: PresetSettings): Promise<void> => {
       const id = await savePreset(name, settings, presets, token)
       await refresh('chat', 'presets')
       setChosen(id)
     },
-    async remove(id: string): Promise<void> {
+    remove: async (id: string): Promise<void> => {
       await storeOf(id, token).remove(id)
       setChosen('')
       await refresh('chat', 'presets')
