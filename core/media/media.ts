@@ -8,6 +8,7 @@ import type { Files } from '../files/files.ts'
 import { newId } from '../ids.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { type DecodedAudio, openAudioDecoder } from './audio-decoder.ts'
+import { base64InPieces } from './base64-pieces.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import {
   type FetchedKind,
@@ -138,6 +139,10 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
         if (!file) throw invalidValue(`'${field}' must be the id of a file (file-…).`)
         return storedText(file, field, files)
       }),
+
+    /** Resolves with the base64 of a stored audio file, in ASCII. Errors are as in `take`. */
+    audioBase64: (sender: MediaSender, field: string, id: string): Promise<Uint8Array> =>
+      withPermit(sender, field, id, 'audio', async sent => base64InPieces(await reader.bytesOf(sent))),
 
     /**
      * Resolves with the path of a file of any kind: of a stored one, or of a new one in the folder. `value` and errors are

@@ -38,7 +38,7 @@ const ImagePart = z.object({
 const AudioPart = z.object({
   type: z.literal('input_audio'),
   input_audio: object('The audio.', {
-    data: string('The audio file in base64.'),
+    data: string('The audio file in base64, or the id of a stored one (`file-…`).'),
     format: oneOf('Format of the audio file.', ['wav', 'mp3']),
   }),
 })

@@ -12,8 +12,8 @@ import type { TranscriptionAnswerFormat } from './transcription/transcription.ts
 
 /** An image of a request, or a stored file that it names by its id. */
 export interface ImageReference {
-  /** `text`: a stored file, whose text replaces the mark. Default: an image. */
-  kind?: 'text'
+  /** `text`: a stored file, whose text replaces the mark. `audio`: one whose base64 does. Default: an image. */
+  kind?: 'text' | 'audio'
   /** Placeholder in the body. */
   mark: string
   param: string

@@ -18,7 +18,7 @@ export function openTextRunner({
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Preparation, 'prepare' | 'shape' | 'insertImages'>
-  media: Pick<Media, 'imageDataUrl' | 'fileText'>
+  media: Pick<Media, 'imageDataUrl' | 'fileText' | 'audioBase64'>
   limits: Limits
 }): RunTask {
   return async (...[job, lease, signal, report]) => {

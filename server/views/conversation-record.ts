@@ -26,6 +26,12 @@ const ToolCall = strictObject('ConversationToolCall', 'A call of a tool by the m
   arguments: z.string().max(100_000).describe('Arguments as JSON text.'),
 })
 
+const File = strictObject('ConversationFile', 'A file of a message.', {
+  id: z.string().min(1).max(2_048).describe('Id of the file (`file-…`), or the address of an image.'),
+  kind: z.enum(['image', 'audio', 'text']).describe('How a model gets it.'),
+  name: z.string().max(255).describe('Name of the file; may be empty.'),
+})
+
 const Message = strictObject('ConversationMessage', 'A message of a conversation.', {
   id: messageId().describe('Id that the author chooses, unique in the conversation.'),
   parent_id: messageId().nullable().describe('The message that it follows; null for the first one.'),
@@ -33,7 +39,7 @@ const Message = strictObject('ConversationMessage', 'A message of a conversation
   text: z.string().max(maxText).describe('The text; may be empty.'),
   model: optionalStringUpTo(256, 'Of an answer: id of the model.'),
   reasoning: optionalStringUpTo(maxText, 'Of an answer: what the model wrote before it.'),
-  files: optional(z.array(z.string().max(100)).max(20), 'Ids of images, audio and other files.'),
+  files: optional(z.array(File).max(20), 'Images, audio and text files, which stay files of the organization.'),
   tool_calls: optional(z.array(ToolCall).max(128), 'Of an answer: tools that the model calls.'),
   tool_call_id: optionalStringUpTo(200, 'Of the result of a tool: id of the call.'),
   failure: optionalStringUpTo(2_000, 'Why an answer is incomplete.'),

@@ -85,16 +85,16 @@ let console: TestConsole
 beforeAll(async () => {
   await once(engine.listen(0, '127.0.0.1'), 'listening')
   const { port } = engine.address() as AddressInfo
-  const model = (id: string) => ({
+  const model = (id: string, ...features: string[]) => ({
     id,
     engine: 'remote',
     url: `http://127.0.0.1:${port}/v1`,
     upstream_id: 'm',
     tasks: ['std/chat-completion'],
-    features: ['tools', 'images'],
+    features: ['tools', 'images', ...features],
     price: { input_per_million_tokens: 1_000, output_per_million_tokens: 2_000 },
   })
-  console = await openConsole({ models: [model('thinker'), model('other')] })
+  console = await openConsole({ models: [model('thinker', 'audio'), model('other')] })
 })
 afterAll(async () => {
   await console?.[Symbol.asyncDispose]()
@@ -205,28 +205,77 @@ test('an answer goes on where the connection was lost', async () => {
   await page.getByText('The first part, and the second.', { exact: true }).waitFor()
 })
 
-test('an image is sent with a message, and a refused request says why', async () => {
+test('files are sent with a message, kept with it, and refused where the model takes none', async () => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: 'content' }, 'PATCH')
   await using opened = await console.open('/chat?model=thinker')
   const { page } = opened
   opened.expectErrors(/400/)
-  const image = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
+  const image = await sharp({ create: { width: 320, height: 200, channels: 3, background: 'teal' } })
     .png()
     .toBuffer()
-  await page.locator('input[type=file]').setInputFiles({ name: 'red.png', mimeType: 'image/png', buffer: image })
-  await page.getByRole('img', { name: 'Image of the message' }).waitFor()
-  await page.getByRole('textbox', { name: 'Message' }).fill('What is this?')
-  await page.getByRole('button', { name: 'Send', exact: true }).click()
-  await page.getByRole('article', { name: 'thinker' }).getByText('You said').waitFor()
-  const [part] = asked.at(-1)!.messages.at(-1)!.content as { type: string; image_url: { url: string } }[]
-  expect(part).toMatchObject({ type: 'image_url' })
-  expect(part!.image_url.url).toMatch(/^data:image\//)
+  const input = page.locator('input[type=file]')
+  await input.setInputFiles([
+    { name: 'teal.png', mimeType: 'image/png', buffer: image },
+    { name: 'beep.wav', mimeType: 'audio/wav', buffer: Buffer.from('RIFF and more') },
+    { name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from('# Notes') },
+    { name: 'twice.md', mimeType: 'text/markdown', buffer: Buffer.from('# Twice') },
+    { name: 'a.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7') },
+  ])
+  await page.getByText('“a.pdf” is neither an image nor audio').waitFor()
+  const files = page.getByRole('list', { name: 'Files of the message' })
+  await files.getByRole('img', { name: 'teal.png' }).waitFor()
+  await files.getByRole('button', { name: 'Remove twice.md' }).click()
+  await expect.poll(() => files.getByRole('listitem').count()).toBe(3)
+  // A model that is chosen afterwards does not take all of them.
+  await opened.choose('Model', 'other')
+  await page.getByText('A chosen model takes no audio.').waitFor()
+  expect(await page.getByRole('button', { name: 'Send', exact: true }).isEnabled()).toBe(false)
+  await opened.expectAccessible()
+  await opened.screenshot('chat-files-added')
+  await opened.choose('Model', 'thinker')
+  await send(page, 'What is this?')
+  await said(page, 'thinker', 'You said').waitFor()
+  expect(asked.at(-1)!.messages.at(-1)!.content).toEqual([
+    { type: 'image_url', image_url: { url: expect.stringMatching(/^data:image\//) } },
+    { type: 'input_audio', input_audio: { data: Buffer.from('RIFF and more').toString('base64'), format: 'wav' } },
+    { type: 'text', text: 'File notes.md:\n\n# Notes' },
+    { type: 'text', text: 'What is this?' },
+  ])
+  await page.getByRole('button', { name: 'Rename' }).waitFor()
+  await page.reload()
+  // They come from the server now.
+  const sent = page.getByRole('article', { name: 'You' })
+  await expect
+    .poll(() =>
+      sent
+        .getByRole('img', { name: 'teal.png' })
+        .evaluate(shown => (shown as unknown as { naturalWidth: number }).naturalWidth),
+    )
+    .toBe(320)
+  await sent.getByText('notes.md').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('chat-files')
+
+  // Dropped and pasted files are added too; a model without the feature is named at once.
+  await opened.choose('Model', 'other')
+  const dataTransfer = await page.evaluateHandle(`(() => {
+    const data = new DataTransfer()
+    data.items.add(new File(['RIFF'], 'dropped.wav', { type: 'audio/wav' }))
+    data.items.add(new File(['Hello'], 'dropped.txt', { type: 'text/plain' }))
+    return data
+  })()`)
+  await page.getByRole('log').dispatchEvent('drop', { dataTransfer })
+  await files.getByText('dropped.txt').waitFor()
+  await page.getByText('A chosen model takes no audio.').waitFor()
+  expect(await files.getByRole('listitem').count()).toBe(1)
+
   await page.getByRole('button', { name: 'Settings and code' }).click()
   await page.getByText('Parameters and tools').click()
   await page.getByRole('spinbutton', { name: 'Temperature' }).fill('9')
-  await page.getByRole('textbox', { name: 'Message' }).fill('Again')
-  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await send(page, 'Again')
   await page.getByRole('alert').getByText('temperature', { exact: false }).waitFor()
-  await page.getByRole('button', { name: 'Answer again with thinker' }).last().waitFor()
+  await page.getByRole('button', { name: 'Answer again with other' }).last().waitFor()
 })
 
 test('a value that cannot be sent is marked until it is changed, whatever happens to the others', async () => {
@@ -329,6 +378,55 @@ test.each(['browser', 'server'])('a conversation is kept in the %s, with its ver
   await page.getByRole('button', { name: 'Undo' }).click()
   await page.getByRole('heading', { level: 1, name: 'Greetings' }).waitFor()
   await said(page, 'other', 'You said "From the first tab"').waitFor()
+})
+
+test.each(['browser', 'server'])('a preset is kept in the %s, chosen, replaced and deleted', async place => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const stored = place === 'server' ? 'content' : 'metadata'
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: stored }, 'PATCH')
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const system = page.getByLabel('System prompt')
+  const save = async (name: string) => {
+    await page.getByRole('button', { name: 'Save as preset' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill(name)
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+  }
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await system.fill('Answer like a pirate.')
+  await page.getByText('Parameters and tools').click()
+  const temperature = page.getByRole('spinbutton', { name: 'Temperature' })
+  await temperature.fill('0.7')
+  await save('Pirate')
+  await opened.choose('Preset', 'No preset')
+  await expect.poll(() => system.inputValue()).toBe('')
+  expect(await temperature.inputValue()).toBe('')
+
+  await page.reload()
+  await opened.choose('Preset', 'Pirate')
+  await send(page, 'Hello')
+  await said(page, 'thinker', 'You said "Hello"').waitFor()
+  expect(asked.at(-1)).toMatchObject({
+    temperature: 0.7,
+    messages: [{ role: 'system', content: 'Answer like a pirate.' }, { role: 'user' }],
+  })
+  // It is no conversation.
+  const list = page.getByRole('navigation', { name: 'Conversations' })
+  await list.getByRole('link', { name: 'Hello' }).first().waitFor()
+  expect(await list.getByRole('link', { name: 'Pirate' }).count()).toBe(0)
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await system.fill('Answer like a captain.')
+  await save('Pirate')
+  await opened.expectAccessible()
+  await opened.screenshot('chat-preset')
+  await opened.choose('Preset', 'No preset')
+  await opened.choose('Preset', 'Pirate')
+  await expect.poll(() => system.inputValue()).toBe('Answer like a captain.')
+  await page.getByRole('button', { name: 'Delete the preset “Pirate”' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+  await page.getByLabel('Preset', { exact: true }).waitFor({ state: 'detached' })
 })
 
 test('an answer goes on while another page is shown, and what it has is kept when the tab is reloaded', async () => {

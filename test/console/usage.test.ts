@@ -51,8 +51,9 @@ test('the owner of the machine sets a limit of another organization', async () =
   await using opened = await console.open(`/usage?organization=${id}`)
   const { page } = opened
   await page.getByText('Nothing was used in this period').waitFor()
-  // What is left of the own limits would look like that of the organization.
-  expect(await page.getByText('Spending this month').count()).toBe(0)
+  // What is used of the own limits would look like that of the organization.
+  await page.getByText('0 USD, no limit').waitFor()
+  expect(await page.getByText('Spending this month').count()).toBe(1)
   await page.getByRole('button', { name: 'Change limits' }).click()
   const dialog = page.getByRole('dialog', { name: 'Change limits of research' })
   await dialog.getByLabel('Submissions per minute').fill('7')
@@ -60,6 +61,7 @@ test('the owner of the machine sets a limit of another organization', async () =
   await opened.expectAccessible()
   await dialog.getByRole('button', { name: 'Save limits' }).click()
   await page.getByText('12.50 USD', { exact: true }).waitFor()
+  await page.getByText('0 USD of 12.50 USD · 0 %').waitFor()
   const { limits } = await console.call<{ limits: object }>(`/api/organizations/${id}/limits`)
   expect(limits).toMatchObject({ job_submissions_per_minute: 7, monthly_spend_limit: 12.5, pending_jobs: null })
 })

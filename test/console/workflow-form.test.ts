@@ -83,3 +83,22 @@ test('whoever runs a form reads why the execution was not cancelled, and cancels
   await cancel.click()
   await page.getByText('Cancelled', { exact: true }).waitFor()
 })
+
+test('whoever answers an approval reads what led to it', async () => {
+  const dag = {
+    nodes: {
+      draft: { task: 'text/template', inputs: { template: 'A draft about boats' } },
+      ask: { task: 'wait/approval', inputs: { title: 'Publish it?' } },
+    },
+    edges: [{ from: 'draft', to: 'ask' }],
+  }
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', { name: 'Publish', dag })
+  await console.call(`/api/workflows/${workflow.id}/execute`, { input_params: {} })
+  await using opened = await console.open('/approvals')
+  const { page } = opened
+  await page.getByRole('link', { name: 'Publish it?' }).click()
+  await page.getByRole('region', { name: 'Node before: draft' }).getByText('A draft about boats').first().waitFor()
+  await page.getByText('Started by the token').waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot('approval')
+})

@@ -28,7 +28,7 @@ export function markImages(messages: ChatRequest['messages']): {
   const images: ImageReference[] = []
   if (!messages.some(({ content }) => Array.isArray(content))) return { messages, images }
   let fetched = 0
-  function mark(param: string, value: ImageReference['value'], kind?: 'text'): string {
+  function mark(param: string, value: ImageReference['value'], kind?: ImageReference['kind']): string {
     // Random, so that no text of the caller can contain it.
     const placeholder = `image:${randomBytes(16).toString('hex')}`
     images.push({ mark: placeholder, param, value, kind })
@@ -45,6 +45,10 @@ export function markImages(messages: ChatRequest['messages']): {
       if (part.type === 'file' && part.file.file_id !== undefined) {
         const param = `messages[${at}].content[${place}].file.file_id`
         return { type: 'text' as const, text: mark(param, part.file.file_id, 'text') }
+      }
+      if (part.type === 'input_audio' && part.input_audio.data.startsWith('file-')) {
+        const param = `messages[${at}].content[${place}].input_audio.data`
+        return { ...part, input_audio: { ...part.input_audio, data: mark(param, part.input_audio.data, 'audio') } }
       }
       if (part.type !== 'image_url') return part
       const param = `messages[${at}].content[${place}].image_url.url`
@@ -67,13 +71,14 @@ function contentOf(url: string, param: string): Uint8Array<ArrayBuffer> {
 /** What replaces a mark: characters that need no escaping in a JSON text; bytes are ASCII. */
 export type Replacement = string | Uint8Array
 
-/** Returns a `fetch` for `withImages`: images as data: URLs, and stored files as the content of a JSON string. */
+/** Returns a `fetch` for `withImages`: images as data: URLs, audio as base64, and text as the content of a JSON string. */
 export const fetchFrom =
-  (media: Pick<Media, 'imageDataUrl' | 'fileText'>, sender: MediaSender) =>
-  async ({ kind, param, value }: ImageReference): Promise<Replacement> =>
-    kind === 'text' && typeof value === 'string'
-      ? JSON.stringify(await media.fileText(sender, param, value)).slice(1, -1)
-      : media.imageDataUrl(sender, param, value)
+  (media: Pick<Media, 'imageDataUrl' | 'fileText' | 'audioBase64'>, sender: MediaSender) =>
+  async ({ kind, param, value }: ImageReference): Promise<Replacement> => {
+    if (kind === undefined || typeof value !== 'string') return media.imageDataUrl(sender, param, value)
+    if (kind === 'audio') return media.audioBase64(sender, param, value)
+    return JSON.stringify(await media.fileText(sender, param, value)).slice(1, -1)
+  }
 
 /** The bodies of a request with their marks, and what replaces them. */
 export interface Filling extends Pick<PreparedRequest, 'bodies' | 'droppable'> {

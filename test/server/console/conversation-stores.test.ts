@@ -19,7 +19,7 @@ function storageOf(room: number): Storage {
 
 const said = (...texts: string[]) => {
   const messages = chained(texts.map(text => ({ role: 'user' as const, text })))
-  return { title: '', system: '', parameters: {}, messages, current: messages.at(-1)!.id }
+  return { title: '', system: '', parameters: {}, messages, current: messages.at(-1)?.id ?? null }
 }
 const long = (begin: string, length: number) => said(begin.padEnd(length, '.'))
 const lengthOfAll = () => Object.values(localStorage).reduce((sum: number, text: string) => sum + text.length, 0)
@@ -51,6 +51,16 @@ test('a full browser drops the oldest other conversation, and says when one has 
   await expect(store.update(id, { messages: long('c', 2_000).messages })).rejects.toThrow('no room')
   await expect(store.create(long('d', 1_100_000))).rejects.toThrow('too long')
   expect(titles()).toEqual(['b'])
+})
+
+test('a preset is in no list of conversations, and makes no room for them', async () => {
+  const store = browserStore('t')
+  const preset = { ...said(), title: 'Brief', system: 'Be brief.' }
+  const { id } = await store.create(preset)
+  for (const name of ['a', 'b', 'c', 'd']) await store.create(long(name, 900_000))
+  expect(titles()).toEqual(['d', 'c', 'b'])
+  expect(store.presets()).toEqual([{ id, name: 'Brief' }])
+  expect(await store.read(id)).toMatchObject({ system: 'Be brief.' })
 })
 
 test('what two tabs add is kept, and a conversation is found by its words', async () => {

@@ -127,7 +127,15 @@ test('a stream becomes an answer', () => {
 
 test('a conversation is the same after it was sent and read again', () => {
   const messages: Message[] = [
-    { role: 'user', text: 'What is this?', images: ['file-1'] },
+    {
+      role: 'user',
+      text: 'What is this?',
+      files: [
+        { id: 'file-1', kind: 'image', name: '' },
+        { id: 'file-2', kind: 'audio', name: 'audio.mp3' },
+        { id: 'file-3', kind: 'text', name: 'file-3' },
+      ],
+    },
     { role: 'assistant', text: '', toolCalls: [{ id: 'a', name: 'look', arguments: '{}' }] },
     { role: 'tool', text: 'A cat.', toolCallId: 'a' },
     { role: 'assistant', text: 'A cat.' },

@@ -1,4 +1,5 @@
 import { modelHref } from '../components/addresses.ts'
+import { limitState, percentUsed } from '../components/limit-use.ts'
 import { attentionText as text } from '../text/attention.ts'
 import { usageText } from '../text/usage.ts'
 import type { Schema } from './schema.ts'
@@ -31,8 +32,6 @@ export interface AttentionFacts {
   findings?: Schema<'DoctorReport'>['findings'] | undefined
 }
 
-/** The part of a limit above which it needs attention. */
-const nearLimit = 0.8
 /** Limits that a person can do something about; all others are whole again within a minute. */
 const lasting: readonly Schema<'LimitUse'>['name'][] = ['stored_bytes', 'uploads_per_day', 'pending_jobs']
 /** Failures after which an engine that works now needs attention: fewer heal by themselves. */
@@ -92,11 +91,11 @@ function ofLimits({ limits = [], spend }: AttentionFacts): Attention[] {
       limit,
     }))
   return [...spends, ...others]
-    .filter(({ used, limit }) => limit > 0 && used >= nearLimit * limit)
+    .filter(({ used, limit }) => limitState(used, limit) !== 'free')
     .map(({ name, of, used, limit }) => ({
       id: `limit ${of} ${name}`,
-      kind: used >= limit ? 'bad' : 'warning',
-      what: text.limit(name, of, Math.min(100, Math.floor((100 * used) / limit))),
+      kind: limitState(used, limit) === 'reached' ? 'bad' : 'warning',
+      what: text.limit(name, of, percentUsed(used, limit)),
       why: '',
       href: '/usage',
       action: text.usage,

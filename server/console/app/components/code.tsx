@@ -34,7 +34,7 @@ export function CopyButton({ value, label = shellText.copy }: { value: string; l
 /** A short piece of code in a sentence, with a button that copies it. */
 export const CopyText = ({ children }: { children: string }) => (
   <span className="inline-flex items-center">
-    <code className="bg-raised rounded px-1 font-mono">{children}</code>
+    <code className="bg-raised rounded px-1 font-mono break-all">{children}</code>
     <CopyButton value={children} />
   </span>
 )

@@ -8,7 +8,11 @@ export function useSize(name: string, first: number): [size: number, set: (size:
   const set = useCallback(
     (next: number) => {
       setSize(next)
-      localStorage.setItem(key, String(next))
+      try {
+        localStorage.setItem(key, String(next))
+      } catch {
+        // The browser has no room: the size lasts as long as the page.
+      }
     },
     [key],
   )

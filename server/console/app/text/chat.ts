@@ -1,8 +1,27 @@
 import { named } from './named.ts'
 
+/** Why a file cannot be sent. */
+interface Refusal {
+  refused: 'large' | 'audioFormat' | 'noText' | 'empty'
+  /** Of a file that is too large. */
+  kind?: keyof typeof refusedTexts.large
+}
+
+const refusedTexts = {
+  large: {
+    image: 'is larger than 10 MB. Make the image smaller.',
+    audio: 'is larger than 25 MB. Cut the audio, or save it as MP3.',
+    text: 'is larger than 1 MB, the most of a text. Send a part of it.',
+  },
+  audioFormat: 'is audio or video that models do not take. Save the audio as WAV or MP3.',
+  noText:
+    'is neither an image nor audio, and has no text in UTF-8. Save its text as a file, or copy it into the message.',
+  empty: 'is empty.',
+} as const
+
 /** Texts of the page Chat, and of answers that are shown elsewhere. */
 export const chatText = {
-  ...named('conversation', 'conversations', 'message', 'send', 'stop', 'you', 'reasoning', 'removeImage', 'sendResult'),
+  ...named('conversation', 'conversations', 'message', 'send', 'stop', 'you', 'reasoning', 'sendResult'),
   ...named('model', 'rename', 'delete', 'undo', 'settings', 'save'),
   title: 'New conversation',
   untitled: 'Without a title',
@@ -12,7 +31,7 @@ export const chatText = {
   hideList: 'Hide conversations',
   none: 'No conversation yet',
   noneFound: 'No conversation has these words',
-  onServer: 'Conversations are kept on this server; only you can read them.',
+  onServer: 'Conversations are kept on this server; only you can read them. Their files belong to the organization.',
   inBrowser: (organization: string) =>
     `Conversations are kept in this browser until you sign out, because the organization “${organization}” does not store the content of calls.`,
   alsoInBrowser: 'Those marked “browser” are kept in this browser until you sign out.',
@@ -42,6 +61,14 @@ export const chatText = {
   system: 'System prompt',
   systemHint: 'What the model is told before the conversation.',
   parameters: 'Parameters and tools',
+  preset: 'Preset',
+  noPreset: 'No preset',
+  savePreset: 'Save as preset',
+  presetName: 'Name',
+  presetHint: 'Keeps the system prompt and the parameters. A preset with the same name is replaced.',
+  presetSaved: (name: string) => `The preset “${name}” was saved.`,
+  removePreset: (name: string) => `Delete the preset “${name}”`,
+  removePresetText: 'Conversations that began with it stay as they are.',
   example: 'Hello, who are you?',
   regenerate: (model: string) => `Answer again with ${model}`,
   edit: 'Edit message',
@@ -52,9 +79,21 @@ export const chatText = {
   after: 'Version after',
   empty: 'Write a message to begin.',
   tool: 'Tool result',
-  attach: 'Add image',
-  attached: 'Image of the message',
-  noImages: 'The chosen model takes no images. Choose another model, or send text.',
+  attach: 'Add files: images up to 10 MB, audio (WAV, MP3) up to 25 MB, text up to 1 MB',
+  addedFiles: 'Files of the message',
+  attached: (name: string) => `File of the message: ${name || 'image'}`,
+  removeFile: (name: string) => `Remove ${name}`,
+  downloadFile: 'Download the file',
+  uploading: 'Is stored …',
+  fileGone: (name: string) => `The file ${name} was deleted.`,
+  notTaken: {
+    image: 'A chosen model takes no images. Choose another model, or send text.',
+    audio: 'A chosen model takes no audio. Choose another model, or send text.',
+  },
+  tooMany: (most: number) => `A message has ${most} files at most.`,
+  notStored: (name: string, why: string) => `“${name}” was not stored: ${why}`,
+  refused: (name: string, { refused, kind }: Refusal): string =>
+    `“${name}” ${kind ? refusedTexts.large[kind] : refusedTexts[refused as Exclude<typeof refused, 'large'>]}`,
   stopped: 'Stopped.',
   noAnswer: 'The model ended its answer without a text.',
   calls: (name: string) => `Calls ${name}`,

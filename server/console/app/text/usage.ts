@@ -38,12 +38,7 @@ export const usageText = {
     title: 'Limits of your requests',
     organization: 'Organization',
     token: 'Your token',
-    spend: 'Spending this month',
-    spent: (spent: string, limit: string) => `${spent} of ${limit}`,
-    unlimited: (spent: string) => `${spent}, no limit`,
-    held: (held: string) => `Up to ${held} more for unfinished work`,
-    resets: 'Starts again',
-    left: (left: string, limit: string) => `${left} of ${limit} left`,
+    used: (used: string, limit: string, percent: number) => `${used} of ${limit} used · ${percent} %`,
     names: {
       requests_per_minute: 'API requests per minute',
       jobs_per_minute: 'Submissions per minute',

@@ -39,7 +39,7 @@ beforeAll(async () => {
     )
   })
   app = await startApp({
-    models: [engine.model('sees', { tasks: ['std/chat-completion'], features: ['images'] })],
+    models: [engine.model('sees', { tasks: ['std/chat-completion'], features: ['images', 'audio'] })],
     media: { allowed_addresses: ['127.0.0.2'] },
   })
 }, 60_000)
@@ -136,6 +136,21 @@ test('a stored image is sent by its id, and a text file by its id or inline as i
     expect((await askWith({ type: 'file', file: { file_data, filename: 'a.csv' } })).status).toBe(200)
     expect(contentSeen()).toEqual([{ type: 'text', text: `File a.csv:\n\n${text}` }])
   }
+})
+
+test('stored audio is sent by its id', async () => {
+  const bytes = Buffer.alloc(1_000_003, 'RIFF')
+  const data = await store('a.wav', new Uint8Array(bytes))
+  expect((await askWith({ type: 'input_audio', input_audio: { data, format: 'wav' } })).status).toBe(200)
+  expect(contentSeen()).toEqual([
+    { type: 'input_audio', input_audio: { data: bytes.toString('base64'), format: 'wav' } },
+  ])
+  const absent = { data: 'file-01K8Q6Z4M3T8V9W0X1Y2Z3A4B5', format: 'wav' }
+  const refused = await askWith({ type: 'input_audio', input_audio: absent })
+  expect([refused.status, ((await refused.json()) as { error: { param: string } }).error.param]).toEqual([
+    404,
+    'messages[0].content[0].input_audio.data',
+  ])
 })
 
 test.each([

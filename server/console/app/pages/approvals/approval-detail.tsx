@@ -8,6 +8,7 @@ import { Checkbox, SelectField, TextArea, TextField } from '../../components/fie
 import { BackLink, Facts, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { approvalsText as text } from '../../text/approvals.ts'
+import { ApprovalContext } from './approval-context.tsx'
 
 type Approval = Schema<'Approval'>
 type FormField = NonNullable<Approval['form']>['properties'][string]
@@ -67,6 +68,7 @@ function Shown({ approval }: { approval: Approval }) {
             ],
           ]}
         />
+        <ApprovalContext approval={approval} />
       </div>
     </>
   )

@@ -1,4 +1,5 @@
 import { Button } from '../../components/button.tsx'
+import { CopyText } from '../../components/code.tsx'
 import { dateText } from '../../components/format.ts'
 import { Facts, Notice } from '../../components/page.tsx'
 import { SidePanel } from '../../components/panel.tsx'
@@ -43,18 +44,8 @@ function Shown({ entry, names, onlyThis }: { entry: Entry } & Pick<EntryPanelPro
           [text.facts.time, dateText(when)],
           [text.facts.who, actorName(actor, names)],
           [text.facts.from, actor.address],
-          [
-            text.facts.id,
-            <code key="target" className="font-mono text-xs break-all">
-              {target.id}
-            </code>,
-          ],
-          [
-            text.facts.entry,
-            <code key="entry" className="font-mono text-xs">
-              {id}
-            </code>,
-          ],
+          [text.facts.id, <CopyText key="target">{target.id}</CopyText>],
+          [text.facts.entry, <CopyText key="entry">{id}</CopyText>],
         ]}
       />
       {changes.length > 0 && (

@@ -42,7 +42,11 @@ export function ConversationList({ current, begin, hide, removed, undo }: Conver
   })
   const pages = query.data?.pages
   const stored = pages?.at(-1)?.stored
-  const onServer = pages?.flatMap(({ conversations }) => conversations.map(listedOf)) ?? []
+  // Those without messages are presets.
+  const onServer =
+    pages?.flatMap(({ conversations }) =>
+      conversations.filter(({ message_count }) => message_count > 0).map(listedOf),
+    ) ?? []
   const all = [...onServer, ...own].toSorted((a, b) => b.at - a.at)
   const other: Place = stored ? 'browser' : 'server'
   const hasOther = stored === undefined ? false : (stored ? own : onServer).length > 0

@@ -84,7 +84,7 @@ export function Messages({ opened, state, models, currencyOf, ask, again }: Mess
               message={message}
               close={() => edit(undefined)}
               send={words => {
-                if (ask([{ role: 'user', text: words, images: message.images }], message.parent)) edit(undefined)
+                if (ask([{ role: 'user', text: words, files: message.files }], message.parent)) edit(undefined)
               }}
             />
           ) : (

@@ -1,4 +1,5 @@
 import { Columns2, X } from 'lucide-react'
+import type { ReactNode } from 'react'
 import { Button, IconButton } from '../../components/button.tsx'
 import { modelOption } from '../../components/options.tsx'
 import { PickerField } from '../../components/picker-field.tsx'
@@ -9,10 +10,11 @@ import { type AnswererChoice, maxAnswerers } from './answerers.ts'
 interface ModelChoiceProps {
   able: readonly Model[]
   choice: AnswererChoice
+  children: ReactNode
 }
 
-/** The model that answers, and others that answer beside it. */
-export const ModelChoice = ({ able, choice: { models, change, add, remove } }: ModelChoiceProps) => (
+/** The model that answers, and others that answer beside it; `children` is chosen beside them. */
+export const ModelChoice = ({ able, choice: { models, change, add, remove }, children }: ModelChoiceProps) => (
   <div className="flex flex-wrap items-center gap-2">
     {models.map(({ id }, at) => (
       <div key={at} className="flex max-w-full items-center">
@@ -33,5 +35,6 @@ export const ModelChoice = ({ able, choice: { models, change, add, remove } }: M
     {able.length > models.length && models.length < maxAnswerers && (
       <Button icon={Columns2} onClick={add} label={text.compare} />
     )}
+    {children}
   </div>
 )

@@ -5,6 +5,7 @@ import { Notice } from '../../components/page.tsx'
 import { chatText as text } from '../../text/chat.ts'
 import type { ModelChoice as Model, TaskChoice } from '../playground/choices.ts'
 import { useAnswerers } from './answerers.ts'
+import { useAttachments } from './attachments/use-attachments.ts'
 import { Composer } from './composer.tsx'
 import type { OpenedConversation } from './conversation/opened.ts'
 import { showing } from './conversation/registry.ts'
@@ -13,6 +14,8 @@ import { Heading, type HeadingProps } from './heading.tsx'
 import type { Message } from './message/message.ts'
 import { Messages } from './messages.tsx'
 import { ModelChoice } from './model-choice.tsx'
+import { PresetChoice } from './presets/preset-choice.tsx'
+import { usePresets } from './presets/use-presets.ts'
 import { useParameters } from './use-parameters.ts'
 
 const Settings = loaded(() => import('./settings.tsx'))
@@ -35,8 +38,16 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
   }, [id])
   const [hasSettings, showSettings] = useState(false)
   const parameters = useParameters(task, opened)
+  const presets = usePresets(({ system, parameters: fields }) => {
+    opened.change({ system })
+    parameters.replace(fields)
+  })
   const choice = useAnswerers(able, state)
   const { models } = choice
+  const attachments = useAttachments(
+    models.map(({ features }) => features[task.id] ?? []),
+    id,
+  )
   const answerers = { path: task.path!, models }
 
   /** Whether the request can be sent; otherwise what is wrong with it is shown. */
@@ -56,9 +67,14 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
   const currencyOf = useCallback((model?: string) => able.find(one => one.id === model)?.currency ?? '', [able])
 
   return (
-    <div className="flex min-h-0 min-w-0 flex-1 flex-col gap-3">
+    <div
+      {...(attachments.isAllowed ? attachments.dropProps : {})}
+      className={`flex min-h-0 min-w-0 flex-1 flex-col gap-3 rounded-lg ${attachments.isOver ? 'outline-accent outline-2 outline-dashed outline-offset-4' : ''}`}
+    >
       <Heading {...heading} opened={opened} state={state} settings={hasSettings} showSettings={showSettings} />
-      <ModelChoice able={able} choice={choice} />
+      <ModelChoice able={able} choice={choice}>
+        <PresetChoice presets={presets} />
+      </ModelChoice>
       {failure && (
         <Notice kind="warning">
           <span className="min-w-0 flex-1">{text.notKept(failure.message)}</span>
@@ -70,7 +86,7 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
           <Messages opened={opened} state={state} models={models} currencyOf={currencyOf} ask={ask} again={again} />
           <div className="mx-auto w-full max-w-3xl">
             <Composer
-              sees={models.every(({ features }) => features[task.id]?.includes('images'))}
+              attachments={attachments}
               busy={growing.size > 0}
               send={message => ask([message])}
               stop={() => opened.stop()}
@@ -82,7 +98,14 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
             aria-label={text.settings}
             className="bg-surface border-line w-full min-w-0 overflow-y-auto rounded-lg border p-4 lg:w-88 lg:shrink-0"
           >
-            <Settings opened={opened} state={state} parameters={parameters} task={task} model={models[0]!.id} />
+            <Settings
+              opened={opened}
+              state={state}
+              parameters={parameters}
+              presets={presets}
+              task={task}
+              model={models[0]!.id}
+            />
           </aside>
         )}
       </div>

@@ -7,12 +7,15 @@ import { TaskForm } from '../playground/form/task-form.tsx'
 import { Samples } from '../playground/samples-view.tsx'
 import type { OpenedConversation, OpenedState } from './conversation/opened.ts'
 import { apiMessages } from './message/api-messages.ts'
+import { PresetActions } from './presets/preset-actions.tsx'
+import type { Presets } from './presets/use-presets.ts'
 import type { Parameters } from './use-parameters.ts'
 
 interface SettingsProps {
   opened: OpenedConversation
   state: OpenedState
   parameters: Parameters
+  presets: Presets
   task: TaskChoice
   model: string
 }
@@ -21,7 +24,14 @@ interface SettingsProps {
 const firstMessages = [{ role: 'user', text: text.example }] as const
 
 /** The system prompt and the parameters of a conversation, and its last request as code. */
-export default function Settings({ opened, state, parameters: { form, request }, task, model }: SettingsProps) {
+export default function Settings({
+  opened,
+  state,
+  parameters: { form, request },
+  presets,
+  task,
+  model,
+}: SettingsProps) {
   const { system, messages, current } = state
   const inputs = useMemo(() => {
     const branch = branchOf(messages, current)
@@ -38,6 +48,7 @@ export default function Settings({ opened, state, parameters: { form, request },
         change={changed => opened.change({ system: changed })}
       />
       <TaskForm {...form} moreText={text.parameters} />
+      <PresetActions presets={presets} settings={{ system, parameters: request }} />
       <Samples task={task} model={model} inputs={inputs} />
     </div>
   )

@@ -8,7 +8,7 @@ import type { OpenedConversation } from './conversation/opened.ts'
 export function useParameters(task: TaskChoice, opened: OpenedConversation) {
   const fields = useMemo(() => fieldsOf(task).filter(({ name }) => name !== 'messages' && name !== 'n'), [task])
   const [entered, setEntered] = useState<Entered>(() => enteredOf(fields, opened.state().parameters))
-  const { errors, clear, check } = useErrors()
+  const { errors, setErrors, clear, check } = useErrors()
   const { request, errors: faults } = useMemo(() => formRequest(fields, entered), [fields, entered])
   const begun = useRef(request)
   useEffect(() => {
@@ -22,6 +22,11 @@ export function useParameters(task: TaskChoice, opened: OpenedConversation) {
     /** For the form. */
     form: { fields, entered, change, errors },
     request,
+    /** Puts other parameters in their place. */
+    replace: (parameters: Readonly<Record<string, unknown>>): void => {
+      setEntered(enteredOf(fields, parameters))
+      setErrors({})
+    },
     /** Shows what is wrong. Returns whether the request can be sent. */
     check: (): boolean => check(faults),
   }

@@ -3,6 +3,7 @@ import { type SyntheticEvent, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { api, useAnswer, useSession, useTokens } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
+import { useOrganizations } from '../../api/organizations.ts'
 import type { paths } from '../../api/types.generated.ts'
 import { pageOfId } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
@@ -48,17 +49,6 @@ const progressMs = 2_000
 const namesOf = (all: readonly { id: string; name: string }[] | undefined) =>
   all && new Map(all.map(({ id, name }) => [id, name]))
 
-/** The organizations of the machine, for its owner. */
-function useOrganizations() {
-  const { ownerCan } = useSession()
-  const query = { limit: 100, status: 'active' } as const
-  const { data } = useAnswer(['jobs', 'organizations'], () => api.GET('/api/organizations', { params: { query } }), {
-    enabled: ownerCan('admin:read'),
-    staleTime: 60_000,
-  })
-  return data?.organizations
-}
-
 /** A page of the list with these filters, read again when a job changes. */
 function useJobs(filters: Filters, after: string | undefined) {
   const { since: _since, from: _from, until: _until, ...equal } = filters
@@ -88,7 +78,7 @@ function JobList() {
   const after = params.get('after') ?? undefined
   const query = useJobs(filters, after)
   const tokens = useTokens(session.organization.id)
-  const organizations = useOrganizations()
+  const { data: organizations } = useOrganizations()
   const others = organizations?.filter(({ id }) => id !== session.organization.id) ?? []
   const filter = (next: Filters) => {
     setChosen(new Set())

@@ -4,6 +4,7 @@ import { Route, Switch, useLocation } from 'wouter'
 import { api, at, dataOf, refresh, type Schema, useAnswer, usePages, useSession } from '../../api/client.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
+import { OrganizationBudget } from '../../components/budget.tsx'
 import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
 import { Confirm, FormDialog } from '../../components/dialog.tsx'
 import { nameField, TextField } from '../../components/fields.tsx'
@@ -108,7 +109,7 @@ function OrganizationPage({ id }: { id: string }) {
 
 function Shown({ organization }: { organization: Schema<'Organization'> }) {
   const { id, name, status } = organization
-  const { session, ownerCan } = useSession()
+  const { session, can, ownerCan } = useSession()
   const [suspending, setSuspending] = useState(false)
   const [address, change] = useAddress()
   const part = address.get('part') === 'users' ? 'users' : 'tokens'
@@ -154,6 +155,11 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
         <Notice kind="warning" className="mb-4">
           {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}
         </Notice>
+      )}
+      {can('admin:read') && status !== 'deleted' && (
+        <div className="bg-surface border-line mb-6 max-w-2xl rounded-lg border p-4">
+          <OrganizationBudget organization={id} />
+        </div>
       )}
       <Tabs
         label={text.tabs}

@@ -8,11 +8,14 @@ import { Button } from '../../components/button.tsx'
 import { Confirm, FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { costText, countText } from '../../components/format.ts'
+import { limitState, percentUsed } from '../../components/limit-use.ts'
+import { Bar } from '../../components/meter.tsx'
 import { Empty, MoreButton, Notice, Queried, Section } from '../../components/page.tsx'
 import { showSecret } from '../../components/shown-secret.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
+import { budgetText } from '../../text/budget.ts'
 import { tokensText as text } from '../../text/organizations.ts'
 import { RowActions } from './row-actions.tsx'
 import { changeBody, createBody, type Token } from './token-body.ts'
@@ -200,6 +203,25 @@ function limitsText({ models, rate_limit, monthly_spend_limit: spend, ...token }
   return all.filter(Boolean).join('; ') || text.unlimited
 }
 
+/** What a token has spent in this month, and how much of its limit that is. */
+function Spent({ token: { spend }, currency }: { token: Token; currency: string }) {
+  const { spent, held, monthly_limit: limit } = spend
+  const spentText = costText(spent, currency)
+  if (limit === null) return spentText
+  const percent = percentUsed(spent + held, limit)
+  return (
+    <span className="inline-block min-w-24 space-y-1">
+      <span className="block">{budgetText.part(spentText, percent)}</span>
+      <Bar
+        label={budgetText.spent(spentText, costText(limit, currency), percent)}
+        parts={[{ name: text.columns.spent, amount: spent + held }]}
+        whole={limit}
+        state={limitState(spent + held, limit)}
+      />
+    </span>
+  )
+}
+
 type Action = 'edit' | 'rotate' | 'revoke'
 
 /** When each action can be taken on a token. */
@@ -225,7 +247,7 @@ const tokenColumns = (
     status: ({ status }) => <Badge kind={statusKinds[status]}>{text.status[status]}</Badge>,
     scopes: ({ scopes }) => scopes.join(', '),
     limits: token => limitsText(token, currency),
-    spent: { number: true, show: ({ spend: { spent } }) => costText(spent, currency) },
+    spent: { number: true, show: token => <Spent token={token} currency={currency} /> },
     expires: ({ expires_at }) => (expires_at === null ? text.never : <Time at={expires_at} />),
     used: ({ last_used_at }) => (last_used_at === null ? text.never : <Time at={last_used_at} />),
     actions:

@@ -1,25 +1,39 @@
 import { useState } from 'react'
 import { api, at, refresh, type Schema, useAnswer, useOwnUse, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
+import { Budget, OrganizationBudget } from '../../components/budget.tsx'
 import { Button } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { formNumber, formText } from '../../components/form-text.ts'
 import { costText, countText, sizeText } from '../../components/format.ts'
+import { limitState, percentUsed } from '../../components/limit-use.ts'
 import { Meter } from '../../components/meter.tsx'
 import { Facts, Queried, Section } from '../../components/page.tsx'
-import { Time } from '../../components/time.tsx'
 import { usageText } from '../../text/usage.ts'
 
 const text = usageText.limits
 
 type LimitUse = Schema<'LimitUse'>
-type Spend = Schema<'Spend'>
 
 const amount = (limit: LimitUse, value: number): string =>
   limit.name === 'stored_bytes' ? sizeText(value) : countText(value)
 
-/** Every limit that applies to the session, what is left of it, and what was spent this month. */
+function LimitMeter({ limit }: { limit: LimitUse }) {
+  const { name, limit: whole, remaining } = limit
+  const used = whole - remaining
+  return (
+    <Meter
+      label={text.names[name]}
+      value={text.used(amount(limit, used), amount(limit, whole), percentUsed(used, whole))}
+      parts={[{ name: text.names[name], amount: used }]}
+      whole={whole}
+      state={limitState(used, whole)}
+    />
+  )
+}
+
+/** Every limit that applies to the session, what is used of it, and what was spent this month. */
 export function LimitsLeft() {
   const query = useOwnUse({ refetchInterval: 15_000 })
   return (
@@ -30,17 +44,11 @@ export function LimitsLeft() {
             {(['organization', 'token'] as const).map(of => (
               <div key={of} className="bg-surface border-line space-y-3 rounded-lg border p-4">
                 <h3 className="font-medium">{text[of]}</h3>
-                <SpendLeft spend={spend[of]} currency={spend.currency} />
+                <Budget spend={spend[of]} currency={spend.currency} />
                 {limits
                   .filter(limit => limit.limit_of === of)
                   .map(limit => (
-                    <Meter
-                      key={limit.name}
-                      label={text.names[limit.name]}
-                      value={text.left(amount(limit, limit.remaining), amount(limit, limit.limit))}
-                      parts={[{ name: text.names[limit.name], amount: limit.limit - limit.remaining }]}
-                      whole={limit.limit}
-                    />
+                    <LimitMeter key={limit.name} limit={limit} />
                   ))}
               </div>
             ))}
@@ -48,37 +56,6 @@ export function LimitsLeft() {
         )}
       </Queried>
     </Section>
-  )
-}
-
-function SpendLeft({ spend, currency }: { spend: Spend; currency: string }) {
-  const spent = costText(spend.spent, currency)
-  const limit = spend.monthly_limit
-  return (
-    <div className="space-y-1">
-      {limit === null ? (
-        <p className="flex justify-between gap-2 text-xs">
-          <span>{text.spend}</span>
-          <span className="text-muted tabular-nums">{text.unlimited(spent)}</span>
-        </p>
-      ) : (
-        <Meter
-          label={text.spend}
-          value={text.spent(spent, costText(limit, currency))}
-          parts={[
-            { name: text.spend, amount: spend.spent },
-            { name: text.held(costText(spend.held, currency)), amount: spend.held },
-          ]}
-          whole={limit}
-        />
-      )}
-      <p className="text-muted flex flex-wrap justify-between gap-x-3 text-xs">
-        <span>{spend.held > 0 && text.held(costText(spend.held, currency))}</span>
-        <span>
-          {text.resets} <Time at={spend.period_end} />
-        </span>
-      </p>
-    </div>
   )
 }
 
@@ -117,6 +94,12 @@ export function OrganizationLimits({ organization, name }: { organization: strin
       <Queried query={query}>
         {answer => (
           <div className="bg-surface border-line rounded-lg border p-4">
+            {/* What the own organization has spent stands above. */}
+            {organization !== session.organization.id && (
+              <div className="mb-4">
+                <OrganizationBudget organization={organization} />
+              </div>
+            )}
             <p className="text-muted mb-2">{own.plan(answer.plan)}</p>
             <Facts
               rows={[

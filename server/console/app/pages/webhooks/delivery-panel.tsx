@@ -3,7 +3,7 @@ import { api, at, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { CodeBlock } from '../../components/code.tsx'
+import { CodeBlock, CopyText } from '../../components/code.tsx'
 import { durationText, indentedJson } from '../../components/format.ts'
 import { Facts, Notice } from '../../components/page.tsx'
 import { SidePanel } from '../../components/panel.tsx'
@@ -70,18 +70,8 @@ function Shown({ delivery }: { delivery: Delivery }) {
           [text.facts.next, time(delivery.next_attempt_at)],
           [text.facts.ended, time(delivery.finished_at)],
           [text.facts.created, time(delivery.created_at)],
-          [
-            text.facts.message,
-            <code key="id" className="font-mono text-xs break-all">
-              {id}
-            </code>,
-          ],
-          [
-            text.facts.event,
-            <code key="event" className="font-mono text-xs">
-              {event_id}
-            </code>,
-          ],
+          [text.facts.message, <CopyText key="id">{id}</CopyText>],
+          [text.facts.event, <CopyText key="event">{event_id}</CopyText>],
           ['', webhook_id === null && text.ofRequest],
         ]}
       />

@@ -30,14 +30,14 @@ export const storeAt = (place: Place, token: string): ConversationStore =>
 /** What keeps a conversation, by its id. */
 export const storeOf = (id: string, token: string): ConversationStore => storeAt(placeOf(id), token)
 
-/** What keeps a new conversation: the server where the organization stores content, else this browser. */
-async function storeOfNew(token: string): Promise<ConversationStore> {
+/** Where a new conversation is kept: on the server where the organization stores content, else in this browser. */
+export async function placeOfNew(): Promise<Place> {
   const { stored } = await queryClient.fetchQuery({
     queryKey: ['chat', 'stored'],
     queryFn: () => dataOf(api.GET('/api/conversations', { params: { query: { limit: 1 } } })),
     staleTime: 60_000,
   })
-  return storeAt(stored ? 'server' : 'browser', token)
+  return stored ? 'server' : 'browser'
 }
 
 /** Returns the open conversation with this id, if there is one. */
@@ -64,10 +64,13 @@ export function openFresh(token: string, origin: string, begun = emptyConversati
   const opened = openConversation(
     begun,
     () =>
-      (store ??= storeOfNew(token).catch(failure => {
-        store = undefined
-        throw failure
-      })),
+      (store ??= placeOfNew().then(
+        place => storeAt(place, token),
+        failure => {
+          store = undefined
+          throw failure
+        },
+      )),
   )
   all.add(opened)
   fresh = { opened, origin }

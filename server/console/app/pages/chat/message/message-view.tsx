@@ -4,7 +4,7 @@ import { costText, countText, durationText, indentedJson } from '../../../compon
 import { Notice } from '../../../components/page.tsx'
 import { chatText as text } from '../../../text/chat.ts'
 import { playgroundText } from '../../../text/playground.ts'
-import { previewOf } from '../../playground/form/files.tsx'
+import { SentFiles } from '../attachments/sent-files.tsx'
 import { apart } from './chunks.ts'
 import type { Figures, Message, ToolCall } from './message.ts'
 import { Words } from './words.tsx'
@@ -30,7 +30,7 @@ export const MessageView = memo(function MessageView({
   plain = false,
   children,
 }: MessageViewProps) {
-  const { role, images = [], toolCalls = [], figures, failure, stopped } = message
+  const { role, files = [], toolCalls = [], figures, failure, stopped } = message
   const isAnswer = role === 'assistant'
   const author = isAnswer ? (message.model ?? model) : role === 'tool' ? text.tool : text.you
   const { text: words, reasoning } = apart(message)
@@ -38,9 +38,7 @@ export const MessageView = memo(function MessageView({
   return (
     <article aria-label={author} className={`flex min-w-0 flex-col gap-2 py-1 ${isAnswer ? '' : 'items-end'}`}>
       <p className={isAnswer ? 'text-muted text-xs font-medium' : 'sr-only'}>{author}</p>
-      {images.map(image => (
-        <Attached key={image} image={image} />
-      ))}
+      {files.length > 0 && <SentFiles files={files} />}
       {reasoning !== '' && (
         <details className="text-muted border-line border-l-2 pl-3">
           <summary>{text.reasoning}</summary>
@@ -87,12 +85,6 @@ function figuresText(figures: Figures, currency: string): string {
   }
   if (cost !== undefined && cost > 0) all.push(costWords(costText(cost, currency)))
   return all.join(' · ')
-}
-
-function Attached({ image }: { image: string }) {
-  const url = previewOf(image)
-  if (url === undefined) return <p className="text-muted font-mono text-xs break-all">{image.slice(0, 80)}</p>
-  return <img src={url} alt={text.attached} className="border-line max-h-48 max-w-full rounded-md border" />
 }
 
 const Call = ({ call: { name, arguments: given } }: { call: ToolCall }) => (

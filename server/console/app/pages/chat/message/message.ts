@@ -1,3 +1,5 @@
+import type { Attachment } from '../attachments/attachment.ts'
+
 /** One call of a tool by the model. */
 export interface ToolCall {
   id: string
@@ -22,8 +24,7 @@ export interface Message {
   /** Who answered, and the currency of its prices. */
   model?: string
   currency?: string
-  /** Ids of image files. */
-  images?: readonly string[]
+  files?: readonly Attachment[]
   reasoning?: string
   toolCalls?: readonly ToolCall[]
   /** Of a message with the result of a tool. */

@@ -56,9 +56,12 @@ function write(key: string, entry: Entry): void {
   throw new Error(chatText.noRoom)
 }
 
-/** Removes the oldest conversation beside one. False if there is none. */
+/** A preset is a conversation without messages. */
+const isPreset = ({ entry }: { entry: Entry }): boolean => entry.messages.length === 0
+
+/** Removes the oldest conversation beside one; presets stay. False if there is none. */
 function removeOldest(but: string): boolean {
-  const oldest = entriesWith(shared).findLast(({ key }) => key !== but)
+  const oldest = entriesWith(shared).findLast(one => one.key !== but && !isPreset(one))
   if (oldest) localStorage.removeItem(oldest.key)
   return oldest !== undefined
 }
@@ -67,8 +70,10 @@ function removeOldest(but: string): boolean {
 export function browserStore(token: string): ConversationStore & {
   /** Those whose title or text contains the words, in any case; the newest first. */
   list: (search: string) => ListedConversation[]
+  presets: () => { id: string; name: string }[]
 } {
   const keyOf = (id: string) => `${beginning(token)}${id}`
+  const idOf = (key: string) => key.slice(beginning(token).length)
   const found = (id: string): Entry => {
     const entry = read(keyOf(id))
     if (!entry) throw new Error(chatText.gone)
@@ -79,14 +84,19 @@ export function browserStore(token: string): ConversationStore & {
       const words = search.trim().toLowerCase()
       const has = (text: string) => text.toLowerCase().includes(words)
       return entriesWith(beginning(token))
+        .filter(one => !isPreset(one))
         .filter(({ entry }) => has(entry.title) || entry.messages.some(({ text }) => has(text)))
         .map(({ key, entry }) => ({
-          id: key.slice(beginning(token).length),
+          id: idOf(key),
           place: 'browser' as const,
           title: entry.title,
           at: entry.at / 1_000,
         }))
     },
+    presets: () =>
+      entriesWith(beginning(token))
+        .filter(isPreset)
+        .map(({ key, entry }) => ({ id: idOf(key), name: entry.title })),
     read: async id => found(id),
     create: async conversation => {
       const id = randomId()

@@ -4,12 +4,18 @@ import type { Conversation, ConversationChange, ConversationStore, ListedConvers
 
 type ApiMessage = Schema<'ConversationMessage'>
 
+/** The folder of conversations without messages, which are presets. */
+export const presetFolder = 'Presets'
+
 /** Characters of a failure that the server keeps. */
 const maxFailure = 2_000
 
 export const serverStore: ConversationStore = {
   read: async id => conversationOf(await dataOf(api.GET('/api/conversations/{id}', at({ id })))),
-  create: async conversation => await dataOf(api.POST('/api/conversations', { body: apiChange(conversation) })),
+  create: async conversation => {
+    const folder = conversation.messages.length === 0 ? presetFolder : null
+    return await dataOf(api.POST('/api/conversations', { body: { ...apiChange(conversation), folder } }))
+  },
   update: async (id, change) => {
     await api.PATCH('/api/conversations/{id}', { ...at({ id }), body: apiChange(change) })
   },
@@ -36,19 +42,10 @@ function conversationOf({
   return { title, system, parameters, current: current_id, messages: messages.map(messageOf) }
 }
 
-function messageOf({
-  parent_id,
-  files,
-  tool_calls,
-  tool_call_id,
-  created_at = 0,
-  figures,
-  ...same
-}: ApiMessage): TreeMessage {
+function messageOf({ parent_id, tool_calls, tool_call_id, created_at = 0, figures, ...same }: ApiMessage): TreeMessage {
   return {
     ...same,
     parent: parent_id,
-    images: files,
     toolCalls: tool_calls,
     toolCallId: tool_call_id,
     figures: figures && { totalMs: 0, ...figures },
@@ -67,7 +64,7 @@ const apiChange = ({ title, current, messages, ...same }: ConversationChange) =>
 /** Fields without a value are not sent, and a currency is that of the model. */
 function apiMessageOf({
   parent,
-  images,
+  files,
   toolCalls,
   toolCallId,
   at: createdAt,
@@ -80,7 +77,7 @@ function apiMessageOf({
   return {
     ...same,
     parent_id: parent,
-    files: images && [...images],
+    files: files && [...files],
     tool_calls: toolCalls && [...toolCalls],
     tool_call_id: toolCallId,
     failure: failure?.slice(0, maxFailure),

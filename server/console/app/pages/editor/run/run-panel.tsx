@@ -21,6 +21,7 @@ export function RunPanel({
   run: ReturnType<typeof useRun>
 }) {
   const { reveal } = useEditor()
+  const { can } = useSession()
   const cancel = useMutation({
     mutationFn: (id: string) => api.POST('/api/workflow-executions/{id}/cancel', at({ id })),
   })
@@ -37,7 +38,15 @@ export function RunPanel({
         {hasEnded(execution) ? (
           <Button small onClick={() => follow(undefined)} label={editorText.closeRun} />
         ) : (
-          <Button small danger busy={cancel.isPending} onClick={() => cancel.mutate(id)} label={editorText.cancelRun} />
+          can('user:write') && (
+            <Button
+              small
+              danger
+              busy={cancel.isPending}
+              onClick={() => cancel.mutate(id)}
+              label={editorText.cancelRun}
+            />
+          )
         )}
       </div>
       {error && <Notice kind="bad">{error.message}</Notice>}

@@ -1,0 +1,97 @@
+import { type ClipboardEvent, type DragEvent, useRef, useState } from 'react'
+import { api, at, useSession } from '../../../api/client.ts'
+import { announce } from '../../../components/announcements.tsx'
+import { randomId } from '../../../components/random-id.ts'
+import { chatText as text } from '../../../text/chat.ts'
+import { rememberPreview } from '../../playground/form/files.tsx'
+import { type Attachment, kindNotTaken, maxAttachments, sortFile } from './attachment.ts'
+import { storeFile } from './store-file.ts'
+
+/** A file that a person has added to the next message. It has an id once the server has stored it. */
+export interface Added extends Omit<Attachment, 'id'> {
+  key: string
+  id?: string
+  /** Where this page can show it. */
+  preview: string
+}
+
+/** Deletes a file that is not sent. */
+async function unstore(id: string): Promise<void> {
+  await api.DELETE('/std/v1/files/{id}', at({ id }))
+}
+
+/** The files of the next message. `features` are those of each model that answers; `conversation` is the id of one that is kept. */
+export function useAttachments(features: readonly (readonly string[])[], conversation: string | undefined) {
+  const { can } = useSession()
+  const [added, setAdded] = useState<readonly Added[]>([])
+  /** Keys of those that were removed while they were being stored. */
+  const removed = useRef(new Set<string>())
+  const [isOver, setOver] = useState(false)
+
+  async function add(file: File): Promise<void> {
+    const sorted = await sortFile(file)
+    if ('refused' in sorted) return announce('bad', text.refused(file.name, sorted))
+    const lacking = kindNotTaken([sorted], features)
+    if (lacking) return announce('bad', text.notTaken[lacking])
+    const one: Added = { ...sorted, key: randomId(), preview: URL.createObjectURL(file) }
+    setAdded(now => [...now, one])
+    try {
+      const id = await storeFile(new File([file], one.name, { type: file.type }), conversation)
+      if (removed.current.has(one.key)) return await unstore(id)
+      rememberPreview(id, one.preview)
+      setAdded(now => now.map(other => (other.key === one.key ? { ...other, id } : other)))
+    } catch (thrown) {
+      setAdded(now => now.filter(({ key }) => key !== one.key))
+      announce('bad', text.notStored(file.name, (thrown as Error).message))
+    }
+  }
+
+  function addAll(files: readonly File[]): void {
+    if (files.length + added.length > maxAttachments) announce('bad', text.tooMany(maxAttachments))
+    for (const file of files.slice(0, Math.max(0, maxAttachments - added.length))) void add(file)
+  }
+
+  function remove(key: string): void {
+    removed.current.add(key)
+    setAdded(now => now.filter(one => one.key !== key))
+    const id = added.find(one => one.key === key)?.id
+    if (id !== undefined) unstore(id).catch((failure: Error) => announce('bad', failure.message))
+  }
+
+  function take(event: ClipboardEvent | DragEvent, { files }: DataTransfer): void {
+    setOver(false)
+    if (files.length === 0) return
+    event.preventDefault()
+    addAll([...files])
+  }
+
+  return {
+    added,
+    /** Whether files can be added at all: they are stored on the server. */
+    isAllowed: can('user:write'),
+    isUploading: added.some(({ id }) => id === undefined),
+    /** A kind that a model does not take, which was chosen after the file. */
+    lacking: kindNotTaken(added, features),
+    addAll,
+    remove,
+    clear: () => setAdded([]),
+    /** The files as those of a message. */
+    sent: (): Attachment[] => added.map(({ id, kind, name }) => ({ id: id!, kind, name })),
+    /** Whether a person drags files over the conversation. */
+    isOver,
+    /** For the element that files are dropped on. */
+    dropProps: {
+      onDrop: (event: DragEvent) => take(event, event.dataTransfer),
+      onDragOver: (event: DragEvent) => {
+        if (!event.dataTransfer.types.includes('Files')) return
+        event.preventDefault()
+        setOver(true)
+      },
+      onDragLeave: ({ currentTarget, relatedTarget }: DragEvent) => {
+        if (!currentTarget.contains(relatedTarget as Node | null)) setOver(false)
+      },
+    },
+    paste: (event: ClipboardEvent) => take(event, event.clipboardData),
+  }
+}
+export type Attachments = ReturnType<typeof useAttachments>

@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { refresh, useSession } from '../../../api/client.ts'
+import { announce } from '../../../components/announcements.tsx'
+import { storeOf } from '../conversation/registry.ts'
+import { type ListedPreset, listPresets, type PresetSettings, savePreset } from './presets.ts'
+
+const nothing: PresetSettings = { system: '', parameters: {} }
+const none: readonly ListedPreset[] = []
+
+/** The presets of a person, and the one that was chosen last for a conversation; `apply` gives it the settings of one. */
+export function usePresets(apply: (settings: PresetSettings) => void) {
+  const { session } = useSession()
+  const token = session.token.id
+  const { data: presets = none } = useQuery({ queryKey: ['chat', 'presets'], queryFn: () => listPresets(token) })
+  const [chosen, setChosen] = useState('')
+  return {
+    presets,
+    chosen: presets.find(({ id }) => id === chosen),
+    /** Applies a preset; an empty id takes its settings away. */
+    choose: async (id: string): Promise<void> => {
+      try {
+        apply(id === '' ? nothing : await storeOf(id, token).read(id))
+        setChosen(id)
+      } catch (thrown) {
+        announce('bad', (thrown as Error).message)
+        void refresh('chat', 'presets')
+      }
+    },
+    save: async (name: string, settings: PresetSettings): Promise<void> => {
+      const id = await savePreset(name, settings, presets, token)
+      await refresh('chat', 'presets')
+      setChosen(id)
+    },
+    remove: async (id: string): Promise<void> => {
+      await storeOf(id, token).remove(id)
+      setChosen('')
+      await refresh('chat', 'presets')
+    },
+  }
+}
+export type Presets = ReturnType<typeof usePresets>
