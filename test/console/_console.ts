@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { chromium } from '../_browser.ts'
+import { windowless } from '../_browser.ts'
 import { full } from '../_full.ts'
 import { openHome, type Server } from '../e2e/_home.ts'
 
@@ -54,18 +54,22 @@ export interface ConsolePage extends AsyncDisposable {
 /** The rules of axe that depend on the theme; the others would find the same in both. */
 const rulesOfColor = ['color-contrast', 'link-in-text-block']
 
-/** Starts a server and a browser; one for each test file. */
+/**
+ * Starts a server and a browser; one for each test file. `program`: for what only a whole browser does, such as keeping
+ * a page that was left.
+ */
 export async function openConsole(
   config?: { models?: object[]; pools?: object; toys?: boolean; limits?: object; webhooks?: object },
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
+  program = windowless,
 ): Promise<TestConsole> {
   const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
   if (config) home.configure(config)
   const server = home.serve([], environment)
   const [browser] = await Promise.all([
     driver.launch({
-      executablePath: chromium!,
+      executablePath: program!,
       // As people have it: pages that are left are kept for the way back, and scroll bars take space.
       ignoreDefaultArgs: ['--disable-back-forward-cache', '--hide-scrollbars'],
       args: [

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { chromium } from '../_browser.ts'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
 import { firstScreen } from './_first-screen.ts'
 
 let console: TestConsole
 beforeAll(async () => {
-  console = await openConsole()
+  console = await openConsole(undefined, {}, chromium)
 })
 afterAll(() => console?.[Symbol.asyncDispose]())
 
