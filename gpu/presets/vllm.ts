@@ -85,6 +85,10 @@ export const vllm = definePreset({
 
 const parallelNames = ['--tensor-parallel-size', '-tp', '--pipeline-parallel-size', '-pp']
 
+/** How the parts on several nodes find each other; the launcher replaces the words in braces. */
+const meeting =
+  '--nnodes {nodes} --node-rank {node_rank} --master-addr {first_node} --master-port {first_node_port}'.split(' ')
+
 /** How it is divided among its cards, and how its parts on several nodes find each other. */
 function parallelOptions(model: Model, gpus: number, plan: MemoryPlan | undefined): string[] {
   const nodes = nodesOf(model)
@@ -95,8 +99,7 @@ function parallelOptions(model: Model, gpus: number, plan: MemoryPlan | undefine
   const isGiven = model.args.some(arg => parallelNames.includes(arg.split('=')[0]!))
   return [
     ...(isGiven ? [] : ['--tensor-parallel-size', String(tensor), '--pipeline-parallel-size', String(pipeline)]),
-    ...['--nnodes', '{nodes}', '--node-rank', '{node_rank}'],
-    ...['--master-addr', '{first_node}', '--master-port', '{first_node_port}'],
+    ...meeting,
   ]
 }
 
