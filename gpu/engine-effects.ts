@@ -16,6 +16,7 @@ import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
 import type { FleetPools } from './fleet-pools.ts'
+import type { ProcessExit } from './launcher/launcher.ts'
 import type { Launched, Launches } from './launcher/launches.ts'
 import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
@@ -75,7 +76,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
   /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
-  function handleExit(resident: Resident, reason: string): void {
+  /** `slotsInUse`: how many requests may have ended it; undefined where its machine may have failed. */
+  function handleExit(resident: Resident, reason: string, slotsInUse: number | undefined): void {
     const { engineId } = resident
     const { connections, conversations, writes } = running.get(engineId) ?? {}
     running.delete(engineId)
@@ -86,7 +88,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     pools.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
     events().exited(engineId, reason)
-    connections?.fail(() => engineEnded(resident, reason), resident.leases)
+    connections?.fail(() => engineEnded(resident, reason), slotsInUse)
     announceExit(engineId)
   }
 
@@ -99,10 +101,10 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
     const starts = engineOptions.addresses === undefined ? launchesIn(resident.placement.pool) : upstreams
-    const exited = (reason: string, lastError: string) => {
+    const exited = (reason: string, { lastError, isLost }: ProcessExit) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
-      handleExit(resident, reason)
+      handleExit(resident, reason, isLost ? undefined : resident.leases)
     }
     return openEngine(engineOptions, starts, exited, left)
   }
@@ -250,7 +252,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     if (kill) one?.connections?.fail(failure, resident.leases)
     else await saves.finish(engineId, maxSaveMs)
     await one?.engine.stop(reason, kill ? 0 : undefined)
-    handleExit(resident, reason)
+    handleExit(resident, reason, resident.leases)
   }
 
   /** Resolves when the engine has ended. The engine must be running or stopping. */
