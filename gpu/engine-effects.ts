@@ -76,8 +76,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
   /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
-  /** `slotsInUse`: how many requests may have ended it; undefined where its machine may have failed. */
-  function handleExit(resident: Resident, reason: string, slotsInUse: number | undefined): void {
+  /** `isLost`: its machine may have failed, so that no request has ended it. */
+  function handleExit(resident: Resident, reason: string, isLost = false): void {
     const { engineId } = resident
     const { connections, conversations, writes } = running.get(engineId) ?? {}
     running.delete(engineId)
@@ -87,8 +87,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     memory.ended(resident)
     pools.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
-    events().exited(engineId, reason)
-    connections?.fail(() => engineEnded(resident, reason), slotsInUse)
+    events().exited(engineId, reason, isLost)
+    connections?.fail(() => engineEnded(resident, reason), isLost ? undefined : resident.leases)
     announceExit(engineId)
   }
 
@@ -104,7 +104,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const exited = (reason: string, { lastError, isLost }: ProcessExit) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
-      handleExit(resident, reason, isLost ? undefined : resident.leases)
+      handleExit(resident, reason, isLost)
     }
     return openEngine(engineOptions, starts, exited, left)
   }
@@ -252,7 +252,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
     if (kill) one?.connections?.fail(failure, resident.leases)
     else await saves.finish(engineId, maxSaveMs)
     await one?.engine.stop(reason, kill ? 0 : undefined)
-    handleExit(resident, reason, resident.leases)
+    handleExit(resident, reason)
   }
 
   /** Resolves when the engine has ended. The engine must be running or stopping. */
