@@ -17,6 +17,7 @@ import { type Engine, openEngine } from './engine.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
 import type { FleetPools } from './fleet-pools.ts'
+import type { ProcessExit } from './launcher/launcher.ts'
 import type { Launched, Launches } from './launcher/launches.ts'
 import { type EngineRun, type LeftEngine, noteOf, type RefusalNote } from './left-engines.ts'
 import { openLoadHistory } from './load-history.ts'
@@ -76,7 +77,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
   /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
-  function handleExit(resident: Resident, reason: string): void {
+  /** `isLost`: its machine may have failed, so that no request has ended it. */
+  function handleExit(resident: Resident, reason: string, isLost = false): void {
     const { engineId } = resident
     const { connections, conversations, writes } = running.get(engineId) ?? {}
     running.delete(engineId)
@@ -86,8 +88,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     memory.ended(resident)
     pools.ended(resident)
     // Before the requests fail, so that the slots they release are given to no other request.
-    events().exited(engineId, reason)
-    connections?.fail(() => engineEnded(resident, reason), resident.leases)
+    events().exited(engineId, reason, isLost)
+    connections?.fail(() => engineEnded(resident, reason), isLost ? undefined : resident.leases)
     announceExit(engineId)
   }
 
@@ -100,10 +102,10 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const { engineId, serves } = resident
     const engineOptions = engineOptionsOf(serves.model, engineId, start, options.environment)
     const starts = engineOptions.addresses === undefined ? launchesIn(resident.placement.pool) : upstreams
-    const exited = (reason: string, lastError: string) => {
+    const exited = (reason: string, { lastError, isLost }: ProcessExit) => {
       const fields = { model: serves.model.id, engine: engineId, reason, output: lastError }
       log.warn('An engine has ended unexpectedly', fields)
-      handleExit(resident, reason)
+      handleExit(resident, reason, isLost)
     }
     return openEngine(engineOptions, starts, exited, left)
   }

@@ -30,13 +30,12 @@ const leftAnswerMs = 5_000
 /**
  * One engine, and the only code that changes its state. Callers do not read the state to decide: they call `ready()` or
  * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `onExit` is
- * called when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
- * output for the log. `left`: its process, which an earlier server has started; `ready()` then only asks it.
+ * called when a ready engine ends unexpectedly: with the reason as a sentence for callers. `left`: its process, which an earlier server has started; `ready()` then only asks it.
  */
 export function openEngine(
   options: EngineOptions,
   launches: Pick<Launches, 'start' | 'stop' | 'logs'>,
-  onExit: (reason: string, lastError: string) => void,
+  onExit: (reason: string, exit: ProcessExit) => void,
   left?: Launched,
 ) {
   const { engineId, channel, graceMs: defaultGraceMs } = options
@@ -96,7 +95,7 @@ export function openEngine(
       launched = undefined
       const unexpected = state === 'ready'
       state = 'stopped'
-      if (unexpected) onExit(exitReason(exit), exit.lastError)
+      if (unexpected) onExit(exitReason(exit), exit)
     })
     return undefined
   }

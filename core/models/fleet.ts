@@ -147,7 +147,7 @@ export interface Lease extends Disposable {
   readonly loadedMs: number
   /**
    * How many other requests had a slot of the engine when it ended during the lease, by itself or because it made no
-   * progress; undefined if it did not. If there were none, this request has ended it.
+   * progress; undefined if it did not, or its machine may have failed. If there were none, this request has ended it.
    */
   readonly othersAtEnd: number | undefined
   /**

@@ -143,8 +143,10 @@ export interface LaunchNeeds {
 }
 
 export interface ProcessExit {
-  /** Exit code or signal: `3`, `SIGSEGV`. */
+  /** Exit code or signal: `3`, `SIGSEGV`; a word where nobody knows it. */
   status: string
+  /** Nobody knows how it has ended: its machine may have failed, or somebody has taken it. */
+  isLost?: boolean
   /** The output line that best explains the exit, or an empty string. */
   lastError: string
   /** If the sandbox or the machine may be the cause: what to do, as a sentence. Otherwise an empty string. */

@@ -227,7 +227,7 @@ export async function openLaunches({
     if (launch.state === 'gone') return ended(entry, launch)
     if (before === undefined || now === undefined || before === now) return
     // Whoever waits for its end gets a new engine, as after any other end.
-    entry.exit({ status: 'restarted', lastError: '' })
+    entry.exit({ status: 'restarted', isLost: true, lastError: '' })
     abandon(entry)
   }
 
@@ -240,7 +240,8 @@ export async function openLaunches({
       const words = lastError(entry.output.lines())
       const shown = status ?? 'ended'
       const lastWords = words || (status === null ? (reason ?? '') : '')
-      entry.exit({ status: shown, lastError: lastWords, ...launcher.hints?.(entry.launched.launchId, shown, words) })
+      const hints = launcher.hints?.(entry.launched.launchId, shown, words)
+      entry.exit({ status: shown, isLost: status === null, lastError: lastWords, ...hints })
       remove(entry)
     })
   }

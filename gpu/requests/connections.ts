@@ -80,7 +80,7 @@ const exitWaitMs = 750
 export class EngineConnections {
   readonly options: ConnectionOptions
   readonly open = new SwapSet<UndiciExchange>()
-  /** How many slots were in use when the engine ended; undefined while it runs, and if infer is closing. */
+  /** How many slots were in use when the engine ended; undefined while it runs, if its machine may have failed, and if infer is closing. */
   slotsAtEnd: number | undefined
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
@@ -127,7 +127,7 @@ export class EngineConnections {
     return this.#engineFailure
   }
 
-  /** Fails every request at once, and every later one. `slotsInUse`: those of the engine, which has ended. */
+  /** Fails every request at once, and every later one. `slotsInUse`: those of the engine, which has ended by itself. */
   fail(engineFailure: () => Failure, slotsInUse?: number): void {
     this.#engineFailure ??= engineFailure
     this.slotsAtEnd ??= slotsInUse

@@ -34,12 +34,14 @@ export function engineEvents(
   residents: Residents,
   reconciler: Reconciler,
 ) {
-  function failed(resident: Resident, reason: string, now: number): void {
+  /** `isLost`: its machine may have failed. One that has worked is then replaced without delay. */
+  function failed(resident: Resident, reason: string, now: number, isLost = false): void {
     const state = resident.serves
     const isProven = states.isProven(resident, now, rules)
     if (resident.longer && !isProven) state.keepsFewest = true
     const before = isProven ? null : state.failures
-    state.failures = addFailure(before, reason, now, rules.backoff)
+    const failures = addFailure(before, reason, now, rules.backoff)
+    state.failures = isLost && isProven ? { ...failures, retryAt: now } : failures
     state.engineFailures++
     state.startedAgain = false
     if (saysGpuError(reason)) {
@@ -253,15 +255,15 @@ export function engineEvents(
       }
       reconciler.run()
     },
-    /** An engine has ended, stopped by infer or by itself; none of its processes is left. */
-    exited(engineId: string, reason: string): void {
+    /** An engine has ended, stopped by infer or by itself; none of its processes is left. `isLost`: see `ProcessExit`. */
+    exited(engineId: string, reason: string, isLost = false): void {
       const resident = residents.get(engineId)
       if (!resident) return
       // One that nobody used is started anew.
       const wasAsleep = isAsleep(resident)
       if (wasAsleep && resident.wakes) resident.serves.parkingFault = reason
       const hasFailed = !wasAsleep && resident.state !== 'stopping'
-      if (hasFailed) failed(resident, reason, effects.now())
+      if (hasFailed) failed(resident, reason, effects.now(), isLost)
       remove(resident)
       // Sized anew only where the model has no engine.
       if (hasFailed) planLess(resident, reason, effects.now())

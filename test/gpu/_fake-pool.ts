@@ -51,6 +51,8 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
   /** When the machines end launches, epoch milliseconds. */
   const ends = new Map<string, number>()
   const waiting = new Map<string, LaunchOptions>()
+  /** Launches of machines that are gone. */
+  const lost = new Set<string>()
 
   const answer = <T>(result: T): T => {
     if (state.fault !== null) throw new Error(state.fault)
@@ -80,7 +82,9 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
     },
     list: async signal =>
       answer([
-        ...(await real.list(signal)).map(one => ({ ...one, node: 'n2', endsAt: ends.get(one.launchId) ?? null })),
+        ...(await real.list(signal))
+          .filter(one => !lost.has(one.launchId))
+          .map(one => ({ ...one, node: 'n2', endsAt: ends.get(one.launchId) ?? null })),
         ...Array.from(waiting.values(), pendingLaunch),
       ]),
     async stop(launchId, graceMs, signal) {
@@ -117,6 +121,11 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
       ends.set(launchId, Date.now() + ms)
       setTimeout(() => void real.stop(launchId, 0, AbortSignal.timeout(10_000)), ms)
       for (const listener of listeners) listener()
+    },
+    /** The machine of the launch is gone: nobody knows how the engine has ended. */
+    async lose(launchId: string): Promise<void> {
+      lost.add(launchId)
+      await real.stop(launchId, 0, AbortSignal.timeout(10_000))
     },
     /** Its launches, as it lists them. */
     list: () => launcher.list(AbortSignal.timeout(10_000)),

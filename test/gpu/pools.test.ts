@@ -102,6 +102,18 @@ describe('a caller who waits', () => {
   })
 })
 
+test('no request is suspected of the end of an engine whose machine is gone', async () => {
+  const model = inLab('big')
+  const { fleet, lab } = await withLab([model])
+  using lease = await fleet.lease(model, { waitMs: 30_000 })
+  using other = await fleet.lease(model, { waitMs: 30_000 })
+  const [one, two] = [send(lease, 'mode:slow,ms=60000'), send(other, 'mode:slow,ms=60000')]
+  await lab.lose(`${lease.engineId}-1`)
+  for (const { answer } of [one, two])
+    expect((await answer).failure).toMatchObject({ code: 'worker_error', retryable: true })
+  expect([lease.othersAtEnd, other.othersAtEnd]).toEqual([undefined, undefined])
+})
+
 test('an engine whose machine ends it is succeeded: no request fails, and a stream that is too long ends with an error', async () => {
   const model = inLab('big', { concurrency: 4 })
   const { fleet, lab, engines } = await withLab([model])

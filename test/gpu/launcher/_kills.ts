@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
@@ -21,18 +21,33 @@ interface EngineStatus {
   state: string
 }
 
+export interface KillsOptions {
+  /** Settings of the pool that the engine runs in, if not this machine. */
+  pool?: object
+  /** Environment of the server. */
+  env?: Record<string, string>
+  /** Further settings of the model. */
+  model?: object
+}
+
 /** Runs a real server with one engine under load, and says what each fault did to it. */
-export async function underLoad() {
+export async function underLoad({ pool, env = {}, model = {} }: KillsOptions = {}) {
   const dataDir = temporary()
   const port = await lastingPort()
   const engine = fakeModel('loaded', ['--ready-after', '500'], {
     command: [process.execPath, fakeEngine, '--socket', '{socket}', '--ready-after', '500'],
     concurrency: 64,
+    // Not the whole repository, which would be compared with that of another machine at each start.
+    sandbox_read: [dirname(fakeEngine)],
+    // What comes during the longest replacement at the highest rate.
+    max_queue: 10_000,
+    ...(pool && { pools: ['far'] }),
+    ...model,
   })
   const limits = { min_free_disk: '1MiB', ballast: '1MiB' }
-  const config = { listen: `127.0.0.1:${port}`, limits, models: [engine] }
+  const config = { listen: `127.0.0.1:${port}`, limits, ...(pool && { pools: { far: pool } }), models: [engine] }
   writeFileSync(join(dataDir, 'infer.yaml'), stringify(config))
-  let server = await serve(dataDir)
+  let server = await serve(dataDir, [], env)
   const url = `http://127.0.0.1:${port}`
   const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
   const headers = { authorization: `Bearer ${secret}` }
@@ -54,7 +69,9 @@ export async function underLoad() {
     for (;;) {
       const id = await readyEngine()
       if (id !== undefined && holds(id)) return id
-      if (performance.now() > deadline) throw new Error(`No engine: ${server.stderr().slice(-4_000)}`)
+      const { exitCode, signalCode } = server.child
+      const hasEnded = exitCode !== null || signalCode !== null
+      if (hasEnded || performance.now() > deadline) throw new Error(`No engine: ${server.stderr().slice(-4_000)}`)
       await delay(20)
     }
   }
@@ -112,13 +129,23 @@ export async function underLoad() {
         expect.soft(ms - loadMs, name).toBeLessThanOrEqual(replacementMs)
         return `replaced after ${ms} ms, of which ${loadMs} ms were the load`
       }),
+    /** Something fails that the engine survives. */
+    kept: (name: string, kill: (engineId: string) => Promise<void>) =>
+      fault(name, async before => {
+        const begun = performance.now()
+        await kill(before)
+        await running.answersAgain()
+        const ms = Math.round(performance.now() - begun)
+        expect.soft(await ready(() => true), name).toBe(before)
+        return `answers after ${ms} ms, by the same engine`
+      }),
     /** The server is killed and started again. */
     restarted: (name: string) =>
       fault(name, async before => {
         const begun = performance.now()
         sendSignal(server.child.pid!, 'SIGKILL')
         await once(server.child, 'exit')
-        server = await serve(dataDir)
+        server = await serve(dataDir, [], env)
         await running.answersAgain()
         const ms = Math.round(performance.now() - begun)
         expect.soft(await ready(() => true), name).toBe(before)

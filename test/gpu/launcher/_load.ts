@@ -136,6 +136,8 @@ export function openLoad({ url, secret, model, rate, streams }: LoadOptions) {
         const reply = await send('/api/jobs', job, { 'idempotency-key': key })
         if (reply.status === 202 && !reply.broken) acknowledged.set(key, (JSON.parse(reply.text) as { id: string }).id)
         else if (!reply.broken && reply.status !== 503) failed('job', reply)
+        // The server has ended too.
+        if (over.signal.aborted && reply.status === 0) return
         await delay(100)
       }
     }

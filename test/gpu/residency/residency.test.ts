@@ -534,6 +534,23 @@ describe('failure', () => {
     expect(state.failures?.count).toBe(1)
   })
 
+  test('an engine that has served requests and is lost with its machine is replaced at once, one that has not later', () => {
+    const state = warm('a')
+    residency.release(ask(state).resident!, 10)
+    residency.exited('e1', 'Engine exited (ended).', true)
+    ask(state)
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
+    residency.ready('e2')
+    expect(since()).toEqual(['start e2 a'])
+    residency.exited('e2', 'Engine exited (ended).', true)
+    ask(state)
+    pass(1_999)
+    expect(since()).toEqual([])
+    pass(1)
+    expect(since()).toEqual(['settle e3'])
+  })
+
   test('a slot released by an exited engine is not reassigned', () => {
     const state = warm('a', 20, {}, 1)
     const running = ask(state)
