@@ -1,5 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import { browserStore, chained, takeOver } from '../../../server/console/app/pages/chat/store/browser-store.ts'
+import { isPreset } from '../../../server/console/app/pages/chat/store/stored.ts'
 
 /** A storage as browsers have it, whose values have room for so many characters. */
 function storageOf(room: number): Storage {
@@ -63,6 +64,15 @@ test('a preset is in no list of conversations, and makes no room for them', asyn
   expect(await store.read(id)).toMatchObject({ system: 'Be brief.' })
 })
 
+test.each([
+  ['Presets', 0, true],
+  // People and scripts may have a folder of this name, and conversations that have not begun.
+  ['Presets', 2, false],
+  [null, 0, false],
+])('a conversation of the server in the folder %j with %d messages', (folder, message_count, expected) => {
+  expect(isPreset({ folder, message_count })).toBe(expected)
+})
+
 test('what two tabs add is kept, and a conversation is found by its words', async () => {
   const store = browserStore('t')
   const begun = said('Hello')
@@ -79,8 +89,8 @@ test('what two tabs add is kept, and a conversation is found by its words', asyn
   await expect(store.read(id)).rejects.toThrow('no such conversation')
 })
 
-test('conversations of the playground are taken over, and what it keeps beside them stays', () => {
-  const question = { role: 'user', text: 'A question' }
+test('conversations of the playground are taken over, and what it keeps beside them stays', async () => {
+  const question = { role: 'user', text: 'A question', images: ['file-1'] }
   const old = {
     system: 'Be brief.',
     messages: [question, { role: 'assistant', text: 'One' }],
@@ -91,7 +101,13 @@ test('conversations of the playground are taken over, and what it keeps beside t
   localStorage.setItem('infer.person.playground.t.2', '{"broken')
   localStorage.setItem('infer.person.playground.u.1', JSON.stringify(old))
   takeOver('t')
-  expect(browserStore('t').list('')).toMatchObject([{ title: 'A question', at: 0.005 }])
+  const [listed] = browserStore('t').list('')
+  expect(listed).toMatchObject({ title: 'A question', at: 0.005 })
+  expect((await browserStore('t').read(listed!.id)).messages).toMatchObject([
+    { text: 'A question', files: [{ id: 'file-1', kind: 'image', name: '' }] },
+    { text: 'One' },
+    { text: 'A question', files: [{ id: 'file-1', kind: 'image', name: '' }] },
+  ])
   expect(Object.keys(localStorage).filter(key => key.includes('playground'))).toEqual([
     'infer.person.playground.t.2',
     'infer.person.playground.u.1',

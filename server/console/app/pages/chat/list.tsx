@@ -13,7 +13,7 @@ import { chatHref } from './chat-href.ts'
 import type { Removed } from './heading.tsx'
 import { browserStore } from './store/browser-store.ts'
 import { listedOf } from './store/server-store.ts'
-import type { ListedConversation, Place } from './store/stored.ts'
+import { isPreset, type ListedConversation, type Place } from './store/stored.ts'
 
 interface ConversationListProps {
   /** The id of the one that is shown. */
@@ -42,11 +42,8 @@ export function ConversationList({ current, begin, hide, removed, undo }: Conver
   })
   const pages = query.data?.pages
   const stored = pages?.at(-1)?.stored
-  // Those without messages are presets.
   const onServer =
-    pages?.flatMap(({ conversations }) =>
-      conversations.filter(({ message_count }) => message_count > 0).map(listedOf),
-    ) ?? []
+    pages?.flatMap(({ conversations }) => conversations.filter(one => !isPreset(one)).map(listedOf)) ?? []
   const all = [...onServer, ...own].toSorted((a, b) => b.at - a.at)
   const other: Place = stored ? 'browser' : 'server'
   const hasOther = stored === undefined ? false : (stored ? own : onServer).length > 0

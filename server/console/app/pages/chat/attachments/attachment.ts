@@ -39,7 +39,7 @@ export async function sortFile(file: File): Promise<Sorted> {
   const kind = format ? 'audio' : type.startsWith('image/') && type !== 'image/svg+xml' ? 'image' : 'text'
   if (size > maxBytes[kind]) return { refused: 'large', kind }
   if (kind === 'text' && !(await isText(file))) return { refused: 'noText' }
-  return { kind, name: format && !name.toLowerCase().endsWith(format) ? `${name}.${format}` : name }
+  return { kind, name: format && !name.toLowerCase().endsWith(`.${format}`) ? `${name}.${format}` : name }
 }
 
 async function isText(file: File): Promise<boolean> {

@@ -1,8 +1,7 @@
 import { api, dataOf } from '../../../api/client.ts'
 import { placeOfNew, storeAt, storeOf } from '../conversation/registry.ts'
 import { browserStore } from '../store/browser-store.ts'
-import { presetFolder } from '../store/server-store.ts'
-import { type Conversation, emptyConversation } from '../store/stored.ts'
+import { type Conversation, emptyConversation, isPreset, presetFolder } from '../store/stored.ts'
 
 /** A preset in the list: a conversation without messages, kept where conversations are. */
 export interface ListedPreset {
@@ -17,18 +16,14 @@ export type PresetSettings = Pick<Conversation, 'system' | 'parameters'>
 export async function listPresets(token: string): Promise<ListedPreset[]> {
   const query = { limit: 100, folder: presetFolder }
   const { conversations } = await dataOf(api.GET('/api/conversations', { params: { query } }))
-  const onServer = conversations.map(({ id, title }) => ({ id, name: title }))
+  const onServer = conversations.filter(isPreset).map(({ id, title }) => ({ id, name: title }))
   return [...onServer, ...browserStore(token).presets()].toSorted((a, b) => a.name.localeCompare(b.name))
 }
 
 /** Keeps settings under a name: those of a preset with this name are replaced. Resolves with its id. */
-export async function savePreset(
-  name: string,
-  { system, parameters }: PresetSettings,
-  presets: readonly ListedPreset[],
-  token: string,
-): Promise<string> {
-  const known = presets.find(preset => preset.name === name)
+export async function savePreset(name: string, { system, parameters }: PresetSettings, token: string): Promise<string> {
+  // Another tab may have saved or deleted some since they were shown.
+  const known = (await listPresets(token)).find(preset => preset.name === name)
   if (known) {
     await storeOf(known.id, token).update(known.id, { system, parameters })
     return known.id

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { refresh, useSession } from '../../../api/client.ts'
 import { announce } from '../../../components/announcements.tsx'
 import { storeOf } from '../conversation/registry.ts'
@@ -13,14 +13,22 @@ export function usePresets(apply: (settings: PresetSettings) => void) {
   const { session } = useSession()
   const token = session.token.id
   const { data: presets = none } = useQuery({ queryKey: ['chat', 'presets'], queryFn: () => listPresets(token) })
-  const [chosen, setChosen] = useState('')
+  const [chosenId, setChosen] = useState('')
+  const chosen = presets.find(({ id }) => id === chosenId)
+  /** The id that was asked for last. */
+  const wanted = useRef('')
   return {
     presets,
-    chosen: presets.find(({ id }) => id === chosen),
-    /** Applies a preset; an empty id takes its settings away. */
+    chosen,
+    /** Applies a preset; an empty id takes the settings of the chosen one away. */
     choose: async (id: string): Promise<void> => {
+      wanted.current = id
+      // Without a preset, the settings are those that a person has typed.
+      if (id === '' && !chosen) return
       try {
-        apply(id === '' ? nothing : await storeOf(id, token).read(id))
+        const settings = id === '' ? nothing : await storeOf(id, token).read(id)
+        if (wanted.current !== id) return
+        apply(settings)
         setChosen(id)
       } catch (thrown) {
         announce('bad', (thrown as Error).message)
@@ -28,7 +36,7 @@ export function usePresets(apply: (settings: PresetSettings) => void) {
       }
     },
     save: async (name: string, settings: PresetSettings): Promise<void> => {
-      const id = await savePreset(name, settings, presets, token)
+      const id = await savePreset(name, settings, token)
       await refresh('chat', 'presets')
       setChosen(id)
     },

@@ -113,21 +113,28 @@ export function browserStore(token: string): ConversationStore & {
   }
 }
 
+/** A message as the playground kept it; `images` are ids of files. */
+type OldMessage = Omit<TreeMessage, 'id' | 'parent' | 'files'> & { images?: readonly string[] }
+
 /** A conversation as the playground kept it before the chat had its page; `compared` are the messages of a second model. */
 interface Old {
   system: string
-  messages: readonly Omit<TreeMessage, 'id' | 'parent'>[]
-  compared?: readonly Omit<TreeMessage, 'id' | 'parent'>[]
+  messages: readonly OldMessage[]
+  compared?: readonly OldMessage[]
   at?: number
 }
+
+/** An old message as one of a conversation. */
+const taken = ({ images, ...message }: OldMessage): Omit<TreeMessage, 'id' | 'parent'> =>
+  images ? { ...message, files: images.map(id => ({ id, kind: 'image', name: '' })) } : message
 
 /** Takes over the conversations of a token that the playground kept in this browser. */
 export function takeOver(token: string): void {
   for (const key of keysWith(`infer.person.playground.${token}.`)) {
     const old = read(key) as Old | undefined
     if (!old) continue
-    const first = chained(old.messages)
-    const messages = [...first, ...chained(old.compared ?? [])]
+    const first = chained(old.messages.map(taken))
+    const messages = [...first, ...chained((old.compared ?? []).map(taken))]
     const entry = { system: old.system, parameters: {}, messages, current: first.at(-1)?.id ?? null }
     localStorage.removeItem(key)
     if (messages.length === 0) continue

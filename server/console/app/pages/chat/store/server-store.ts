@@ -1,11 +1,14 @@
 import { api, at, dataOf, type Schema } from '../../../api/client.ts'
 import type { TreeMessage } from '../conversation/tree.ts'
-import type { Conversation, ConversationChange, ConversationStore, ListedConversation } from './stored.ts'
+import {
+  type Conversation,
+  type ConversationChange,
+  type ConversationStore,
+  type ListedConversation,
+  presetFolder,
+} from './stored.ts'
 
 type ApiMessage = Schema<'ConversationMessage'>
-
-/** The folder of conversations without messages, which are presets. */
-export const presetFolder = 'Presets'
 
 /** Characters of a failure that the server keeps. */
 const maxFailure = 2_000

@@ -1,3 +1,4 @@
+import type { Schema } from '../../../api/schema.ts'
 import type { TreeMessage } from '../conversation/tree.ts'
 
 /** Where conversations are kept: on the server, where the organization stores content, or in this browser. */
@@ -5,6 +6,13 @@ export type Place = 'server' | 'browser'
 
 /** Where a conversation is kept, by its id. */
 export const placeOf = (id: string): Place => (id.startsWith('conv_') ? 'server' : 'browser')
+
+/** The folder of presets on the server. */
+export const presetFolder = 'Presets'
+
+/** Whether a conversation of the server is a preset: it has no messages and is in the folder of presets. */
+export const isPreset = ({ folder, message_count }: Pick<Schema<'Conversation'>, 'folder' | 'message_count'>) =>
+  folder === presetFolder && message_count === 0
 
 /** A conversation in the list. */
 export interface ListedConversation {

@@ -10,6 +10,7 @@ test.each([
   [file('a.svg', 'image/svg+xml', '<svg/>'), { kind: 'text', name: 'a.svg' }],
   [file('a.wav', 'audio/x-wav'), { kind: 'audio', name: 'a.wav' }],
   [file('voice', 'audio/mpeg'), { kind: 'audio', name: 'voice.mp3' }],
+  [file('mp3', 'audio/mpeg'), { kind: 'audio', name: 'mp3.mp3' }],
   [file('A.MP3'), { kind: 'audio', name: 'A.MP3' }],
   [file('a.ogg', 'audio/ogg'), { refused: 'audioFormat' }],
   [file('a.mp4', 'video/mp4'), { refused: 'audioFormat' }],
