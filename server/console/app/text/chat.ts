@@ -11,11 +11,11 @@ const refusedTexts = {
   large: {
     image: 'is larger than 10 MB. Make the image smaller.',
     audio: 'is larger than 25 MB. Cut the audio, or save it as MP3.',
-    text: 'is larger than 1 MB, the most of a text. Send a part of it.',
+    text: 'is larger than 1 MB, the limit for text files. Send a part of it.',
   },
   audioFormat: 'is audio or video that models do not take. Save the audio as WAV or MP3.',
   noText:
-    'is neither an image nor audio, and has no text in UTF-8. Save its text as a file, or copy it into the message.',
+    'is neither an image nor audio, and is not text in UTF-8. Save its text as a text file, or copy it into the message.',
   empty: 'is empty.',
 } as const
 
@@ -84,13 +84,13 @@ export const chatText = {
   attached: (name: string) => `File of the message: ${name || 'image'}`,
   removeFile: (name: string) => `Remove ${name}`,
   downloadFile: 'Download the file',
-  uploading: 'Is stored …',
-  fileGone: (name: string) => `The file ${name} was deleted.`,
+  uploading: 'Uploading …',
+  fileGone: (name: string) => (name === '' ? 'The file was deleted.' : `The file “${name}” was deleted.`),
   notTaken: {
-    image: 'A chosen model takes no images. Choose another model, or send text.',
-    audio: 'A chosen model takes no audio. Choose another model, or send text.',
+    image: 'A chosen model takes no images. Choose another model, or send the message without images.',
+    audio: 'A chosen model takes no audio. Choose another model, or send the message without audio.',
   },
-  tooMany: (most: number) => `A message has ${most} files at most.`,
+  tooMany: (most: number) => `A message takes at most ${most} files.`,
   notStored: (name: string, why: string) => `“${name}” was not stored: ${why}`,
   refused: (name: string, { refused, kind }: Refusal): string =>
     `“${name}” ${kind ? refusedTexts.large[kind] : refusedTexts[refused as Exclude<typeof refused, 'large'>]}`,

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { FileText } from 'lucide-react'
-import { send } from '../../../api/client.ts'
+import { isGone, send } from '../../../api/client.ts'
 import { announce } from '../../../components/announcements.tsx'
 import { downloadFile } from '../../../components/download.ts'
 import { Media } from '../../../components/result/media.tsx'
@@ -53,7 +53,9 @@ function SentMedium({ file: { id, kind, name } }: { file: Attachment }) {
   if (error || (url === undefined && !isStored))
     return (
       <p className={`${chipClass} text-muted`}>
-        <span className="min-w-0 break-all">{error ? text.fileGone(name) : id.slice(0, 200)}</span>
+        <span className="min-w-0 break-all">
+          {error ? (isGone(error) ? text.fileGone(name) : error.message) : id.slice(0, 200)}
+        </span>
       </p>
     )
   if (url === undefined) return <div aria-hidden className="bg-raised size-24 animate-pulse rounded-md" />

@@ -1,4 +1,4 @@
-import { type ClipboardEvent, type DragEvent, useRef, useState } from 'react'
+import { type ClipboardEvent, type DragEvent, useEffect, useRef, useState } from 'react'
 import { api, at, useSession } from '../../../api/client.ts'
 import { announce } from '../../../components/announcements.tsx'
 import { randomId } from '../../../components/random-id.ts'
@@ -20,30 +20,57 @@ async function unstore(id: string): Promise<void> {
   await api.DELETE('/std/v1/files/{id}', at({ id }))
 }
 
-/** The files of the next message. `features` are those of each model that answers; `conversation` is the id of one that is kept. */
+/**
+ * The files of the next message. Those that are not sent are deleted when the page is left. `features` are those of each
+ * model that answers; `conversation` is the id of one that is kept.
+ */
 export function useAttachments(features: readonly (readonly string[])[], conversation: string | undefined) {
   const { can } = useSession()
   const [added, setAdded] = useState<readonly Added[]>([])
   /** Keys of those that were removed while they were being stored. */
   const removed = useRef(new Set<string>())
+  /** Ids of files that are stored and not sent. */
+  const unsent = useRef(new Set<string>())
+  const isLeft = useRef(false)
   const [isOver, setOver] = useState(false)
+  useEffect(() => {
+    isLeft.current = false
+    return () => {
+      isLeft.current = true
+      // The page Files lists those that cannot be deleted now.
+      for (const id of unsent.current) unstore(id).catch(() => undefined)
+      unsent.current.clear()
+    }
+  }, [])
 
   async function add(file: File): Promise<void> {
     const sorted = await sortFile(file)
+    if (isLeft.current) return
     if ('refused' in sorted) return announce('bad', text.refused(file.name, sorted))
     const lacking = kindNotTaken([sorted], features)
     if (lacking) return announce('bad', text.notTaken[lacking])
     const one: Added = { ...sorted, key: randomId(), preview: URL.createObjectURL(file) }
     setAdded(now => [...now, one])
+    let id: string
     try {
-      const id = await storeFile(new File([file], one.name, { type: file.type }), conversation)
-      if (removed.current.has(one.key)) return await unstore(id)
-      rememberPreview(id, one.preview)
-      setAdded(now => now.map(other => (other.key === one.key ? { ...other, id } : other)))
+      id = await storeFile(new File([file], one.name, { type: file.type }), conversation)
     } catch (thrown) {
+      URL.revokeObjectURL(one.preview)
       setAdded(now => now.filter(({ key }) => key !== one.key))
-      announce('bad', text.notStored(file.name, (thrown as Error).message))
+      return announce('bad', text.notStored(file.name, (thrown as Error).message))
     }
+    if (isLeft.current || removed.current.has(one.key)) {
+      URL.revokeObjectURL(one.preview)
+      return unstoreRemoved(id)
+    }
+    unsent.current.add(id)
+    rememberPreview(id, one.preview)
+    setAdded(now => now.map(other => (other.key === one.key ? { ...other, id } : other)))
+  }
+
+  function unstoreRemoved(id: string): void {
+    unsent.current.delete(id)
+    unstore(id).catch((failure: Error) => announce('bad', failure.message))
   }
 
   function addAll(files: readonly File[]): void {
@@ -55,7 +82,7 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     removed.current.add(key)
     setAdded(now => now.filter(one => one.key !== key))
     const id = added.find(one => one.key === key)?.id
-    if (id !== undefined) unstore(id).catch((failure: Error) => announce('bad', failure.message))
+    if (id !== undefined) unstoreRemoved(id)
   }
 
   function take(event: ClipboardEvent | DragEvent, { files }: DataTransfer): void {
@@ -74,7 +101,11 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     lacking: kindNotTaken(added, features),
     addAll,
     remove,
-    clear: () => setAdded([]),
+    /** Empties the list once its files are sent. */
+    clear: () => {
+      unsent.current.clear()
+      setAdded([])
+    },
     /** The files as those of a message. */
     sent: (): Attachment[] => added.map(({ id, kind, name }) => ({ id: id!, kind, name })),
     /** Whether a person drags files over the conversation. */
