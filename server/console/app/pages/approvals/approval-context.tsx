@@ -1,10 +1,12 @@
 import { type Schema, useTokens } from '../../api/client.ts'
+import { JobStatus } from '../../components/badge.tsx'
 import { TextLink } from '../../components/button.tsx'
-import { Facts, Queried, Section } from '../../components/page.tsx'
+import { Facts, Notice, Queried, Section } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { Time } from '../../components/time.tsx'
 import { approvalsText as text } from '../../text/approvals.ts'
+import { executionsText } from '../../text/executions.ts'
 import { taskName } from '../../text/tasks.ts'
 import { graphOfExecution } from '../executions/graph-of-execution.ts'
 import { type Execution, type ExecutionNode, useExecution, useWholeNode } from '../executions/use-execution.ts'
@@ -62,17 +64,20 @@ function Before({ execution, node }: { execution: string; node: ExecutionNode })
       <h3 className="mb-2 flex flex-wrap items-baseline gap-x-2 font-medium">
         {node.node_id}
         <span className="text-muted text-xs font-normal">{taskName(node.task)}</span>
+        {node.status !== 'completed' && <JobStatus status={node.status} />}
         {node.job_id !== null && (
           <TextLink href={`/jobs/${node.job_id}`} className="ml-auto text-xs font-normal" label={text.job} />
         )}
       </h3>
+      {node.error && <Notice kind="bad">{node.error.message}</Notice>}
+      {node.skip_reason && <Notice kind="info">{executionsText.skipReasons[node.skip_reason]}</Notice>}
       <Queried query={query}>
         {({ node: { result, resolved_inputs: inputs } }) => (
           <>
-            {(result ?? null) === null ? (
-              <p className="text-muted">{text.noResult}</p>
-            ) : (
+            {(result ?? null) !== null ? (
               <TaskResult result={result} inputs={inputs} />
+            ) : (
+              node.status === 'completed' && <p className="text-muted">{text.noResult}</p>
             )}
             {(inputs ?? null) !== null && (
               <details className="mt-2">
