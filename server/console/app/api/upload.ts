@@ -1,5 +1,8 @@
 import { type Schema, send } from './client.ts'
 
+/** Seconds for which inputs of requests are kept: thirty days. */
+export const inputKeepSeconds = 2_592_000
+
 interface UploadOptions {
   purpose: string
   /** Seconds after which the file is deleted; undefined: as its purpose says. */

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import type { RefObject } from 'react'
-import { uploadFile } from '../run/runs.ts'
+import { inputKeepSeconds, uploadFile } from '../../../api/upload.ts'
 
 /** Addresses at which this page can show files that it knows, by their id. */
 const known = new Map<string, string>()
@@ -22,8 +22,8 @@ export const previewOf = (value: string): string | undefined =>
 /** Stores files, and remembers how they look; `take` gets the id of each. */
 export const useUpload = (take: (id: string) => void) =>
   useMutation({
-    mutationFn: uploadFile,
-    onSuccess(id, file) {
+    mutationFn: (file: File) => uploadFile(file, { purpose: 'user_data', keepSeconds: inputKeepSeconds }),
+    onSuccess({ id }, file) {
       rememberPreview(id, URL.createObjectURL(file))
       take(id)
     },

@@ -1,4 +1,4 @@
-import { ApiFailure, api, at, dataOf, hasEnded, type Schema, send } from '../../../api/client.ts'
+import { ApiFailure, api, at, dataOf, hasEnded, type Schema } from '../../../api/client.ts'
 
 export type Job = Schema<'Job'>
 
@@ -26,15 +26,4 @@ export async function cancelJob(id: string): Promise<void> {
   } catch (thrown) {
     if (!(thrown instanceof ApiFailure && thrown.code === 'job_already_finished')) throw thrown
   }
-}
-
-/** Stores a file for thirty days and resolves with its id, which is an input of any request. */
-export async function uploadFile(file: File): Promise<string> {
-  const form = new FormData()
-  form.set('purpose', 'user_data')
-  form.set('expires_after[anchor]', 'created_at')
-  form.set('expires_after[seconds]', '2592000')
-  form.set('file', file)
-  const answer = await send('/std/v1/files', { method: 'POST', body: form })
-  return ((await answer.json()) as { id: string }).id
 }
