@@ -50,6 +50,15 @@ describe('the list of another infer', () => {
   })
 })
 
+test('a list of 200 models with prices is read in a moment', () => {
+  const models = Array.from({ length: 200 }, (_, at) => ({ id: `model-${at}`, ...chat, price }))
+  const text = listing(...models)
+  readListing(text, 'EUR')
+  const began = performance.now()
+  expect(readListing(text, 'EUR').models).toHaveLength(200)
+  expect(performance.now() - began).toBeLessThan(50)
+})
+
 test('a name here wins, then that of the first peer', () => {
   const settings = { url: 'http://127.0.0.1:1', api_key_env: 'BOX' }
   const models = ['own', 'both', 'x'.repeat(128)].map(name => ({ name, tasks: ['std/embeddings' as const] }))
@@ -63,4 +72,16 @@ test('a name here wins, then that of the first peer', () => {
     url: settings.url,
     api_key_env: 'BOX',
   })
+})
+
+test('a peer has no name that is for models of another one', () => {
+  const settings = { url: 'http://127.0.0.1:1' }
+  const offer = (name: string, ...models: string[]) => ({
+    name,
+    settings,
+    models: models.map(model => ({ name: model, tasks: ['std/embeddings' as const] })),
+  })
+  const peers = [offer('one', 'two/a', 'three/a'), offer('two', 'a')]
+  const offered = withPeerModels([], peers).map(({ id, aliases = [] }) => [id, ...aliases])
+  expect(offered).toEqual([['one/two/a'], ['one/three/a', 'three/a'], ['two/a', 'a']])
 })
