@@ -183,8 +183,11 @@ export async function openFleetPools(options: {
         // What is being closed opens again by the settings of then.
         if (name === closing) continue
         const own = Object.hasOwn(next, name) ? next[name] : undefined
-        if (own && isDeepStrictEqual(reachOf(own), reachOf(opened.find(name)!.settings))) leaving.delete(name)
-        else
+        if (own && isDeepStrictEqual(reachOf(own), reachOf(opened.find(name)!.settings))) {
+          leaving.delete(name)
+          // Removed once more, it gets the whole time again.
+          silentSince.delete(name)
+        } else
           leaving.set(name, own ? 'is in a pool that opens again when its engines have ended' : 'is in a removed pool')
       }
       for (const [name, own] of Object.entries(next)) if (!memories.has(name)) hold(opened.open(name, own))

@@ -37,7 +37,17 @@ export function openRegistry(options: {
   let current = offerOf(offered())
 
   function offered(): readonly Model[] {
-    return withPeerModels(offeredModels(configured, defaults), peers)
+    return withPeerModels(offeredModels(configured, defaults), peers, hasTasks)
+  }
+
+  /** A peer may be newer, or have other engines, so that its models are left out where the file would be refused. */
+  function hasTasks(model: Model): boolean {
+    try {
+      traits(model)
+      return true
+    } catch {
+      return false
+    }
   }
 
   function offerOf(models: readonly Model[]): Offer {

@@ -14,8 +14,8 @@ export const leastShare = 0.1
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card, whatever others use there, and it does not start
  * when less is free, so it gets exactly the booked share; a build for the processor takes it of the main memory. Readiness is read from `/health`,
  * because other routes answer too early. Tried with 0.32.0 on the processor; parking by its sources (`sleep` of its
- * development mode), not on a GPU. Several nodes as its documentation of 0.26 says, with `--nnodes` (since 0.12): the others run
- * with `--headless`.
+ * development mode), not on a GPU. Several nodes by its own launch with `--nnodes`, as its guide of
+ * parallelism says: the others run with `--headless`. Not tried on GPUs.
  */
 export const vllm = definePreset({
   name: 'vllm',

@@ -112,13 +112,14 @@ function namedTasks(texts: readonly string[]): Task[] {
   return known.filter(task => !impliedBy[task]?.some(other => known.includes(other)))
 }
 
+/** Made once: making it takes milliseconds. */
+const ListedPrice = priceSchema().strip()
+
 /** Prices as the API shows them are those of infer.yaml, with null for what is absent and 0 for what costs nothing. */
 function priceOf({ image_prices: images, ...amounts }: Record<string, unknown>): Price {
   const isPriced = Array.isArray(images) && images.length > 0
   const imagePrices = isPriced && { image_prices: images.map(one => withoutNulls(one as Record<string, unknown>)) }
-  const { data } = priceSchema()
-    .strip()
-    .safeParse({ ...withoutNulls(amounts), ...imagePrices })
+  const { data } = ListedPrice.safeParse({ ...withoutNulls(amounts), ...imagePrices })
   if (!data) throw new UnusableListing('has a price that this server cannot read: update the older one of both')
   return data
 }

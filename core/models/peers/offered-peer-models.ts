@@ -1,7 +1,7 @@
 import { Model } from '../model.ts'
 import { namesOf } from '../model-names.ts'
 import type { PeerModel } from './listed-models.ts'
-import type { PeerSettings } from './settings.ts'
+import { type PeerSettings, peerOfName } from './settings.ts'
 
 /** The models that a peer has listed. */
 export interface PeerOffer {
@@ -15,21 +15,35 @@ export const peerModelId = (peer: string, name: string): string => `${peer}/${na
 
 /**
  * Returns the models with those of the peers behind them: each as an entry of its own with `engine: infer`, so that all that holds
- * for such an entry holds for it. It has its name there as an alias where no model before has it. Two peers with the same name:
- * the first one has it. Models whose id would be too long are left out.
+ * for such an entry holds for it. It has its name there as an alias where no model before has it, and where the name is not one
+ * for models of a peer: rules such as `two/*` mean that peer. Two peers with the same name: the first one has it. Models whose id
+ * would be too long are left out, as are tasks that their engine has not here; `hasTasks` says whether it has those of a model.
  */
-export function withPeerModels(models: readonly Model[], peers: readonly PeerOffer[]): readonly Model[] {
+export function withPeerModels(
+  models: readonly Model[],
+  peers: readonly PeerOffer[],
+  hasTasks: (model: Model) => boolean,
+): readonly Model[] {
   if (peers.length === 0) return models
   const taken = new Set(models.flatMap(namesOf))
+  const peerNames = Object.fromEntries(peers.map(({ name }) => [name, true]))
   const added: Model[] = []
   for (const peer of peers)
     for (const one of peer.models) {
-      const model = modelOf(peer, one, taken.has(one.name) ? [] : [one.name])
+      const isFree = !taken.has(one.name) && peerOfName(one.name, peerNames) === undefined
+      const model = usable(modelOf(peer, one, isFree ? [one.name] : []), hasTasks)
       if (!model || taken.has(model.id)) continue
       for (const name of namesOf(model)) taken.add(name)
       added.push(model)
     }
   return [...models, ...added]
+}
+
+/** The model with the tasks that its engine has; undefined if there are none. */
+function usable(model: Model | undefined, hasTasks: (model: Model) => boolean): Model | undefined {
+  if (!model || hasTasks(model)) return model
+  const tasks = model.tasks.filter(task => hasTasks({ ...model, tasks: [task] }))
+  return tasks.length > 0 ? { ...model, tasks } : undefined
 }
 
 function modelOf({ name: peer, settings }: PeerOffer, model: PeerModel, aliases: string[]): Model | undefined {

@@ -107,7 +107,8 @@ export function openPeers(options: {
     }
     const left = [...before].filter(([name, peer]) => peers.get(name) !== peer)
     for (const [, peer] of left) peer.asking?.abort()
-    if (left.length === 0 && peers.size === before.size) return
+    // In their order, too: the first one of several with a name has it.
+    if (left.length === 0 && isDeepStrictEqual([...peers.keys()], [...before.keys()])) return
     offer()
     if (changed) askAll()
   }

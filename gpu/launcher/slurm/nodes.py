@@ -68,14 +68,16 @@ class First(Part):
         return target
 
     def begin_step(self, given):
-        with open(__file__) as script:
+        with open(__file__, encoding='utf8') as script:
             program = script.read().rsplit('\nmain', 1)[0]
         count = given['nodes'] - 1
         command = ['srun', '--relative=1', '--nodes=%d' % count, '--ntasks=%d' % count, '--ntasks-per-node=1']
         command += ['--cpus-per-task=' + os.environ.get('SLURM_CPUS_PER_TASK', '1'), '--mpi=none', '--export=ALL', '--label', '--unbuffered', '--kill-on-bad-exit=1', '--quiet', '--chdir=/']
-        self.step = subprocess.Popen(
-            command + ['/bin/sh', '-c', PYTHON, BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        command += ['/bin/sh', '-c', PYTHON, BEGIN]
+        try:
+            self.step = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except FileNotFoundError:
+            raise Refused("The program 'srun', which starts its parts on other nodes, is not on PATH on its first node.")
         self.step_ended = self.waiting[self.step.pid] = self.loop.create_future()
         self.step.returncode = 0
         first_line = json.dumps('%s\n\n\nmain(%r, Other)\n' % (program, json.dumps(given))) + '\n'
@@ -96,19 +98,22 @@ class First(Part):
         await self.loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=self.loop), self.step.stdout)
         while True:
             try:
-                line = (await reader.readline()).decode('utf8', 'replace')
+                line = await reader.readline()
             except ValueError:
                 continue
             if not line:
                 return
-            task, _, text = line.partition(':')
+            task, _, text = line.partition(b':')
             rank = int(task) + 1 if task.strip().isdigit() else None
             text = line if rank is None else text[1:]
             words = text.split()
-            if words[:1] == [self.word]:
-                self.lost("Its part on the node '%s' has ended with %s." % (words[2], words[1]), words[1])
+            if words[:1] == [self.word.encode()]:
+                status, node = (word.decode() for word in words[1:3])
+                self.lost("Its part on the node '%s' has ended with %s." % (node, status), status)
             else:
-                print(text if rank is None else 'rank %d: %s' % (rank, text), end='', flush=True)
+                # As bytes: Python 3.6 knows only ASCII in the locale of a job, and would stop here at the first other character.
+                sys.stdout.buffer.write(text if rank is None else b'rank %d: %s' % (rank, text))
+                sys.stdout.buffer.flush()
 
     async def follow_step(self):
         await asyncio.wait([self.step_ended])

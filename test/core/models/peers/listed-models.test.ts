@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Model } from '../../../../core/models/model.ts'
-import { readListing } from '../../../../core/models/peers/listed-models.ts'
+import { type PeerModel, readListing } from '../../../../core/models/peers/listed-models.ts'
 import { withPeerModels } from '../../../../core/models/peers/offered-peer-models.ts'
 
 const listing = (...data: object[]) => JSON.stringify({ object: 'list', data })
@@ -50,17 +50,48 @@ describe('the list of another infer', () => {
   })
 })
 
+test('a list of 200 models with prices is read in a moment', () => {
+  const models = Array.from({ length: 200 }, (_, at) => ({ id: `model-${at}`, ...chat, price }))
+  const text = listing(...models)
+  readListing(text, 'EUR')
+  const began = performance.now()
+  expect(readListing(text, 'EUR').models).toHaveLength(200)
+  expect(performance.now() - began).toBeLessThan(50)
+})
+
 test('a name here wins, then that of the first peer', () => {
   const settings = { url: 'http://127.0.0.1:1', api_key_env: 'BOX' }
   const models = ['own', 'both', 'x'.repeat(128)].map(name => ({ name, tasks: ['std/embeddings' as const] }))
   const peers = ['one', 'two'].map(name => ({ name, settings, models }))
   const own = Model.parse({ id: 'own', source: '/m.gguf' })
-  const offered = withPeerModels([own], peers).map(({ id, aliases = [] }) => [id, ...aliases])
+  const offered = withPeerModels([own], peers, () => true).map(({ id, aliases = [] }) => [id, ...aliases])
   expect(offered).toEqual([['own'], ['one/own'], ['one/both', 'both'], ['two/own'], ['two/both']])
-  expect(withPeerModels([own], peers)[2]).toMatchObject({
+  expect(withPeerModels([own], peers, () => true)[2]).toMatchObject({
     engine: 'infer',
     upstream_id: 'both',
     url: settings.url,
     api_key_env: 'BOX',
   })
+})
+
+test('a peer has no name that is for models of another one', () => {
+  const settings = { url: 'http://127.0.0.1:1' }
+  const offer = (name: string, ...models: string[]) => ({
+    name,
+    settings,
+    models: models.map(model => ({ name: model, tasks: ['std/embeddings' as const] })),
+  })
+  const peers = [offer('one', 'two/a', 'three/a'), offer('two', 'a')]
+  const offered = withPeerModels([], peers, () => true).map(({ id, aliases = [] }) => [id, ...aliases])
+  expect(offered).toEqual([['one/two/a'], ['one/three/a', 'three/a'], ['two/a', 'a']])
+})
+
+test('tasks that cannot be passed on are left out, and models that have no others', () => {
+  const models: PeerModel[] = [
+    { name: 'talks', tasks: ['slug/speech-to-video'] },
+    { name: 'moves', tasks: ['slug/image-to-video', 'slug/video-interpolation'] },
+  ]
+  const peers = [{ name: 'one', settings: { url: 'http://127.0.0.1:1' }, models }]
+  const offered = withPeerModels([], peers, ({ tasks }) => tasks.every(task => task === 'slug/image-to-video'))
+  expect(offered.map(({ id, tasks }) => [id, tasks])).toEqual([['one/moves', ['slug/image-to-video']]])
 })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -53,6 +53,7 @@ function peersAt(url: string, dataDir: string, variable?: string) {
   })
   return {
     peers,
+    offered: () => offers.at(-1)?.map(({ name }) => name),
     models: () => offers.at(-1)?.flatMap(({ models }) => models.map(({ name }) => name)),
     activity: () => peers.seenBy(own).activity('box2/a'),
   }
@@ -84,6 +85,26 @@ test('what waits there counts here, and models stay known while it cannot be rea
   await expect.poll(second.activity).toMatchObject({ status: 'unavailable', reason })
   expect(second.models()).toEqual(['a'])
   second.peers.close()
+})
+
+test('peers in another order are offered in that order', () => {
+  const { peers, offered } = peersAt('http://127.0.0.1:1', mkdtempSync(join(tmpdir(), 'infer-peers-')))
+  const [one, two] = ['http://127.0.0.1:1', 'http://127.0.0.1:2'].map(url => ({ url }))
+  peers.configure({ peers: { one: one!, two: two! }, currency: 'USD' })
+  expect(offered()).toEqual(['one', 'two'])
+  peers.configure({ peers: { two: two!, one: one! }, currency: 'USD' })
+  expect(offered()).toEqual(['two', 'one'])
+  peers.close()
+})
+
+test('a damaged peers.json costs only the models that it has', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'infer-peers-'))
+  const url = 'http://127.0.0.1:1'
+  const stored = { box2: { url, models: [null, 'a', { name: 'b' }, { name: 'c', tasks: ['std/embeddings'] }] } }
+  writeFileSync(join(dataDir, 'peers.json'), JSON.stringify(stored))
+  const { peers, models } = peersAt(url, dataDir)
+  expect(models()).toEqual(['c'])
+  peers.close()
 })
 
 test.each<[what: string, answer: (response: ServerResponse) => void, variable: string | undefined, fault: RegExp]>([
