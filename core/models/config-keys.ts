@@ -51,7 +51,7 @@ export const sections = {
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
   embeddings: { title: 'Models: embeddings', about: 'For models that turn text into vectors.' },
   pools: { title: 'Pools of machines', about: 'Machines besides this one on which engines may run.' },
-  peers: { title: 'Peers', about: 'Other infers whose models are offered here.' },
+  peers: { title: 'Other infers', about: 'Other infers whose models are offered here.' },
   plans: {
     title: 'Plans of organizations',
     about: 'Limits of organizations by plan. An organization may have figures of its own.',
