@@ -30,7 +30,8 @@ const leftAnswerMs = 5_000
 /**
  * One engine, and the only code that changes its state. Callers do not read the state to decide: they call `ready()` or
  * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `onExit` is
- * called when a ready engine ends unexpectedly: with the reason as a sentence for callers. `left`: its process, which an earlier server has started; `ready()` then only asks it.
+ * called when a ready engine ends unexpectedly: with the reason as a sentence for callers. `left`: its process, which an
+ * earlier server has started; `ready()` then only asks it.
  */
 export function openEngine(
   options: EngineOptions,

@@ -108,7 +108,8 @@ export function nameFault(
 
 /**
  * Returns what is wrong with a fallback of the model, and its index; undefined without a fault. `offered`: all models by id.
- * What the peers have is known only while the server runs: a model that they lack is passed over then. Fallbacks of fallbacks are not asked, so two models may be fallbacks of each other.
+ * Models of peers are known only while the server runs: a fallback that the peer does not list is skipped. Fallbacks of fallbacks
+ * are not used, so two models may be fallbacks of each other.
  */
 export function fallbackFault(
   { id, tasks, local_only, fallbacks = [] }: Model,

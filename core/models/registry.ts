@@ -40,7 +40,7 @@ export function openRegistry(options: {
     return withPeerModels(offeredModels(configured, defaults), peers, hasTasks)
   }
 
-  /** A peer may be newer, or have other engines, so that its models are left out where the file would be refused. */
+  /** Whether the engine of a model supports its tasks. A peer may list others: it may be newer, or have other engines. */
   function hasTasks(model: Model): boolean {
     try {
       traits(model)

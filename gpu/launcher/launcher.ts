@@ -119,8 +119,8 @@ export interface LaunchOptions {
   /** What a launcher elsewhere asks its machines for. Absent on this machine, where placement has chosen the cards. */
   needs?: LaunchNeeds | undefined
   /**
-   * What its command has besides on all nodes but the first, for an engine that spans several. Then the launcher replaces
-   * `{nodes}`, `{node_rank}`, `{first_node}` and `{first_node_port}` too: the address of the first node, and a free port there.
+   * Further arguments on all nodes but the first, for an engine that spans several. Then the launcher also replaces
+   * `{nodes}`, `{node_rank}`, `{first_node}` and `{first_node_port}`: the address of the first node, and a free port there.
    */
   otherNodes?: readonly string[] | undefined
   /** The `source` of its model, for a launcher elsewhere that brings files to its machines. */

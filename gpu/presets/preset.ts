@@ -126,7 +126,7 @@ export interface Preset {
   environments?(model: Model): readonly string[]
   /** The `engineSettings` that it supports; others are refused. */
   settings?: readonly (typeof engineSettings)[number][]
-  /** What its command has besides on all nodes but the first: see `LaunchOptions`. Absent: it spans no nodes. */
+  /** Further arguments on all nodes but the first: see `LaunchOptions`. Absent: it cannot span nodes. */
   otherNodes?: readonly string[]
   /** What is missing or wrong in the model's configuration, as the end of a sentence; undefined when nothing is. */
   configurationFault(model: Model): string | undefined

@@ -80,7 +80,10 @@ const exitWaitMs = 750
 export class EngineConnections {
   readonly options: ConnectionOptions
   readonly open = new SwapSet<UndiciExchange>()
-  /** How many slots were in use when the engine ended; undefined while it runs, if its machine may have failed, and if infer is closing. */
+  /**
+   * How many slots were in use when the engine ended; undefined while it runs, if its machine may have failed, and if infer
+   * is closing.
+   */
   slotsAtEnd: number | undefined
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()

@@ -1,3 +1,4 @@
+import { jsonOf, objectOf } from '../../json.ts'
 import { relayedHeader } from '../relayed-header.ts'
 import { type PeerListing, readListing, UnusableListing } from './listed-models.ts'
 import type { PeerSettings } from './settings.ts'
@@ -69,12 +70,13 @@ function whyUnreachable(thrown: unknown): string {
   return typeof code === 'string' && !code.startsWith('UND_') ? code : message.replace(/\.$/, '')
 }
 
+/** Characters of a message of a peer that are shown and logged. */
+const maxMessage = 500
+
 /** The message of an error of the API, as a sentence. */
 function messageIn(text: string): string {
-  try {
-    const { message } = (JSON.parse(text) as { error: { message: string } }).error
-    return /[.!?]$/.test(message) ? message : `${message}.`
-  } catch {
-    return 'what it says is no answer of an infer.'
-  }
+  const { message } = objectOf(objectOf(jsonOf(text)).error)
+  if (typeof message !== 'string') return 'what it says is no answer of an infer.'
+  const shown = message.slice(0, maxMessage)
+  return /[.!?]$/.test(shown) ? shown : `${shown}.`
 }

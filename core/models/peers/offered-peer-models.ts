@@ -17,7 +17,7 @@ export const peerModelId = (peer: string, name: string): string => `${peer}/${na
  * Returns the models with those of the peers behind them: each as an entry of its own with `engine: infer`, so that all that holds
  * for such an entry holds for it. It has its name there as an alias where no model before has it, and where the name is not one
  * for models of a peer: rules such as `two/*` mean that peer. Two peers with the same name: the first one has it. Models whose id
- * would be too long are left out, as are tasks that their engine has not here; `hasTasks` says whether it has those of a model.
+ * would be too long are left out. `hasTasks`: whether the engine of a model supports all of its tasks; other tasks are left out.
  */
 export function withPeerModels(
   models: readonly Model[],
@@ -39,7 +39,7 @@ export function withPeerModels(
   return [...models, ...added]
 }
 
-/** The model with the tasks that its engine has; undefined if there are none. */
+/** The model with the tasks that its engine supports; undefined if there are none. */
 function usable(model: Model | undefined, hasTasks: (model: Model) => boolean): Model | undefined {
   if (!model || hasTasks(model)) return model
   const tasks = model.tasks.filter(task => hasTasks({ ...model, tasks: [task] }))

@@ -35,7 +35,8 @@ export const isOver = ({ state }: SlurmJob): boolean => state in over
 export function launchStateOf(job: SlurmJob): Pick<Launch, 'state' | 'reason' | 'status'> {
   const exit = job.comment?.exit
   if (job.state in over) {
-    const status = exit?.status ?? null
+    // The kernel has killed it with its wrapper, and one of its requests may be the cause: it was not lost with its node.
+    const status = exit?.status ?? (job.state === 'OUT_OF_MEMORY' ? 'SIGKILL' : null)
     const cause = over[job.state]!(job) ?? exit?.reason ?? (status === null ? null : endedWith(status))
     return { state: 'gone', status, reason: cause }
   }

@@ -20,7 +20,7 @@ export interface WrapperSettings extends LaunchKey {
   log: string
   home: string
   outputs: string
-  /** Nodes that the engine spans, and what its command has besides on all but the first. */
+  /** Nodes that the engine spans, and further arguments of its command on all but the first. */
   nodes: number
   others: readonly string[]
 }

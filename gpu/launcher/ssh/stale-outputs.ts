@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '../../../core/files/remove-tree.ts'
 import { workFolder } from '../../../core/files/workspaces.ts'
@@ -20,7 +20,7 @@ export async function removeStaleOutputs(dataDir: string, before: number, log: L
     for (const name of await readdir(outputs).catch(() => [])) {
       const path = join(outputs, name)
       try {
-        if ((await stat(path)).mtimeMs >= before) continue
+        if ((await lstat(path)).mtimeMs >= before) continue
         await removeTree(path)
         removed++
       } catch (thrown) {

@@ -112,6 +112,12 @@ test.each<[what: string, answer: (response: ServerResponse) => void, variable: s
   ['another server', response => response.end('<html>'), undefined, /does not answer as an infer does/],
   ['a redirect', response => response.writeHead(302, { location: '/' }).end(), undefined, /answers 302/],
   [
+    'an error without a message',
+    response => response.writeHead(500).end('{"error":{}}'),
+    undefined,
+    /answers 500: what it says is no answer of an infer\./,
+  ],
+  [
     'no token',
     response => response.writeHead(401).end('{"error":{"message":"A token is needed."}}'),
     undefined,

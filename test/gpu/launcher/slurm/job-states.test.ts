@@ -72,7 +72,13 @@ test.each<[string, SlurmJob, state: string, status: string | null, reason: strin
     null,
     "One of its nodes 'gpu[1-2]' has failed.",
   ],
-  ['too much memory', job('OUT_OF_MEMORY', runs), 'gone', null, 'It used more main memory than its Slurm job had.'],
+  [
+    'too much memory',
+    job('OUT_OF_MEMORY', runs),
+    'gone',
+    'SIGKILL',
+    'It used more main memory than its Slurm job had.',
+  ],
   ['queued again', job('PENDING', runs), 'gone', null, 'Slurm has queued its job again.'],
   ['queued again after its end', job('PENDING', has('0')), 'gone', '0', 'Slurm has queued its job again.'],
 ])('%s', (_name, one, state, status, reason) => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { removeStaleOutputs } from '../../../../gpu/launcher/ssh/stale-outputs.ts'
@@ -17,4 +17,23 @@ test('only what an engine has written long ago is removed, and no input', async 
   expect(await removeStaleOutputs(dataDir, 500_000, keptLog())).toBe(1)
   expect([old, fresh, input].map(path => existsSync(path))).toEqual([false, true, true])
   expect(await removeStaleOutputs(temporary(), 500_000, keptLog())).toBe(0)
+})
+
+test('a link is removed by its own age, wherever it leads', async () => {
+  const dataDir = temporary()
+  const outputs = join(dataDir, 'work', 'engine_1', 'out')
+  mkdirSync(outputs, { recursive: true })
+  const log = keptLog()
+  const target = join(dataDir, 'kept')
+  writeFileSync(target, 'x')
+  for (const [name, leads] of [
+    ['dangling', join(dataDir, 'nowhere')],
+    ['fresh', target],
+  ] as const) {
+    symlinkSync(leads, join(outputs, name))
+    lutimesSync(join(outputs, name), 1, 1)
+  }
+  expect(await removeStaleOutputs(dataDir, 500_000, log)).toBe(2)
+  expect(existsSync(target)).toBe(true)
+  expect(log.lines).toEqual([])
 })
