@@ -12,6 +12,7 @@ test.each([
   ['it stays below the limit', { ...spend, monthly_limit: 31 }, 10 * day, { total: 30, reachedAt: null }],
   ['there is no limit', { ...spend, monthly_limit: null }, 10 * day, { total: 30, reachedAt: null }],
   ['the limit is reached already', { ...spend, monthly_limit: 10 }, 10 * day, { total: 30, reachedAt: null }],
+  ['it is told in three digits', { ...spend, spent: 9.00001 }, 29 * day, { total: 9.31, reachedAt: null }],
   ['the month is over', spend, 40 * day, { total: 10, reachedAt: null }],
 ])('forecast of a month where %s', (_, given, now, forecast) => {
   expect(forecastOf(given, now)).toEqual(forecast)

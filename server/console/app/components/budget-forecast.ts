@@ -6,7 +6,7 @@ type Spend = Pick<Schema<'Spend'>, 'spent' | 'monthly_limit' | 'period_start' | 
 const leastSeconds = 86_400
 
 export interface Forecast {
-  /** What is spent at the end of the month if it goes on as until now. */
+  /** What is spent at the end of the month if it goes on as until now, in three digits. */
   total: number
   /** Unix seconds at which the limit is reached; null if it is not reached in this month. */
   reachedAt: number | null
@@ -22,5 +22,5 @@ export function forecastOf(
   const perSecond = spent / elapsed
   const total = perSecond * (end - start)
   const isReached = limit !== null && spent < limit && total >= limit
-  return { total, reachedAt: isReached ? Math.round(start + limit / perSecond) : null }
+  return { total: Number(total.toPrecision(3)), reachedAt: isReached ? Math.round(start + limit / perSecond) : null }
 }
