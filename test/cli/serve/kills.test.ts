@@ -151,11 +151,14 @@ test.each(full ? [2, 4] : [2])(
       server = await start()
     }
     const [jobs, chats] = [acknowledged.size, answered]
-    await until(() => acknowledged.size > jobs + 10 && answered > chats + 5)
-    over.abort()
-    await Promise.all(clients)
     const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
     onTestFinished(() => void database.close())
+    const spent = database.prepare('SELECT sum(cost) / 1e6 FROM ledger WHERE token_id = ?').pluck()
+    await until(() => acknowledged.size > jobs + 10 && answered > chats + 5)
+    // On a busy machine the chats have cost little until here.
+    await until(() => Number(spent.get(spender.token.id)) > spendLimit / 2)
+    over.abort()
+    await Promise.all(clients)
     const unfinished = database.prepare("SELECT count(*) FROM jobs WHERE status IN ('pending', 'processing')").pluck()
     await expect.poll(() => unfinished.get(), { timeout: 60_000 }).toBe(0)
 
@@ -170,12 +173,7 @@ test.each(full ? [2, 4] : [2])(
     expect(twice).toEqual([])
     const statuses = database.prepare("SELECT DISTINCT status FROM ledger WHERE kind = 'async'").pluck().all()
     expect(statuses).toEqual(['completed'])
-    const spent = database
-      .prepare('SELECT sum(cost) / 1e6 FROM ledger WHERE token_id = ?')
-      .pluck()
-      .get(spender.token.id)
-    expect(spent).toBeGreaterThan(spendLimit / 2)
-    expect(spent).toBeLessThan(spendLimit + mostOfOne)
+    expect(spent.get(spender.token.id)).toBeLessThan(spendLimit + mostOfOne)
     expect([...surprises]).toEqual([])
     process.stdout.write(
       `kills: ${JSON.stringify(Object.fromEntries(killed))} with ${processes} gateway processes: 0 of ${ids.length} jobs lost, ${answered} calls answered\n`,
