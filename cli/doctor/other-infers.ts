@@ -1,6 +1,7 @@
 import type { Config } from '../../core/models/config.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { Model } from '../../core/models/model.ts'
+import { errorMessageIn } from '../../core/models/peers/ask-peer.ts'
 import { relayedHeader } from '../../core/models/relayed-header.ts'
 import { readText, send } from '../client/http.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
@@ -97,6 +98,8 @@ export async function otherInfers(
   ])
 }
 
+const noInfer = 'its answer is none of an infer'
+
 async function listedBy(origin: string, token: string | undefined): Promise<OtherInferFacts['answer']> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)
@@ -108,21 +111,15 @@ async function listedBy(origin: string, token: string | undefined): Promise<Othe
       headers: { [relayedHeader]: '1' },
     })
     const text = await readText(answer, maxListBytes)
-    if (answer.statusCode !== 200) return { kind: 'refused', status: answer.statusCode ?? 0, message: messageIn(text) }
+    if (answer.statusCode !== 200) {
+      const message = errorMessageIn(text) ?? noInfer
+      return { kind: 'refused', status: answer.statusCode ?? 0, message }
+    }
     const { data } = JSON.parse(text) as { data: { id: string }[] }
     return { kind: 'listed', ids: new Set(data.map(({ id }) => id)) }
   } catch (thrown) {
     const { code, message, name } = thrown as NodeJS.ErrnoException
     const fault = name === 'TimeoutError' ? `no answer within ${timeoutMs / 1_000} s` : (code ?? message)
-    return { kind: 'unreachable', fault: name === 'SyntaxError' ? 'its answer is none of an infer' : fault }
-  }
-}
-
-/** The message of an error of the API, without its full stop. */
-function messageIn(text: string): string {
-  try {
-    return (JSON.parse(text) as { error: { message: string } }).error.message.replace(/\.$/, '')
-  } catch {
-    return 'its answer is none of an infer'
+    return { kind: 'unreachable', fault: name === 'SyntaxError' ? noInfer : fault }
   }
 }

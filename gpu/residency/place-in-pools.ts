@@ -106,8 +106,8 @@ function inPool(
 
 /** Places a model where engines must make room for it: the cheapest eviction among the machines that seem cheapest. */
 function replaceIn(request: PlacementRequest, nodes: readonly Machine[]): PlacementDecision {
-  const able = nodes.filter(({ devices }) => devices.length >= request.devices)
-  const ranked = able
+  const ranked = nodes
+    .filter(({ devices }) => devices.length >= request.devices)
     .map(node => ({ node, rank: rankOf(node, request.bytes) }))
     .sort((a, b) => compareRanks(a.rank, b.rank))
   let waits: PlacementDecision | undefined

@@ -88,6 +88,11 @@ export const queueDepth = integer(
 export const etaSeconds = nullableInteger('Expected seconds until one more request would begin; null if unknown.')
 export const capabilities = array('Optional request features of any of its tasks, such as `tools`.', z.string())
 
+/** The features of any task, of those by task. */
+export const capabilitiesIn = <F extends string>(features: Readonly<Record<string, readonly F[]>>): F[] => [
+  ...new Set(Object.values(features).flat()),
+]
+
 /** How many requests wait for a model, and how long one more would: here, and with its peer. */
 export const queueOf = (
   activity: ModelActivity | undefined,
@@ -195,7 +200,7 @@ export function modelStatusView(
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
     price: priceObject(model, config.currency),
-    capabilities: [...new Set(Object.values(features).flat())],
+    capabilities: capabilitiesIn(features),
     features,
     input_schema: Object.values(schemas)[0] ?? null,
     input_schemas: schemas,

@@ -33,7 +33,7 @@ export async function askPeer(
   try {
     const { status, text } = await listAt(new URL(url).origin, token, options.signal)
     if (status === 200) return { listing: readListing(text, options.currency) }
-    const said = messageIn(text)
+    const said = sentenceIn(text)
     const isRefusal = status === 401 || status === 403
     return {
       fault: isRefusal
@@ -73,10 +73,15 @@ function whyUnreachable(thrown: unknown): string {
 /** Characters of a message of a peer that are shown and logged. */
 const maxMessage = 500
 
-/** The message of an error of the API, as a sentence. */
-function messageIn(text: string): string {
+/** The message of an error of the API, without its full stop; undefined if the text is no such error. */
+export function errorMessageIn(text: string): string | undefined {
   const { message } = objectOf(objectOf(jsonOf(text)).error)
-  if (typeof message !== 'string') return 'what it says is no answer of an infer.'
-  const shown = message.slice(0, maxMessage)
-  return /[.!?]$/.test(shown) ? shown : `${shown}.`
+  return typeof message === 'string' ? message.slice(0, maxMessage).replace(/\.$/, '') : undefined
+}
+
+/** The same as a sentence. */
+function sentenceIn(text: string): string {
+  const message = errorMessageIn(text)
+  if (message === undefined) return 'what it says is no answer of an infer.'
+  return /[!?]$/.test(message) ? message : `${message}.`
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { jsonOf } from '../../json.ts'
 import { type RegionLabel, regionLabels } from '../../schemas/region.ts'
 import { impliedBy, ModelTask, type Task } from '../../schemas/task.ts'
 import { Feature } from '../model.ts'
@@ -61,13 +62,7 @@ export class UnusableListing extends Error {}
  * or if a model costs something in another currency: amounts are never converted.
  */
 export function readListing(text: string, currency: string): PeerListing {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    value = undefined
-  }
-  const parsed = Listing.safeParse(value)
+  const parsed = Listing.safeParse(jsonOf(text))
   if (!parsed.success) throw new UnusableListing('does not answer as an infer does: check the address in its url')
   const models: PeerModel[] = []
   const loads = new Map<string, PeerLoad>()

@@ -20,6 +20,7 @@ import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
 import {
   capabilities,
+  capabilitiesIn,
   etaSeconds,
   ModelPrice,
   modelRegion,
@@ -71,7 +72,9 @@ const describe = (
   owned_by: engineFacts(model.engine).isElsewhere ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
-  capabilities: capabilitiesOf(model, registry),
+  capabilities: capabilitiesIn(
+    featuresByTask(model.tasks, registry.catalog().get(model.id)?.traits.features ?? new Set()),
+  ),
   status: now.models[model.modelId]?.status ?? 'cold',
   reason: now.models[model.modelId]?.reason ?? null,
   ...queueOf(now.models[model.modelId], jobs.queueForecast(model.modelId)),
@@ -80,11 +83,6 @@ const describe = (
   region: registry.catalog().get(model.id)?.region ?? null,
   price: priceObject(model, config.currency),
 })
-
-function capabilitiesOf({ id, tasks }: ListedModel, registry: Owners<'registry'>['registry']): string[] {
-  const features = registry.catalog().get(id)?.traits.features ?? new Set()
-  return [...new Set(Object.values(featuresByTask(tasks, features)).flat())]
-}
 
 export const modelRoutes = ({ fleet, ...owners }: Owners<'config' | 'fleet' | 'jobs' | 'registry'>) => [
   route('GET /std/v1/models', 'user:read', {

@@ -11,21 +11,23 @@ interface Slots {
   etaMs?: number
 }
 
+/** What a model does whose engine is ready. */
+export const warm: ModelActivity = {
+  status: 'warm',
+  reason: null,
+  paused: false,
+  etaMs: null,
+  retryMs: null,
+  etaIsMeasured: false,
+  engineStarts: 1,
+  engineFailures: 0,
+}
+
 /** Slots without engines: counted, and offered to the queue whenever one is free. */
 export function slotsOnly({ slots = 32 } = {}) {
   const models = new Map<string, Slots>()
   const configured = new Map<string, Model>()
   const refusals = new Map<string, Failure>()
-  const warm: ModelActivity = {
-    status: 'warm',
-    reason: null,
-    paused: false,
-    etaMs: null,
-    retryMs: null,
-    etaIsMeasured: false,
-    engineStarts: 1,
-    engineFailures: 0,
-  }
   let engines = 0
   let queue: SlotQueue | undefined
 

@@ -4,19 +4,10 @@ import { type JobProgress, type ProgressFacts, progressOf } from '../../../core/
 import type { ModelActivity } from '../../../core/models/fleet.ts'
 import { noModelId } from '../../../core/schemas/task.ts'
 import { deferredUntil, type JobRecord } from '../../../core/store/store.ts'
+import { warm } from './_fleet.ts'
 
 const now = 1_000_000
-const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
-  status: 'warm',
-  reason: null,
-  paused: false,
-  etaMs: null,
-  retryMs: null,
-  etaIsMeasured: false,
-  engineStarts: 1,
-  engineFailures: 0,
-  ...more,
-})
+const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({ ...warm, ...more })
 const facts: ProgressFacts = {
   now,
   run: undefined,

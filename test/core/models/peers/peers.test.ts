@@ -6,20 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openLog } from '../../../../core/log.ts'
-import type { Fleet, ModelActivity } from '../../../../core/models/fleet.ts'
+import type { Fleet } from '../../../../core/models/fleet.ts'
 import type { PeerOffer } from '../../../../core/models/peers/offered-peer-models.ts'
 import { openPeers } from '../../../../core/models/peers/peers.ts'
+import { warm } from '../../jobs/_fleet.ts'
 
-const warm: ModelActivity = {
-  status: 'warm',
-  reason: null,
-  paused: false,
-  etaMs: null,
-  retryMs: null,
-  etaIsMeasured: false,
-  engineStarts: 1,
-  engineFailures: 0,
-}
 const own = { activity: () => warm, snapshot: () => ({ models: { 'box2/a': warm } }) } as unknown as Fleet
 
 /** A server that answers each request for the list like this. */
