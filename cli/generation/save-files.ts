@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, createWriteStream, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -63,7 +64,10 @@ export async function saveFiles(
   }
 }
 
-/** Writes a file and gives it its name at the end. Resolves with the absolute path. */
+/**
+ * Writes a file and gives it its name at the end. Resolves with the absolute path. `write` must settle after the file is
+ * closed: a file that a stream opens after its pipeline failed would stay.
+ */
 async function saveWhole(
   folder: string,
   write: (temporary: string) => Promise<void>,
@@ -109,8 +113,8 @@ async function withRetries(saving: SaveOptions, work: () => Promise<void>): Prom
 }
 
 async function download(client: Client, file: JobFile, to: string, signal: AbortSignal): Promise<void> {
-  const output = createWriteStream(to, { flags: 'w', flush: true })
-  await pipeline(client.bytes(file.url, signal), counted(file), output, { signal })
+  await using output = await open(to, 'w')
+  await pipeline(client.bytes(file.url, signal), counted(file), output.createWriteStream({ flush: true }), { signal })
 }
 
 /** Writes a file to standard output and leaves it open. After a partial write no retry is possible. */
@@ -193,7 +197,10 @@ export async function saveStream(
     mkdirSync(folder, { recursive: true })
     return await saveWhole(
       folder,
-      temporary => pipeline(bytes, createWriteStream(temporary, { flush: true }), { signal }),
+      async temporary => {
+        await using output = await open(temporary, 'w')
+        await pipeline(bytes, output.createWriteStream({ flush: true }), { signal })
+      },
       () => (target.kind === 'file' ? target.path : reserve(folder, nameFor(topic, undefined), extension)),
     )
   } catch (thrown) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createInflateRaw } from 'node:zlib'
@@ -58,8 +58,10 @@ export async function extractMember(
     }
   }
   const packed = createReadStream(wheel, { start: dataAt, end: dataAt + member.packedBytes - 1 })
-  const written = createWriteStream(target, { mode: 0o644, flush: true })
   try {
+    // Opened first: a file that a stream opens after its pipeline failed would stay.
+    await using output = await open(target, 'w', 0o644)
+    const written = output.createWriteStream({ flush: true })
     await (member.method === 8
       ? pipeline(packed, createInflateRaw(), counted, written, { signal })
       : pipeline(packed, counted, written, { signal }))

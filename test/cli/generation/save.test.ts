@@ -1,8 +1,11 @@
+import { readdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Client } from '../../../cli/client/client.ts'
 import { saveFiles } from '../../../cli/generation/save-files.ts'
 import { openTerminal } from '../../../cli/terminal/terminal.ts'
+import { Failure } from '../../../core/failure.ts'
+import { temporaryFolder } from '../_infer.ts'
 
 const job = {
   id: 'job_01M80F6T1H8501V1KNVA9REGGE',
@@ -28,4 +31,18 @@ test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
   })
   await expect(saved).rejects.toThrow(`Save them elsewhere: infer job watch ${job.id} --out folder/`)
   expect(troubles).toEqual([])
+})
+
+test('a download that fails before its file is open leaves no file', async () => {
+  const [folder, signal] = [temporaryFolder(), new AbortController().signal]
+  const expired = async function* (): AsyncGenerator<Buffer> {
+    throw new Failure('output_expired', 'The file is no longer kept.')
+  }
+  const refusing = { bytes: expired } as unknown as Client
+  const saving = { signal, topic: 'cat', suffix: '', onTrouble() {} }
+  for (let round = 0; round < 20; round++) {
+    const saved = saveFiles(job, { kind: 'folder', path: folder }, () => refusing, terminal, saving)
+    await expect(saved).rejects.toThrow('no longer kept')
+  }
+  expect(await readdir(folder)).toEqual([])
 })
