@@ -80,6 +80,10 @@ export function factsOf(job: Job, paint: Paint): Fact[] {
     ['submitted', at(job.created_at)],
     ['started', job.started_at == null ? undefined : at(job.started_at)],
     ['waited', waitedText(job)],
+    [
+      'first token',
+      job.metrics?.time_to_first_token_ms == null ? undefined : preciseText(job.metrics.time_to_first_token_ms),
+    ],
     ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
     ['took', tookOf(job) === undefined ? undefined : jobDurationText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],

@@ -5,7 +5,7 @@ import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 
 /** Both servers must speak the same one. It changes with these messages and with the commands of the store. */
-export const protocolVersion = 3
+export const protocolVersion = 4
 
 /** Options of `infer serve`; paths are absolute, the duration is in milliseconds. */
 export interface ServeFlags {

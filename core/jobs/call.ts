@@ -64,6 +64,8 @@ export interface RunningCall
   /** The part of it on models whose work was done by a fallback: nobody pays for it. */
   unbilledGpuMs: number
   energyMj: number | null
+  /** From the request to the first piece of text of its stream, milliseconds; null before, and without a stream. */
+  timeToFirstTokenMs: number | null
   /** Its entry in the queue, created when it first has to wait. */
   entry: WaitingJob | undefined
   /** Set while it waits in the queue. */
@@ -142,6 +144,7 @@ export const newCall = ({ admitted, createdAt, traceparent, caller }: CallOption
   gpuMs: 0,
   unbilledGpuMs: 0,
   energyMj: 0,
+  timeToFirstTokenMs: null,
   entry: undefined,
   waiting: undefined,
   ended: undefined,
@@ -165,6 +168,7 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   createdAt: call.createdAt,
   startedAt: call.startedAt,
   referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
+  timeToFirstTokenMs: call.timeToFirstTokenMs,
   engineId: call.engineId,
   rank: call.entry?.rank ?? 0,
   // A call whose engine failed waits again.

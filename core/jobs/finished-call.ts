@@ -30,6 +30,7 @@ export function finishedCall(
     createdAt,
     startedAt,
     referenceQueueMs: call.hasReference ? Math.round(call.referenceQueuedMs) : null,
+    timeToFirstTokenMs: call.timeToFirstTokenMs,
     engineId,
     organizationId,
     tokenId,

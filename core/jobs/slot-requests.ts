@@ -40,6 +40,7 @@ export const requestedCall = (request: SlotRequest): RunningCall => ({
   ...pick(request, ...requestFacts),
   setIndex: -1,
   fallbackReason: null,
+  timeToFirstTokenMs: null,
   startedAt: null,
   engineId: null,
   queuedMs: 0,

@@ -125,6 +125,8 @@ export interface JobRecord
    * load, or that order had not begun it yet.
    */
   referenceQueueMs: number | null
+  /** Of a synchronous call: from the request to the first piece of text of its stream, milliseconds. Absent for jobs. */
+  timeToFirstTokenMs?: number | null
   finishedAt: number | null
   /** When it is removed, epoch milliseconds; null before its end, and if it is kept. */
   expiresAt: number | null
@@ -256,7 +258,7 @@ export type JobOutcome =
 /** An ended job as it is billed, without its logs. A synchronous call is stored as this alone. */
 export interface FinishedJob
   extends Pick<JobRecord, 'id' | 'organizationId' | 'tokenId' | 'task' | 'modelId' | 'error' | 'engineId'>,
-    Pick<JobRecord, 'createdAt' | 'startedAt' | 'referenceQueueMs'> {
+    Pick<JobRecord, 'createdAt' | 'startedAt' | 'referenceQueueMs' | 'timeToFirstTokenMs'> {
   requestedModel?: string | null
   fallbackReason?: FallbackReason | null
   status: 'completed' | 'failed' | 'cancelled'

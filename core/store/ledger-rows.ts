@@ -43,7 +43,13 @@ export const chainedColumns = [
 ] as const
 
 /** The columns that whoever finishes work knows; the writer adds sequence, hash and attribution. */
-export const ledgerColumns = [...chainedColumns, 'reference_queue_ms', 'requested_model', 'fallback_reason'] as const
+export const ledgerColumns = [
+  ...chainedColumns,
+  'reference_queue_ms',
+  'requested_model',
+  'fallback_reason',
+  'time_to_first_token_ms',
+] as const
 export type LedgerColumn = (typeof ledgerColumns)[number]
 
 /** Adds the row of a finished job. Written out, because every request needs it. */
@@ -77,6 +83,7 @@ export function addLedgerRow(rows: LedgerRows, kind: JobRecord['kind'], job: Fin
     job.referenceQueueMs,
     job.requestedModel ?? null,
     job.fallbackReason ?? null,
+    job.timeToFirstTokenMs ?? null,
   )
 }
 
@@ -137,5 +144,6 @@ function callAt(row: LedgerRows): FinishedJob {
     referenceQueueMs: of.reference_queue_ms,
     requestedModel: of.requested_model,
     fallbackReason: of.fallback_reason,
+    timeToFirstTokenMs: of.time_to_first_token_ms,
   }
 }

@@ -157,6 +157,9 @@ const JobFacts = z.object({
     reference_queue_ms: nullableInteger(
       'Milliseconds that it would have waited if the queue ignored which models are loaded; null if it waited for no load.',
     ),
+    time_to_first_token_ms: nullableInteger(
+      'Milliseconds from the request to the first piece of text; null unless it was a streamed request, and before.',
+    ),
     load_ms: nullableInteger('Always null: loading of the model is part of `queue_ms`.'),
     run_ms: nullableInteger('Milliseconds from start to end; null before.'),
   }),
@@ -227,6 +230,7 @@ function facts(job: JobRecord, owners: Owners<'jobs'>): Omit<z.input<typeof JobF
     metrics: {
       queue_ms: job.startedAt === null ? null : Math.max(0, job.startedAt - job.createdAt),
       reference_queue_ms: job.referenceQueueMs,
+      time_to_first_token_ms: job.timeToFirstTokenMs ?? null,
       load_ms: null,
       run_ms: job.startedAt === null || job.finishedAt === null ? null : Math.max(0, job.finishedAt - job.startedAt),
     },

@@ -240,12 +240,13 @@ async function respondLater(
 function relay(
   exchange: ClientExchange,
   prepared: PreparedRequest,
-  { createdAt, queuedMs }: RunningCall,
+  running: RunningCall,
   lease: Lease,
   { keep, kept, dropBody }: AdmittedCall,
   { config, throughput, timings }: Owners<'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
   const { answerFormat, form } = prepared
+  const { createdAt, queuedMs } = running
   if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
@@ -266,7 +267,10 @@ function relay(
         dropBody?.()
         exchange.releaseBody()
       },
-      ended: resolve,
+      ended(end, timeToFirstTokenMs) {
+        running.timeToFirstTokenMs = timeToFirstTokenMs === null ? null : Math.round(timeToFirstTokenMs)
+        resolve(end)
+      },
     })
     const [body] = prepared.bodies
     const marks = { unstored: prepared.unstored === true, several: prepared.several === true }

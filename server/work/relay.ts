@@ -31,7 +31,8 @@ interface RelayOptions {
   timings: Pick<Timings, 'record'>
   /** Called when the engine has begun to answer, just before the first byte is sent to the client. */
   begun(ignored: string | undefined): void
-  ended(end: CallEnd): void
+  /** `timeToFirstTokenMs`: from the request to the first piece of text, milliseconds; null without any. */
+  ended(end: CallEnd, timeToFirstTokenMs: number | null): void
 }
 
 /**
@@ -270,10 +271,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#client.abortSource.removeEventListener('abort', this.#onAbort)
     this.#res.off('drain', this.#onDrain)
     if (end.how !== 'retry') this.#count(end.usage)
-    this.#recordTimings()
+    const timeToFirstTokenMs = this.#recordTimings()
     if (this.#begun) this.#watchEnd()
     else if (this.#accepted) this.#options.streams.remove(this)
-    this.#options.ended(end)
+    this.#options.ended(end, timeToFirstTokenMs)
   }
 
   #timePiece(): void {
@@ -281,13 +282,15 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#firstAt ||= this.#latestAt
   }
 
-  /** Records timings once per stream, because a histogram costs more than relaying a frame. */
-  #recordTimings(): void {
+  /** Records timings once per stream, because a histogram costs more than relaying a frame. Returns the first one. */
+  #recordTimings(): number | null {
     const { timings, modelId } = this.#options
-    if (this.#firstAt === 0) return
-    timings.record('firstToken', modelId, this.#firstAt - this.#client.startedAt)
+    if (this.#firstAt === 0) return null
+    const timeToFirstTokenMs = this.#firstAt - this.#client.startedAt
+    timings.record('firstToken', modelId, timeToFirstTokenMs)
     const gaps = this.#shape.pieces - 1
     if (gaps > 0) timings.record('token', modelId, (this.#latestAt - this.#firstAt) / gaps)
+    return timeToFirstTokenMs
   }
 
   /** Counts the engine's reported usage beyond the pieces that were counted during the stream. */

@@ -11,7 +11,7 @@ import { type Attribution, openUsageTotals, type UsageTotals } from './usage-tot
 /** A synchronous call as its ledger row has it: JSON as text. */
 export type CallRow = RowOf<FinishedJob, 'error' | 'usage'>
 export const callColumns = `job_id AS id, ${usageJson} AS usage, ${selected(
-  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt, requestedModel, fallbackReason',
+  'organizationId, tokenId, task, modelId, engineId, status, error, cost, createdAt, startedAt, referenceQueueMs, finishedAt, requestedModel, fallbackReason, timeToFirstTokenMs',
 )}`
 
 const genesis = '0'.repeat(64)

@@ -34,6 +34,7 @@ import { localOnly } from './migrations/031-local-only.ts'
 import { conversations } from './migrations/032-conversations.ts'
 import { relayed } from './migrations/033-relayed.ts'
 import { fallbackHolds } from './migrations/034-fallback-holds.ts'
+import { timeToFirstToken } from './migrations/036-time-to-first-token.ts'
 
 export interface Migration {
   version: number
@@ -76,6 +77,7 @@ export const migrations: readonly Migration[] = [
   conversations,
   relayed,
   fallbackHolds,
+  timeToFirstToken,
 ].map((sql, at) => ({ version: at + 1, sql }))
 
 /** The schema version that this program reads and writes. */

@@ -445,6 +445,7 @@ CREATE TABLE ledger (
   reference_queue_ms INTEGER CHECK (reference_queue_ms >= 0),
   requested_model TEXT,
   fallback_reason TEXT CHECK (fallback_reason IN ('failed', 'context') OR fallback_reason IN ('wait')),
+  time_to_first_token_ms INTEGER CHECK (time_to_first_token_ms >= 0),
   UNIQUE (organization_id, kind, job_id)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN

@@ -266,7 +266,7 @@ export function jobRules({ store }: Subject): void {
   test('records of finished calls are jobs with a bill, however often they are sent', async () => {
     const { ledgerRows } = store.stats()
     const calls = [
-      finishedCall({ referenceQueueMs: 15_000 }),
+      finishedCall({ referenceQueueMs: 15_000, timeToFirstTokenMs: 120 }),
       finishedCall({ status: 'cancelled' }),
       finishedCall({
         status: 'failed',
@@ -284,6 +284,7 @@ export function jobRules({ store }: Subject): void {
       cost: 15,
       usage: { inputTokens: 10, outputTokens: 5 },
       referenceQueueMs: 15_000,
+      timeToFirstTokenMs: 120,
     })
     expect((await store.jobs.find(organizationId, calls[2]!.id))?.error?.code).toBe('timeout')
     expect(await store.jobs.find('org_absent', calls[0]!.id)).toBeUndefined()

@@ -37,6 +37,7 @@ export const jobsText = {
   columns: {
     ...named('job', 'task', 'model', 'created', 'cost', 'token', 'organization', 'used'),
     status: 'State',
+    firstToken: 'First token',
     duration: 'Time',
   },
   images: (count: number) => (count === 1 ? '1 image' : `${count} images`),
@@ -114,6 +115,7 @@ export const jobsText = {
       'metadata',
     ),
     queueId: 'Request id',
+    firstToken: 'First token after',
     finished: 'Ended',
     expires: 'Deleted',
   },

@@ -84,7 +84,7 @@ test('an upgrade counts the bytes of the files that are there, without removed o
      ALTER TABLE execution_nodes DROP COLUMN skip_reason; ALTER TABLE executions DROP COLUMN traceparent; ALTER TABLE jobs DROP COLUMN traceparent;
      ALTER TABLE jobs DROP COLUMN requested_model; ALTER TABLE jobs DROP COLUMN fallback_reason;
      ALTER TABLE ledger DROP COLUMN requested_model; ALTER TABLE ledger DROP COLUMN fallback_reason;
-     ALTER TABLE jobs DROP COLUMN reference_queue_ms; ALTER TABLE ledger DROP COLUMN reference_queue_ms;
+     ALTER TABLE jobs DROP COLUMN reference_queue_ms; ALTER TABLE ledger DROP COLUMN reference_queue_ms; ALTER TABLE ledger DROP COLUMN time_to_first_token_ms;
      DROP INDEX executions_unfinished;
      DROP INDEX tokens_origin; ALTER TABLE tokens DROP COLUMN limits_parent; ALTER TABLE spend DROP COLUMN spent_below;
      DROP INDEX files_uploaded; DROP TABLE stored_bytes;

@@ -92,6 +92,7 @@ test('a call is readable directly after its end, with its usage and without its 
         metrics: {
           queue_ms: expect.any(Number),
           reference_queue_ms: (body.metrics as { reference_queue_ms: number | null }).reference_queue_ms,
+          time_to_first_token_ms: null,
           load_ms: null,
           run_ms: expect.any(Number),
         },
@@ -176,7 +177,12 @@ test('a running call is processing, for its own organization only', async () => 
   held.get('hold and look')!.write(frame({}, 'stop'))
   held.get('hold and look')!.end('data: [DONE]\n\n')
   expect(await response.text()).toContain('[DONE]')
-  expect((await look(id)).body).toMatchObject({ status: 'completed', finished_at: expect.any(Number) })
+  const { body } = await look(id)
+  expect(body).toMatchObject({ status: 'completed', finished_at: expect.any(Number) })
+  const { time_to_first_token_ms, queue_ms, run_ms } = body.metrics as Record<string, number>
+  // Times of the clock, in whole milliseconds.
+  expect(time_to_first_token_ms).toBeLessThanOrEqual(queue_ms! + run_ms! + 2)
+  expect(time_to_first_token_ms).toBeGreaterThanOrEqual(0)
 })
 
 test('cancelled during a stream: the engine request is aborted, the caller gets an error, and delivered tokens are counted', async () => {

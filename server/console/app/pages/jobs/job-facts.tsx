@@ -31,6 +31,7 @@ export function JobFacts({ job }: { job: Schema<'JobSummary'> }) {
     [names.started, time(job.started_at)],
     [names.finished, time(job.finished_at)],
     [names.waited, waitedOf(job.metrics)],
+    [names.firstToken, span(job.metrics.time_to_first_token_ms)],
     [names.ran, span(job.metrics.run_ms)],
     [names.expires, time(job.expires_at)],
     [names.cost, job.cost !== null && <Cost key="cost" of={job.cost} />],

@@ -24,6 +24,8 @@ function timeOf({ metrics, queue_position, eta_seconds, status }: ListedJob): st
   return '–'
 }
 
+const spanText = (ms: number | null) => (ms === null ? '–' : durationText(ms))
+
 /** The picture of a result, or the kind of the task. */
 function JobPicture({ thumbnail_url, task }: Pick<ListedJob, 'thumbnail_url' | 'task'>) {
   if (thumbnail_url !== null)
@@ -105,6 +107,9 @@ export const JobRow = memo(function JobRow(props: JobRowProps) {
       </td>
       {organization !== undefined && <td className={`${wide} max-w-32 truncate`}>{organization}</td>}
       <td className={`${wide} aside text-right whitespace-nowrap tabular-nums`}>{usedText(job.usage)}</td>
+      <td className={`${wide} aside text-right whitespace-nowrap tabular-nums`}>
+        {spanText(job.metrics.time_to_first_token_ms)}
+      </td>
       <td className={`${wide} text-right whitespace-nowrap tabular-nums`}>{timeOf(job)}</td>
       <td className={`${wide} aside text-right whitespace-nowrap tabular-nums`}>
         {job.cost ? <Cost of={job.cost} /> : '–'}

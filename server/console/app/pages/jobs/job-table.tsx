@@ -66,6 +66,7 @@ export function JobTable({ jobs: newest, chosen, setChosen, tokens, organization
               { name: names.model },
               ...(organizations ? [{ name: names.organization }] : []),
               { name: names.used, look: 'aside text-right' },
+              { name: names.firstToken, look: 'aside text-right whitespace-nowrap' },
               { name: names.duration, look: 'text-right' },
               { name: names.cost, look: 'aside text-right' },
               ...(tokens ? [{ name: names.token, look: 'aside' }] : []),
