@@ -157,6 +157,7 @@ describe('a job', () => {
       metrics: {
         queue_ms: expect.any(Number),
         reference_queue_ms: job.metrics.reference_queue_ms,
+        time_to_first_token_ms: null,
         load_ms: null,
         run_ms: expect.any(Number),
       },
