@@ -30,6 +30,10 @@ const words = fc.array(
     '===\n',
     '\r\n',
     '    h\n',
+    '$$\n',
+    '$i$ ',
+    '\\[',
+    '\\] ',
   ),
   { maxLength: 30 },
 )
@@ -114,12 +118,39 @@ test.each<[name: string, text: string, milliseconds: number]>([
   ['a paragraph of 200 kB', 'word '.repeat(40_000), 200],
   ['200 kB of marks', '_a*b['.repeat(34_000), 200],
   ['a line of 20,000 cells', '|a'.repeat(20_000), 200],
+  ['signs of formulas', `${'$a \\( $$ '.repeat(600)}\n\n`.repeat(2), 1_000],
   ['20,000 brackets in paragraphs', `${'['.repeat(2_000)}\n\n`.repeat(10), 1_000],
 ])('%s is read in time', (_, text, milliseconds) => {
   const began = performance.now()
   const made = html(text)
   expect(performance.now() - began).toBeLessThan(milliseconds)
   expect(made.length).toBeGreaterThan(10)
+})
+
+const formulas = (text: string): string[] =>
+  [...html(text).matchAll(/<code class="bg-raised[^>]*>([^<]*)<\/code>/g)].map(([, tex]) => tex!)
+
+test.each<[text: string, formulas: string[]]>([
+  ['The area is $\\pi r^2$, and $x$ is $-2$.', ['\\pi r^2', 'x', '-2']],
+  ['$2 + 3$ and $10 - 3$, $5$ of them', ['2 + 3', '10 - 3', '5']],
+  ['so \\(a_b * c_d\\) and \\[ E = mc^2 \\] here', ['a_b * c_d', 'E = mc^2']],
+  [
+    'Before\n$$\n\\begin{aligned}\n- a &= b\n\\end{aligned}\n$$\nafter',
+    ['\\begin{aligned}\n- a &amp;= b\n\\end{aligned}'],
+  ],
+  ['in a line $$x = 1$$ too', ['x = 1']],
+  ['| a |\n|--|\n| $x^2$ |\n\n- $y$\n- **$z$**', ['x^2', 'y', 'z']],
+  ['It costs $5 and $10.', []],
+  ['$5, $10 or US$20 ($7–$9), 5$ and 10$', []],
+  ['pay $5 and 10$ later', []],
+  ['$HOME/$USER and $PATH', []],
+  ['a \\$5 and \\$6', []],
+  ['costs $3, run `echo $x`', ['echo $x']],
+  ['$$\n\na\n\n$$', []],
+  ['$ x $ and $$', []],
+  ['```\n$x$\n```', []],
+])('the formulas of %j are %j', (text, expected) => {
+  expect(formulas(text)).toEqual(expected)
 })
 
 test('a paragraph that is too long is shown as it is, and those around it are read', () => {
