@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { blocksOf, noBlocks } from '../../../server/console/app/components/markdown/blocks.ts'
 import { piecesOf } from '../../../server/console/app/components/markdown/pieces.ts'
 import { safeLink, withoutEntities } from '../../../server/console/app/components/markdown/safe.ts'
+import { spokenPieces } from '../../../server/console/app/components/markdown/spoken.ts'
 
 /** Its types are those of the browser, which tests are not checked with. */
 const component = '../../../server/console/app/components/markdown/markdown.tsx'
@@ -155,4 +156,15 @@ test.each<[text: string, formulas: string[]]>([
 
 test('a paragraph that is too long is shown as it is, and those around it are read', () => {
   expect(kinds(`# a\n\n${'*b* '.repeat(3_000)}\n\n- c\n`)).toEqual(['heading', 'text', 'list'])
+})
+
+test('what is read aloud are the words, in pieces that end with a sentence', () => {
+  const text =
+    '# Title\n\n- **one** `two`\n- [three](https://example.com/)\n\n```js\nlet a\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\nThe &amp; end. <b>'
+  expect(spokenPieces(text)).toEqual(['Title. one two. three. a, b. 1, 2. The & end.'])
+  expect(spokenPieces('```js\nlet a\n```')).toEqual([])
+  const pieces = spokenPieces(`${'A sentence of some words. '.repeat(100)}${'x'.repeat(1_500)}`)
+  expect(pieces.every(({ length }) => length <= 1_000)).toBe(true)
+  expect(pieces[0]).toMatch(/words\.$/)
+  expect(pieces.join('').replaceAll(/[^x]/g, '')).toHaveLength(1_500)
 })

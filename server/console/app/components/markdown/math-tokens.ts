@@ -1,4 +1,4 @@
-import type { Lexer, Token, TokenizerExtensionFunction } from 'marked'
+import type { Lexer, Token } from 'marked'
 
 /** A formula in a text: TeX between `$…$`, `$$…$$`, `\(…\)` or `\[…\]`. */
 export interface MathToken {
@@ -77,8 +77,8 @@ const startOf = (pattern: RegExp) => (src: string) => {
 export const mathExtensions = {
   renderers: {},
   childTokens: {},
-  inline: [inline as TokenizerExtensionFunction],
+  inline: [inline],
   startInline: [startOf(/\$|\\[([]/)],
-  block: [block as TokenizerExtensionFunction],
+  block: [block],
   startBlock: [startOf(/(?<=\n) {0,3}(?:\$\$|\\\[)/)],
 } satisfies NonNullable<ConstructorParameters<typeof Lexer>[0]>['extensions']

@@ -10,7 +10,7 @@ const hasContent = ({ files = [] }: Pick<TreeMessage, 'files'>): boolean =>
  * requests name files. Messages without such images are the same objects. Rejects with ApiFailure.
  */
 export const withStoredContent = (messages: readonly TreeMessage[]): Promise<TreeMessage[]> =>
-  Promise.all(messages.map(one => (hasContent(one) ? withStoredFiles(one) : one)))
+  Promise.all(messages.map(async one => (hasContent(one) ? await withStoredFiles(one) : one)))
 
 async function withStoredFiles(message: TreeMessage): Promise<TreeMessage> {
   const stored = message.files!.map(async file => {

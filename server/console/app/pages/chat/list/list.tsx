@@ -106,7 +106,7 @@ export function ConversationList({ current, begin, hide, removed, undo }: Conver
         <MoveDialog
           conversation={asked.move}
           folders={folders}
-          move={async (id, folder) => void (await move.mutateAsync({ id, folder }))}
+          move={(id, folder) => move.mutateAsync({ id, folder })}
           close={() => ask(undefined)}
         />
       )}
