@@ -81,7 +81,12 @@ for (const { path, content } of webConsole.files) {
 const consoleFiles = Object.fromEntries(webConsole.files.map(({ path }) => [path, typeOfFile(path)]))
 put(
   'assets/console/manifest.json',
-  JSON.stringify({ page: webConsole.page, preloads: webConsole.preloads, files: consoleFiles }),
+  JSON.stringify({
+    page: webConsole.page,
+    linkPage: webConsole.linkPage,
+    preloads: webConsole.preloads,
+    files: consoleFiles,
+  }),
 )
 
 for (const { path, text } of llama) put(`vendor/${path}`, text)

@@ -56,6 +56,7 @@ const idPrefixes = [
   'whe',
   'resp',
   'conv',
+  'link',
   'msg',
   'upload',
   'part',

@@ -12,6 +12,7 @@ import { mcpRoutes } from './surfaces/mcp/routes.ts'
 import { approvalLinkRoutes } from './surfaces/native/approval-links.ts'
 import { approvalRoutes } from './surfaces/native/approvals.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
+import { conversationLinkRoutes } from './surfaces/native/conversation-links.ts'
 import { conversationRoutes } from './surfaces/native/conversations.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
@@ -27,6 +28,7 @@ import { modelLoadRoutes, modelPlanRoutes, modelStatusRoutes } from './surfaces/
 import { organizationLimitRoutes, organizationRoutes } from './surfaces/native/organizations.ts'
 import { promptRewriteRoutes } from './surfaces/native/prompt-rewrite.ts'
 import { sessionRoutes } from './surfaces/native/session.ts'
+import { sharedConversationRoutes } from './surfaces/native/shared-conversations.ts'
 import { fileRoutes } from './surfaces/native/signed-file-routes.ts'
 import { statusRoutes } from './surfaces/native/status.ts'
 import { streamResumeRoutes } from './surfaces/native/stream-resume.ts'
@@ -102,6 +104,8 @@ export function routes(owners: Owners): readonly Route[] {
     ...approvalRoutes(owners),
     ...approvalLinkRoutes(owners),
     ...conversationRoutes(owners),
+    ...conversationLinkRoutes(owners),
+    ...sharedConversationRoutes(owners),
     ...libraryRoutes(owners),
     ...fileRoutes(owners),
     ...sessionRoutes(owners),

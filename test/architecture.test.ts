@@ -33,7 +33,7 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   [consoleFolder.slice(0, -1)]: {
     own: /^(server\/console\/app\/|core\/(money-text|conversations\/(markdown|title)|workflows\/references|schemas\/task-table|store\/job-prompt)\.ts$)/,
     packages:
-      /^(react(-dom(\/client)?)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser\/stream$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/[\w-]+$|marked$|yaml$)/,
+      /^(react(-dom(\/client)?)?$|wouter$|lucide-react$|@tanstack\/react-query$|openapi-fetch$|eventsource-parser\/stream$|@xyflow\/react$|@dagrejs\/dagre$|uplot$|@codemirror\/[\w-]+$|@lezer\/[\w-]+$|marked$|temml$|yaml$)/,
   },
   cli: {
     own: /^(cli|server|core|gpu)\//,

@@ -30,7 +30,7 @@ const fontType = 'font/woff2'
  */
 export async function buildConsole(
   previous: string,
-): Promise<{ files: ConsoleFile[]; page: string; preloads: Record<string, string> }> {
+): Promise<{ files: ConsoleFile[]; page: string; linkPage: string; preloads: Record<string, string> }> {
   const fonts = fontFiles().map(font => ({ ...font, path: `assets/${hashedName(font.source, font.bytes)}` }))
   const faces = fonts.map(({ rule, path }) => rule(basename(path))).join('')
   const [scripts, rules] = await Promise.all([bundleScripts(), stylesheet()])
@@ -47,9 +47,15 @@ export async function buildConsole(
     },
   }))
   const files = [...texts, ...fonts.map(({ path, bytes, source }) => ({ path, inputs: [source], content: bytes }))]
-  const page = readFileSync(join(consoleFolder, 'index.html'), 'utf8')
-    .replace('{styles}', `/console/${styles.path}`)
-    .replace('{font}', `/console/${fonts.find(({ isFirst }) => isFirst)!.path}`)
+  const pageOf = (name: string) =>
+    readFileSync(join(consoleFolder, name), 'utf8')
+      .replace('{styles}', `/console/${styles.path}`)
+      .replace('{font}', `/console/${fonts.find(({ isFirst }) => isFirst)!.path}`)
+  const link = scriptOf('link-page')
+  const linkPage = pageOf('link-page/link-page.html')
+    .replace('{script}', `/console/${link.path}`)
+    .replace('{preload}', preloading(link.imports))
+  const page = pageOf('index.html')
     .replace('{layout-worker}', `/console/${scriptOf('layout-worker').path}`)
     .replace('{first-session}', `/console/${scriptOf('first-session').path}`)
     .replace('{script}', `/console/${main.path}`)
@@ -61,7 +67,7 @@ export async function buildConsole(
     const missing = [...closureOf([path], importsOf)].filter(one => !present.has(one))
     return name === undefined ? [] : [[name, preloading(missing)]]
   })
-  return { files, page, preloads: Object.fromEntries(preloads) as Record<string, string> }
+  return { files, page, linkPage, preloads: Object.fromEntries(preloads) as Record<string, string> }
 }
 
 const preloading = (paths: readonly string[]): string =>
@@ -95,6 +101,7 @@ async function bundleScripts() {
     absWorkingDir: root,
     entryPoints: {
       main: 'server/console/app/main.tsx',
+      'link-page': 'server/console/app/link-page/main.tsx',
       'first-session': 'server/console/app/api/first-session.ts',
       'layout-worker': 'server/console/app/components/graph/layout-worker.ts',
     },

@@ -23,6 +23,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     group: 'Use',
     topics: [
       { topic: 'chat-and-tools', summary: 'chat, streams, tools, JSON answers' },
+      { topic: 'conversations', summary: 'the chat page: files, folders, links, voice' },
       { topic: 'embeddings', summary: 'texts as vectors, documents by relevance' },
       { topic: 'images-and-video', summary: 'generate and edit images and videos' },
       { topic: 'speech', summary: 'synthesize and transcribe speech' },

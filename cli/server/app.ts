@@ -313,7 +313,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     gpuSetup,
     fleet,
     jobs,
-    conversations: openConversations({ store }),
+    conversations: openConversations({ store, key: keys.conversationLinks }),
     responses: openResponses({ store, jobs, retentionMs: config.limits.response_retention }),
     rewriting,
     executions,

@@ -14,6 +14,8 @@ export interface Keys {
   webhookSigning: KeyObject
   /** The tokens with which nodes that wait are answered are derived from it. */
   waits: KeyObject
+  /** Signs the links to conversations. */
+  conversationLinks: KeyObject
   /** Names the organizations and models of saved conversations. */
   caches: KeyObject
   /** Proves to the keeper of engines that this is a server of the data directory. */
@@ -51,6 +53,7 @@ export function openStoredKeys(dataDir: string, given?: string): Keys {
     webhooks: derive(master, 'webhooks'),
     webhookSigning: deriveEd25519(master, 'webhook-signing'),
     waits: derive(master, 'waits'),
+    conversationLinks: derive(master, 'conversation-links'),
     caches: derive(master, 'caches'),
     keeper: derive(master, 'keeper'),
   }

@@ -1,6 +1,6 @@
+import type { KeyObject } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { Caller } from '../accounts/accounts.ts'
-import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type {
   ConversationChange,
@@ -10,6 +10,8 @@ import type {
   NewConversation,
   Store,
 } from '../store/store.ts'
+import { openConversationLinks } from './conversation-links.ts'
+import { ownerOf, requireStorage } from './owner.ts'
 import { titleOf } from './title.ts'
 
 /** Conversations that one search reads at most, so that it ends; the next page goes on behind them. */
@@ -23,28 +25,24 @@ type Fields = Omit<NewConversation, keyof ConversationOwner | 'id' | 'createdAt'
 export interface ConversationQuery {
   limit: number
   after?: string | undefined
-  folder?: string | undefined
+  /** Only those in this folder; null: only those in none. */
+  folder?: string | null | undefined
   /** Words that the title or a message must contain as they are, in any case. */
   search?: string | undefined
 }
 
-/** Whose conversations a caller reads: those of the user of the token, or of the token itself where it has none. */
-export const ownerOf = ({
-  organizationId,
-  token,
-}: Pick<Caller, 'organizationId'> & { token: Pick<Caller['token'], 'userId' | 'originId'> }): ConversationOwner => ({
-  organizationId,
-  owner: token.userId ?? token.originId,
-})
-
 /** Conversations that are kept for people, where their organization stores content. */
 export function openConversations({
-  store: { conversations },
+  store,
+  key,
   clock = Date,
 }: {
-  store: Pick<Store, 'conversations'>
+  store: Pick<Store, 'conversations' | 'conversationLinks'>
+  /** Signs the links. */
+  key: KeyObject
   clock?: { now(): number }
 }) {
+  const { conversations } = store
   /** Whether a title or text contains the words, which are in lower case. Yields to the event loop after each read. */
   async function contains(owner: ConversationOwner, { id, title }: ConversationRecord, words: string) {
     if (title.toLowerCase().includes(words)) return true
@@ -81,6 +79,11 @@ export function openConversations({
     messages: (caller: Caller, id: string): Promise<ConversationMessage[]> =>
       conversations.messages(ownerOf(caller), id),
     folders: (caller: Caller): Promise<string[]> => conversations.folders(ownerOf(caller)),
+    /** Moves all conversations of a folder to another one, or to none. Returns how many. Rejects as `create` does. */
+    async moveFolder(caller: Caller, folder: string, to: string | null): Promise<number> {
+      if (to !== null) requireStorage(caller)
+      return conversations.moveFolder(ownerOf(caller), folder, to)
+    },
     /** Rejects with Failure `role_not_allowed` where the organization stores no content. */
     async create(caller: Caller, { title, ...fields }: Fields): Promise<ConversationRecord> {
       requireStorage(caller)
@@ -92,15 +95,9 @@ export function openConversations({
       requireStorage(caller)
       return conversations.update(ownerOf(caller), id, { ...change, at: clock.now() })
     },
+    /** With which anybody reads one. */
+    links: openConversationLinks({ store, key, clock }),
     remove: (caller: Caller, id: string): Promise<boolean> => conversations.remove(ownerOf(caller), id),
   }
 }
 export type Conversations = ReturnType<typeof openConversations>
-
-function requireStorage({ token: { callStorage, organizationName } }: Caller): void {
-  if (callStorage === 'content') return
-  throw new Failure(
-    'role_not_allowed',
-    `The organization '${organizationName}' stores no content of calls, so no conversation is kept for it. Who administers it can change that: PATCH /api/organizations/{organization} with "call_storage": "content".`,
-  )
-}

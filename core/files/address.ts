@@ -1,5 +1,6 @@
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { isId } from '../ids.ts'
+import { isFuture, isSame, signature } from '../signed-text.ts'
 
 /** Maximum lifetime of a signed URL. */
 export const longestLifetimeMs = 7 * 86_400_000
@@ -13,18 +14,6 @@ export interface Upload {
   /** Milliseconds from the upload until the file is removed; null: never. */
   keptMs: number | null
 }
-
-const signature = (key: KeyObject, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
-
-/** Compares signatures as text: another base64 encoding of the same bytes is not valid. */
-function isSame(given: string, expected: string): boolean {
-  const one = Buffer.from(given)
-  const other = Buffer.from(expected)
-  return one.length === other.length && timingSafeEqual(one, other)
-}
-
-const unixSeconds = /^[1-9]\d{0,11}$/
-const isFuture = (expires: string, now: number): boolean => unixSeconds.test(expires) && Number(expires) * 1000 > now
 
 const readText = (id: string, expires: string): string => `GET\n/files/${id}\n${expires}`
 /** As JSON, because a name may contain any character and two different uploads must never have the same text. */

@@ -47,7 +47,7 @@ export interface NewConversation extends ConversationOwner, ConversationFields {
   createdAt: number
 }
 
-/** Absent fields stay. A message that is there already gets the new text and details; its parent stays. */
+/** Absent fields stay. Another folder alone leaves `updatedAt`, and with it the order. A message that is there already gets the new text and details; its parent stays. */
 export interface ConversationChange extends Partial<ConversationFields> {
   messages: readonly ConversationMessage[]
   at: number
@@ -75,10 +75,20 @@ export interface ConversationStore {
   /** The ones changed last come first; `after` is the id of the last one of the page before. */
   list(
     owner: ConversationOwner,
-    page: { limit: number; after?: string | undefined; folder?: string | undefined },
+    page: {
+      limit: number
+      after?: string | undefined
+      /** Only those in this folder; null: only those in none. */
+      folder?: string | null | undefined
+    },
   ): Promise<ConversationRecord[]>
   /** Some of the texts, from the message number `from`; `next` is where to go on, null at the end. */
   texts(owner: ConversationOwner, id: string, from: number): Promise<{ texts: string[]; next: number | null }>
   /** The names of the owner's folders, sorted. */
   folders(owner: ConversationOwner): Promise<string[]>
+  /**
+   * Moves all conversations of a folder to another one, or to none. Returns how many. It is no change of what they are: their
+   * order stays.
+   */
+  moveFolder(owner: ConversationOwner, folder: string, to: string | null): Promise<number>
 }

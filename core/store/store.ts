@@ -1,6 +1,7 @@
 import type { OrganizationStore, SessionStore, TokenStore, UserStore } from './account-records.ts'
 import type { AuditStore } from './audit-records.ts'
 import type { BatchStore } from './batch-records.ts'
+import type { ConversationLinkStore } from './conversation-link-records.ts'
 import type { ConversationStore } from './conversation-records.ts'
 import type { EventStore } from './event-types.ts'
 import type { FileStore, LibraryStore } from './file-records.ts'
@@ -17,6 +18,7 @@ export * from './account-records.ts'
 export * from './audit-records.ts'
 export * from './batch-records.ts'
 export { callRecord } from './call-record.ts'
+export * from './conversation-link-records.ts'
 export * from './conversation-records.ts'
 export * from './event-types.ts'
 export * from './file-records.ts'
@@ -55,6 +57,7 @@ export interface StoreMethods {
   files: FileStore
   responses: ResponseStore
   conversations: ConversationStore
+  conversationLinks: ConversationLinkStore
   library: LibraryStore
   spend: SpendStore
   workflows: WorkflowStore

@@ -1,17 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
+import { z } from 'zod'
 import { readAsset } from '../../core/assets.ts'
 import { Failure } from '../../core/failure.ts'
+import { string } from '../../core/schemas/fields.ts'
 import { ownPage } from '../http/answer/own-page.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import type { Owners } from '../http/request/owners.ts'
 import { type Route, routeOf } from '../http/request/route.ts'
 
 const route = routeOf({ tag: 'System' })
+const conversationRoute = routeOf({ tag: 'Conversations' })
+const switchedOff = () => new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
 
 /** What the build says about the console. */
 interface Manifest {
   page: string
+  /** The page behind a link to a conversation. */
+  linkPage: string
   /** Elements that load the scripts of a page, by the first part of its path, together with those of the console. */
   preloads: Record<string, string>
   /** The content type of each file. */
@@ -29,11 +35,21 @@ export function consoleRoutes({ config }: Owners<'config'>): Route[] {
       media: ['text/html'],
       answer: ownPage(exchange => {
         const { path = '' } = exchange.params
-        if (!config.console)
-          throw new Failure('not_found', "The console is switched off by 'console: false' in infer.yaml.")
+        if (!config.console) throw switchedOff()
         if (path.startsWith('assets/')) sendFile(exchange, path, read())
         else sendPage(exchange, path, read())
       }),
+    }),
+    conversationRoute('GET /shared/:token', 'public', {
+      summary: 'Get shared conversation page',
+      description: 'Shows the page of a link to a conversation. It reads `/shared/{token}/conversation`.',
+      media: ['text/html'],
+      errorCodes: ['not_found'],
+      params: z.object({ token: string('The token of the link, which is the right to read.') }),
+      answer(exchange) {
+        if (!config.console) throw switchedOff()
+        sendHtml(exchange, read().linkPage, ['x-robots-tag', 'noindex'])
+      },
     }),
     route('GET /', 'public', {
       summary: 'Show console or reference',
@@ -66,13 +82,18 @@ function sendFile(exchange: ClientExchange, path: string, { files }: Manifest): 
   ])
 }
 
-/** Sends the page at a path below the console. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
+/** Sends the page at a path below the console. */
 function sendPage(exchange: ClientExchange, path: string, { page, preloads }: Manifest): void {
   const name = path.split('/')[0] || 'overview'
   const preload = Object.hasOwn(preloads, name) ? preloads[name]! : ''
+  sendHtml(exchange, page.replace('{page-preload}', preload))
+}
+
+/** Sends a page. The nonce lets the code editor add its styles; scripts come from this server only, none is inline. */
+function sendHtml(exchange: ClientExchange, page: string, more: readonly string[] = []): void {
   const nonce = randomBytes(16).toString('base64')
-  const text = page.replace('{nonce}', nonce).replace('{page-preload}', preload)
-  exchange.send(200, text, 'text/html; charset=utf-8', [
+  exchange.send(200, page.replace('{nonce}', nonce), 'text/html; charset=utf-8', [
+    ...more,
     'content-security-policy',
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-frame-options',

@@ -86,6 +86,20 @@ export const ConversationUpdate = strictObject(
   },
 )
 
+export const ConversationFolderUpdate = strictObject(
+  'ConversationFolderUpdate',
+  'Another name for a folder of conversations, or its end.',
+  {
+    folder: z.string().min(1).max(100).describe('The name that it has.'),
+    to: fields.folder.describe(
+      'Its new name. If there is a folder of this name, the conversations join those in it. null: they are in no folder.',
+    ),
+  },
+)
+export const ConversationFolderUpdated = namedObject('ConversationFolderUpdated', 'Confirms the change of a folder.', {
+  moved: integer('How many conversations were in it.'),
+})
+
 const shown = {
   id: string('Id of the conversation: `conv_…`.'),
   object: z.literal('conversation'),
@@ -94,7 +108,7 @@ const shown = {
   revision: integer('Grows with each change.'),
   message_count: integer('How many messages it has.'),
   created_at: integer('Unix seconds.'),
-  updated_at: integer('Unix seconds of the last change.'),
+  updated_at: integer('Unix seconds of the last change, other than of the folder.'),
 }
 export const Conversation = namedObject('Conversation', 'A conversation without its messages.', shown)
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
+import { buffer, json } from 'node:stream/consumers'
 import type { Page } from 'playwright-core'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openConsole, sizes, type TestConsole } from './_console.ts'
+import { full } from '../_full.ts'
+import { openConsole, seldomOnPhones, sizes, type TestConsole } from './_console.ts'
 
 /** Conversations with a model that thinks, calls tools, sees, and can be stopped: an engine whose answers the test writes. */
 interface Asked {
@@ -17,7 +19,8 @@ interface Asked {
 const asked: Asked[] = []
 let silent = 0
 const gone = Promise.withResolvers<void>()
-const secondPart = Promise.withResolvers<void>()
+/** Ends the answers in two parts that wait. */
+const endings: (() => void)[] = []
 
 const markdown = `# A heading
 
@@ -38,6 +41,12 @@ const answer = 'yes' // a comment
 \`\`\`
 
 ![a cat](https://example.com/cat.png)
+
+It costs $5 and not $10, and \\(a^2\\) is:
+
+$$
+\\boxed{\\frac{a}{b} \\label{main}}
+$$
 `
 
 function answer({ messages }: Asked, response: ServerResponse): void {
@@ -62,17 +71,52 @@ function answer({ messages }: Asked, response: ServerResponse): void {
     event({ tool_calls: [{ index: 0, function: { arguments: '{"city":"Oslo"}' } }] }, 'tool_calls')
   } else if (last.includes('in two parts')) {
     event({ role: 'assistant', content: 'The first part, ' })
-    return void secondPart.promise.then(() => {
+    endings.push(() => {
       event({ content: 'and the second.' }, 'stop')
       response.end('data: [DONE]\n\n')
     })
+    return
   } else event({ role: 'assistant', content: `You said ${last}` }, 'stop')
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
   response.end(
     `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage })}\n\ndata: [DONE]\n\n`,
   )
 }
+/** Half a second of silence as WAV. */
+const silence = (() => {
+  const bytes = Buffer.alloc(44 + 8_000)
+  bytes.write('RIFF', 0)
+  bytes.writeUInt32LE(bytes.length - 8, 4)
+  bytes.write('WAVEfmt ', 8)
+  bytes.writeUInt32LE(16, 16)
+  bytes.writeUInt16LE(1, 20)
+  bytes.writeUInt16LE(1, 22)
+  bytes.writeUInt32LE(8_000, 24)
+  bytes.writeUInt32LE(16_000, 28)
+  bytes.writeUInt16LE(2, 32)
+  bytes.writeUInt16LE(16, 34)
+  bytes.write('data', 36)
+  bytes.writeUInt32LE(8_000, 40)
+  return bytes
+})()
+/** What the engine was asked to say. */
+const spoken: string[] = []
+/** Bytes of the recordings that it was asked to transcribe. */
+const recordings: number[] = []
+
 const engine = createServer((request, response) => {
+  if (request.url?.endsWith('/audio/transcriptions'))
+    return void buffer(request).then(({ length }) => {
+      recordings.push(length)
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ text: 'Dictated words' }))
+    })
+  if (request.url?.endsWith('/audio/speech'))
+    return void json(request).then(body => {
+      spoken.push((body as { input: string }).input)
+      response.setHeader('content-type', 'audio/wav')
+      response.end(silence)
+    })
   if (request.method !== 'POST')
     return void response.end(JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }))
   void json(request).then(body => {
@@ -94,7 +138,21 @@ beforeAll(async () => {
     features: ['tools', 'images', ...features],
     price: { input_per_million_tokens: 1_000, output_per_million_tokens: 2_000 },
   })
-  console = await openConsole({ models: [model('thinker', 'audio'), model('other')] })
+  const voice = (id: string, task: string) => ({
+    id,
+    engine: 'remote',
+    url: `http://127.0.0.1:${port}/v1`,
+    upstream_id: 'm',
+    tasks: [task],
+  })
+  console = await openConsole({
+    models: [
+      model('thinker', 'audio'),
+      model('other'),
+      voice('ear', 'std/audio-transcription'),
+      voice('mouth', 'std/audio-speech'),
+    ],
+  })
 })
 afterAll(async () => {
   await console?.[Symbol.asyncDispose]()
@@ -186,7 +244,7 @@ test('an answer is stopped, also at the engine, and two models answer side by si
   await page.getByText('1 of 2').or(page.getByText('2 of 2')).first().waitFor()
 })
 
-test('an answer goes on where the connection was lost', async () => {
+test('an answer goes on where the connection was lost, and after its page was left', async () => {
   await using opened = await console.open('/chat?model=thinker')
   const { page } = opened
   opened.expectErrors(/ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET/)
@@ -201,8 +259,29 @@ test('an answer goes on where the connection was lost', async () => {
   const other = await console.server.fetch(`/api/jobs/${job}/stream`)
   await resumed
   await other.text().catch(() => {})
-  secondPart.resolve()
-  await page.getByText('The first part, and the second.', { exact: true }).waitFor()
+  endings.pop()!()
+  const whole = page.getByText('The first part, and the second.', { exact: true })
+  await whole.waitFor()
+
+  // The page is reloaded, then closed and opened again: the answer goes on in the tab that shows it.
+  await message.fill('Once more in two parts')
+  await message.press('Enter')
+  const growing = page.getByText('The first part,', { exact: true })
+  await growing.waitFor()
+  await page.reload()
+  await growing.waitFor()
+  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  const second = await opened.context.newPage()
+  const url = page.url()
+  await page.close()
+  await second.goto(url)
+  await second.getByRole('button', { name: 'Stop' }).waitFor()
+  endings.pop()!()
+  await second.getByText('The first part, and the second.', { exact: true }).nth(1).waitFor()
+  await second.getByRole('button', { name: 'Send', exact: true }).waitFor()
+  await second.reload()
+  await second.getByText('The first part, and the second.', { exact: true }).nth(1).waitFor()
+  expect(await second.getByText('Stopped.').count()).toBe(0)
 })
 
 test('files are sent with a message, kept with it, and refused where the model takes none', async () => {
@@ -269,6 +348,15 @@ test('files are sent with a message, kept with it, and refused where the model t
   await files.getByText('dropped.txt').waitFor()
   await page.getByText('A chosen model takes no audio.').waitFor()
   expect(await files.getByRole('listitem').count()).toBe(1)
+  // Two drops at once have no more files than one may have.
+  const six = await page.evaluateHandle(`(() => {
+    const data = new DataTransfer()
+    for (let at = 0; at < 6; at++) data.items.add(new File(['Hello'], 'quick' + at + '.txt', { type: 'text/plain' }))
+    return data
+  })()`)
+  for (let drop = 0; drop < 2; drop++) await page.getByRole('log').dispatchEvent('drop', { dataTransfer: six })
+  await page.getByText('A message takes at most 10 files.').waitFor()
+  await expect.poll(() => files.locator('li[aria-busy=false]').count()).toBe(10)
 
   await page.getByRole('button', { name: 'Settings and code' }).click()
   await page.getByText('Parameters and tools').click()
@@ -373,11 +461,59 @@ test.each(['browser', 'server'])('a conversation is kept in the %s, with its ver
     page.getByRole('button', { name: 'Download as Markdown' }).click(),
   ])
   expect(download.suggestedFilename()).toBe('Greetings.md')
+  const [exported] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download as JSON' }).click(),
+  ])
+  const file = JSON.parse(await readFile(await exported.path(), 'utf8')) as { messages: object[] }
+  if (place === 'server') {
+    const again = await console.call<{ id: string; message_count: number }>('/api/conversations', file)
+    expect(again.message_count).toBe(file.messages.length)
+    await console.call(`/api/conversations/${again.id}`, undefined, 'DELETE')
+  }
   await page.getByRole('button', { name: 'Delete' }).click()
   await page.getByText('No conversation has these words').waitFor()
   await page.getByRole('button', { name: 'Undo' }).click()
   await page.getByRole('heading', { level: 1, name: 'Greetings' }).waitFor()
   await said(page, 'other', 'You said "From the first tab"').waitFor()
+})
+
+/** Where folders are tried; in the browser too in the whole suite. */
+const places = full ? ['server', 'browser'] : ['server']
+
+test.each(places)('conversations in the %s are moved to folders by keyboard and by drag', async place => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const stored = place === 'server' ? 'content' : 'metadata'
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: stored }, 'PATCH')
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const list = page.getByRole('navigation', { name: 'Conversations' })
+  const folder = (name: string) => list.getByRole('region', { name: `Folder ${name}` })
+  const dialog = page.getByRole('dialog')
+  await send(page, 'To be filed')
+  await list.getByRole('link', { name: 'To be filed' }).waitFor()
+  await list.getByRole('button', { name: 'Move “To be filed” to …' }).press('Enter')
+  await dialog.getByLabel('New folder').fill('Presets')
+  await page.keyboard.press('Enter')
+  await dialog.getByText('is for presets').waitFor()
+  await dialog.getByLabel('New folder').fill('Talks')
+  await page.keyboard.press('Enter')
+  await folder('Talks').getByRole('button', { name: 'Talks', exact: true }).press('Enter')
+  await folder('Talks').getByRole('link', { name: 'To be filed' }).waitFor()
+  await opened.expectAccessible()
+  await opened.screenshot(`chat-folders-${place}`)
+  await folder('Talks').getByRole('button', { name: 'Rename the folder “Talks”' }).press('Enter')
+  await dialog.getByLabel('Name').fill('Words')
+  await page.keyboard.press('Enter')
+  await folder('Words').getByRole('button', { name: 'Words', exact: true }).press('Enter')
+  await page.getByRole('button', { name: 'New conversation' }).click()
+  await send(page, 'Alone')
+  await list.getByRole('link', { name: 'Alone' }).dragTo(folder('Words'))
+  await folder('Words').getByRole('link', { name: 'Alone' }).waitFor()
+  await folder('Words').getByRole('button', { name: 'Delete the folder “Words”' }).press('Enter')
+  await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
+  await folder('Words').waitFor({ state: 'detached' })
+  await list.getByRole('link', { name: 'To be filed' }).waitFor()
 })
 
 test.each(['browser', 'server'])('a preset is kept in the %s, chosen, replaced and deleted', async place => {
@@ -424,12 +560,15 @@ test.each(['browser', 'server'])('a preset is kept in the %s, chosen, replaced a
   await opened.choose('Preset', 'No preset')
   await opened.choose('Preset', 'Pirate')
   await expect.poll(() => system.inputValue()).toBe('Answer like a captain.')
-  await page.getByRole('button', { name: 'Delete the preset “Pirate”' }).click()
+  await page.getByRole('button', { name: 'Rename the preset “Pirate”' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('Captain')
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByRole('button', { name: 'Delete the preset “Captain”' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByLabel('Preset', { exact: true }).waitFor({ state: 'detached' })
 })
 
-test('an answer goes on while another page is shown, and what it has is kept when the tab is reloaded', async () => {
+test('an answer goes on while another page is shown, and is still stopped after the tab was reloaded', async () => {
   await using opened = await console.open('/chat?model=thinker')
   const { page } = opened
   const never = page.getByText('It never ends')
@@ -443,6 +582,7 @@ test('an answer goes on while another page is shown, and what it has is kept whe
   expect(await page.getByText('Stopped.').count()).toBe(0)
   await page.reload()
   await never.waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
   await page.getByText('Stopped.').waitFor()
 })
 
@@ -458,8 +598,19 @@ test('Markdown of a model is shown as elements, and nothing in it as HTML', asyn
   expect(await answer.locator('img, script, iframe').count()).toBe(0)
   await answer.locator('pre span.text-kind-image').first().waitFor()
   await answer.getByRole('button', { name: 'Copy', exact: true }).waitFor()
+  await answer.getByText('It costs $5 and not $10').waitFor()
+  await answer.getByRole('group', { name: 'Formula' }).locator('math mfrac').waitFor()
+  expect(await answer.locator('math').count()).toBe(2)
+  expect(await answer.locator('math [id]').count()).toBe(0)
   await opened.expectAccessible()
   await opened.screenshot('chat-markdown')
+
+  // Its words are read aloud, without marks and code.
+  await answer.getByRole('button', { name: 'Read aloud' }).click()
+  await answer.getByRole('button', { name: 'Stop reading' }).waitFor()
+  expect(spoken[0]).toContain('A heading. Some words, a page, a script and')
+  expect(spoken[0]).not.toContain('const answer')
+  await answer.getByRole('button', { name: 'Read aloud' }).waitFor()
 })
 
 test('conversations that the playground kept in this browser are taken over', async () => {
@@ -481,3 +632,117 @@ test('conversations that the playground kept in this browser are taken over', as
   await page.getByRole('link', { name: 'From before' }).click()
   await said(page, 'thinker', 'An old answer').waitFor()
 })
+
+test('a message is dictated, and a refused microphone is told', async () => {
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  const message = page.getByRole('textbox', { name: 'Message' })
+  await message.fill('Before')
+  await page.getByRole('button', { name: 'Dictate the message' }).click()
+  await page.getByText('Recording: 1 s').waitFor()
+  await opened.expectAccessible()
+  await page.getByRole('button', { name: 'Stop recording' }).click()
+  await expect.poll(() => message.inputValue()).toBe('Before Dictated words')
+  expect(recordings.pop()).toBeGreaterThan(1_000)
+  await page.evaluate('navigator.mediaDevices.getUserMedia = () => Promise.reject(new Error("refused"))')
+  await page.getByRole('button', { name: 'Dictate the message' }).click()
+  await page.getByText('The microphone cannot be used').waitFor()
+})
+
+test('a conversation that begins with a job stores the images of it when something is sent, and not before', async () => {
+  const image = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'teal' } })
+    .png()
+    .toBuffer()
+  const content = [
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${image.toString('base64')}` } },
+    { type: 'text', text: 'What is it?' },
+  ]
+  const inputs = { messages: [{ role: 'user', content }] }
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'std/chat-completion',
+    model: 'thinker',
+    inputs,
+  })
+  await using opened = await console.open(`/chat?job=${id}`)
+  const { page } = opened
+  const written: string[] = []
+  page.on('request', request => {
+    const path = new URL(request.url()).pathname
+    if (request.method() === 'POST' && /^\/(std|api)\//.test(path)) written.push(path)
+  })
+  await page.getByRole('img', { name: 'File of the message: image' }).waitFor()
+  await page.getByRole('button', { name: 'Settings and code' }).click()
+  await page.getByLabel('System prompt').fill('Be brief.')
+  await page.getByRole('button', { name: 'Close settings' }).click()
+  expect(written).toEqual([])
+  await send(page, 'And its colour?')
+  await said(page, 'thinker', 'You said "And its colour?"').waitFor()
+  expect(written.filter(path => path === '/std/v1/files')).toHaveLength(1)
+  expect(written.indexOf('/std/v1/files')).toBeLessThan(written.indexOf('/std/v1/chat/completions'))
+  const request = asked.findLast(({ messages }) => messages.at(-1)?.content === 'And its colour?')!
+  expect(request.messages[1]!.content).toMatchObject([{ type: 'image_url' }, { type: 'text' }])
+})
+
+test.each(seldomOnPhones)(
+  'on %s a conversation is read by a link without signing in, until the link is revoked',
+  async (_, size) => {
+    const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+    await console.call(`/api/organizations/${organization.id}`, { call_storage: 'content' }, 'PATCH')
+    await using opened = await console.open('/chat?model=thinker')
+    const { page } = opened
+    const buffer = await sharp({ create: { width: 320, height: 200, channels: 3, background: 'teal' } })
+      .png()
+      .toBuffer()
+    await page.locator('input[type=file]').setInputFiles([{ name: 'teal.png', mimeType: 'image/png', buffer }])
+    await page.getByRole('img', { name: 'teal.png' }).waitFor()
+    await send(page, 'Write Markdown')
+    await page.getByRole('button', { name: 'Copy answer' }).waitFor()
+    await page.getByRole('button', { name: 'Share' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Share this conversation' })
+    await dialog.getByLabel('Expires after').selectOption('1 hour')
+    for (let count = 1; count <= 2; count++) {
+      await dialog.getByRole('button', { name: 'Create link' }).click()
+      await expect.poll(() => dialog.getByRole('listitem').count()).toBe(count)
+    }
+    await opened.expectAccessible()
+    await opened.screenshot('chat-share')
+    const links = await dialog
+      .getByRole('link')
+      .evaluateAll(all => all.map(one => (one as unknown as { href: string }).href))
+    const pathOf = (link: string) => `/..${new URL(link).pathname}`
+
+    await using other = await console.open(pathOf(links[0]!), { size, token: null })
+    const { page: shared } = other
+    await shared.getByRole('heading', { level: 1, name: 'Write Markdown' }).waitFor()
+    const answer = shared.getByRole('article', { name: 'thinker' })
+    await answer.getByRole('cell', { name: '42' }).waitFor()
+    await answer.locator('math mfrac').waitFor()
+    await answer.locator('pre span.text-kind-image').first().waitFor()
+    await expect
+      .poll(() =>
+        shared
+          .getByRole('img', { name: 'teal.png' })
+          .evaluate(shown => (shown as unknown as { naturalWidth: number }).naturalWidth),
+      )
+      .toBe(320)
+    expect(await shared.getByRole('textbox').count()).toBe(0)
+    expect(await shared.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await other.expectAccessible()
+    await other.screenshot('shared')
+
+    other.expectErrors(/410/)
+    await dialog
+      .getByRole('button', { name: /^Revoke the link/ })
+      .first()
+      .click()
+    await expect.poll(() => dialog.getByRole('listitem').count()).toBe(1)
+    await shared.reload()
+    await shared.getByText('This link was revoked.').waitFor()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('“Write Markdown” was deleted.').first().waitFor()
+    await shared.goto(links[1]!)
+    await shared.getByText('The conversation of this link was deleted.').waitFor()
+    await other.expectAccessible()
+  },
+)

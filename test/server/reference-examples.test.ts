@@ -32,6 +32,9 @@ const unsent: Record<string, string> = {
   'DELETE /api/gpu-setup': 'as for POST',
   'GET /approvals/{token}': 'a page for people; test/server/surfaces/native/approvals.test.ts fills it in',
   'POST /approvals/{token}': 'the form of that page',
+  'GET /shared/{token}': 'a page for people; test/console/chat.test.ts reads it',
+  'GET /shared/{token}/files/{file}':
+    'the bytes of an image; test/server/surfaces/native/shared-conversations.test.ts reads it',
   'POST /api/session': 'sets the cookie of a page; test/server/console/session.test.ts does so',
   'GET /api/session': 'needs the cookie of a page',
   'DELETE /api/session': 'needs the cookie of a page',
@@ -374,6 +377,13 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('GET /api/conversations')
     for (const method of ['GET', 'PATCH']) await run.send(`${method} /api/conversations/{id}`, { path })
     await run.send('GET /api/conversations/{id}/export', { path })
+    await run.send('PATCH /api/conversation-folders')
+    const links = '/api/conversations/{id}/links'
+    const { id: link, url } = await run.send<{ id: string; url: string }>(`POST ${links}`, { path })
+    await run.send(`GET ${links}`, { path })
+    const token = new URL(url).pathname.split('/')[2]!
+    await run.send('GET /shared/{token}/conversation', { path: { token }, token: null })
+    await run.send(`DELETE ${links}/{link}`, { path: { ...path, link } })
     await run.send('DELETE /api/conversations/{id}', { path })
   })
 

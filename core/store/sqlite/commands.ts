@@ -1,6 +1,7 @@
 import type { Statements } from '../method-table.ts'
 import { auditCommands } from './audit.ts'
 import { batchCommands } from './batches.ts'
+import { conversationLinkCommands } from './conversation-links.ts'
 import { conversationCommands } from './conversations.ts'
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
@@ -48,6 +49,7 @@ export const openCommands = (connection: Connection, context: WriteContext) =>
     ...resultCommands(connection),
     ...responseCommands(connection),
     ...conversationCommands(connection),
+    ...conversationLinkCommands(connection),
     ...sessionCommands(connection),
     ...idempotencyCommands(connection),
     ...fileCommands(connection, context),
@@ -76,6 +78,7 @@ export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'responses.add',
   'conversations.create',
   'conversations.update',
+  'conversationLinks.create',
   'sessions.add',
   'addWorkflow',
   'updateWorkflow',

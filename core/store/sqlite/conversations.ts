@@ -1,4 +1,5 @@
 import { Failure, invalid } from '../../failure.ts'
+import { definedMembers } from '../../members.ts'
 import type { Statements } from '../method-table.ts'
 import {
   type ConversationMessage,
@@ -11,7 +12,7 @@ import type { Connection } from './database.ts'
 
 const changing = 'title, folder, system, parameters, currentMessage, revision, messages, updatedAt'
 const fields = `organizationId, id, owner, createdAt, ${changing}`
-type Row = ConversationRecord & { number: number; length: number }
+export type ConversationRow = ConversationRecord & { number: number; length: number }
 type MessageRow = ConversationMessage & { number: number }
 
 /** Texts that one read returns, in characters, unless the first is longer: half a millisecond of the thread. */
@@ -19,16 +20,17 @@ const textsAtOnce = 128 << 10
 
 const lengthOf = ({ text, details }: Pick<ConversationMessage, 'text' | 'details'>) => text.length + details.length
 
-const openRows = (connection: Connection) => {
-  const one = connection.query<Row>`SELECT number, length, ${selected(fields)} FROM conversations WHERE id = ?
+/** Finds the conversations of an owner. */
+export const openConversationRows = (connection: Connection) => {
+  const one = connection.query<ConversationRow>`SELECT number, length, ${selected(fields)} FROM conversations WHERE id = ?
     AND organization_id = ? AND owner = ?`
   return ({ organizationId, owner }: ConversationOwner, id: string) => one.get(id, organizationId, owner)
 }
-const recordOf = ({ number: _number, length: _length, ...record }: Row): ConversationRecord => record
+const recordOf = ({ number: _number, length: _length, ...record }: ConversationRow): ConversationRecord => record
 
 /** Commands of conversations. */
 export function conversationCommands(connection: Connection) {
-  const find = openRows(connection)
+  const find = openConversationRows(connection)
   const count = connection.scalar<number>`SELECT count(*) FROM conversations WHERE organization_id = ? AND owner = ?`
   const insert = openInsert(connection, 'conversations', `${fields}, length`)
   const change = openUpdate(connection, 'conversations', `${changing}, length`, 'number')
@@ -36,10 +38,12 @@ export function conversationCommands(connection: Connection) {
     WHERE conversation = ? AND id = ?`
   const insertMessage = openInsert(connection, 'conversation_messages', 'conversation, id, parent, text, details')
   const changeMessage = openUpdate(connection, 'conversation_messages', 'text, details', 'number')
+  const move = connection.statement`UPDATE conversations SET folder = :to, revision = revision + 1
+    WHERE organization_id = :organizationId AND owner = :owner AND folder = :folder`
   const drop = connection.statement`DELETE FROM conversations WHERE id = ? AND organization_id = ? AND owner = ?`
 
   /** Writes the messages, checks the branch that is shown, and the size of the whole. */
-  function write(row: Row, messages: readonly ConversationMessage[]): ConversationRecord {
+  function write(row: ConversationRow, messages: readonly ConversationMessage[]): ConversationRecord {
     for (const one of messages) {
       const before = message.get(row.number, one.id)
       if (before) {
@@ -90,10 +94,15 @@ export function conversationCommands(connection: Connection) {
           `The conversation has revision ${row.revision}, and the change was made of ${revision}. Read it again.`,
           { facts: { revision: row.revision } },
         )
-      const after = { ...withChanges(row, changed), revision: row.revision + 1, updatedAt: at }
+      const isOnlyMoved = messages.length === 0 && Object.keys(definedMembers(changed)).join() === 'folder'
+      const updatedAt = isOnlyMoved ? row.updatedAt : at
+      const after = { ...withChanges(row, changed), revision: row.revision + 1, updatedAt }
       after.length += after.system.length + after.parameters.length - row.system.length - row.parameters.length
       return write(after, messages)
     },
+
+    'conversations.moveFolder': ({ organizationId, owner }, folder, to) =>
+      move.run({ organizationId, owner, folder, to }).changes,
 
     'conversations.remove': ({ organizationId, owner }, id) => drop.run(id, organizationId, owner).changes > 0,
   } satisfies Statements
@@ -128,13 +137,13 @@ export function forgetConversations(connection: Connection) {
 
 /** Reads of conversations; short statements on a read-only connection. */
 export function conversationReads(connection: Connection) {
-  const find = openRows(connection)
+  const find = openConversationRows(connection)
   const listed = (and = '') => connection.query<ConversationRecord>`SELECT ${selected(fields)} FROM conversations
     INDEXED BY conversations_newest
     WHERE organization_id = :organizationId AND owner = :owner AND (updated_at, number) < (:at, :number) ${and}
     ORDER BY updated_at DESC, number DESC LIMIT :limit`
   const page = listed()
-  const pageOfFolder = listed('AND folder = :folder')
+  const pageOfFolder = listed('AND folder IS :folder')
   const messages = connection.query<MessageRow>`SELECT number, id, parent, text, details FROM conversation_messages
     WHERE conversation = ? AND number >= ? ORDER BY number`
   const folders = connection.scalar<string>`SELECT DISTINCT folder FROM conversations WHERE organization_id = ?

@@ -1,6 +1,7 @@
 import { conflict } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { selected } from './columns.ts'
+import { forgetConversationLinks } from './conversation-links.ts'
 import { forgetConversations } from './conversations.ts'
 import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
@@ -42,6 +43,7 @@ export function forgetCommands(connection: Connection, { forgetJob: forget, each
   const keys = forgetKeys(connection)
   const responses = forgetResponses(connection)
   const conversations = forgetConversations(connection)
+  const links = forgetConversationLinks(connection)
 
   return {
     'jobs.remove'(organizationId, id, at) {
@@ -69,7 +71,8 @@ export function forgetCommands(connection: Connection, { forgetJob: forget, each
         events(now - eventLifetimeMs, limit) +
         keys(keysNow - keyLifetimeMs, limit) +
         responses(now, limit) +
-        conversations(limit)
+        conversations(limit) +
+        links(now, limit)
       return ended.length + others
     },
   } satisfies Statements

@@ -34,6 +34,7 @@ import { localOnly } from './migrations/031-local-only.ts'
 import { conversations } from './migrations/032-conversations.ts'
 import { relayed } from './migrations/033-relayed.ts'
 import { fallbackHolds } from './migrations/034-fallback-holds.ts'
+import { conversationLinks } from './migrations/035-conversation-links.ts'
 import { timeToFirstToken } from './migrations/036-time-to-first-token.ts'
 
 export interface Migration {
@@ -77,6 +78,7 @@ export const migrations: readonly Migration[] = [
   conversations,
   relayed,
   fallbackHolds,
+  conversationLinks,
   timeToFirstToken,
 ].map((sql, at) => ({ version: at + 1, sql }))
 

@@ -2,6 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { Statements } from '../method-table.ts'
 import { auditReads } from './audit.ts'
 import { batchReads } from './batches.ts'
+import { conversationLinkReads } from './conversation-links.ts'
 import { conversationReads } from './conversations.ts'
 import { type Connection, meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
@@ -40,6 +41,7 @@ const openReads = (connection: Connection) =>
     ...idempotencyReads(connection),
     ...responseReads(connection),
     ...conversationReads(connection),
+    ...conversationLinkReads(connection),
     ...sessionReads(connection),
     ...fileReads(connection),
     ...libraryReads(connection),

@@ -85,6 +85,16 @@ CREATE TABLE cached_results (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX cached_results_job ON cached_results (job_id);
 
+CREATE TABLE conversation_links (
+  id TEXT NOT NULL PRIMARY KEY,
+  conversation INTEGER REFERENCES conversations (number) ON DELETE SET NULL,
+  last_message TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX conversation_links_expiry ON conversation_links (expires_at);
+CREATE INDEX conversation_links_of ON conversation_links (conversation) WHERE conversation IS NOT NULL;
+
 CREATE TABLE conversation_messages (
   number INTEGER NOT NULL PRIMARY KEY,
   conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,

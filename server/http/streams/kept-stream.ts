@@ -55,6 +55,7 @@ export class KeptStream implements StreamOutput {
   #first = 1
   #bytes = 0
   #ended = false
+  #isRead = false
   #reader: Reader | undefined
   #timer: NodeJS.Timeout | undefined
   #forgotten = false
@@ -119,6 +120,11 @@ export class KeptStream implements StreamOutput {
     return this.#ended
   }
 
+  /** Whether a reader was sent all of it: it is kept only in case that its connection was lost at the very end. */
+  get isRead(): boolean {
+    return this.#isRead
+  }
+
   /** Throws Failure `output_expired` if the event with this number is dropped. */
   requireEvent(number: number): void {
     if (number < this.#first)
@@ -173,6 +179,7 @@ export class KeptStream implements StreamOutput {
     void reader.closed.then(() => {
       if (this.#reader !== reader) return
       this.#reader = undefined
+      this.#isRead = reader.res.writableFinished
       this.#waitForReader()
     })
   }

@@ -23,10 +23,18 @@ export function openResumableStreams() {
     }
   }
 
+  /** Forgets a stream that was read to its end, which makes room for another one; of this token, if one is named. */
+  function forgetRead(tokenId?: string): void {
+    for (const stream of all)
+      if (stream.isRead && (tokenId === undefined || stream.tokenId === tokenId)) return stream.forget()
+  }
+
   return {
     /** Keeps the answer to this request; undefined where there is no room for it. It can be resumed once it is named. */
     keep(exchange: KeptRequest, asked: number) {
       const { tokenId } = exchange.caller
+      if ((perToken.get(tokenId) ?? 0) >= maxPerToken) forgetRead(tokenId)
+      if (bytes + maxStreamBytes > maxBytes) forgetRead()
       const own = perToken.get(tokenId) ?? 0
       if (own >= maxPerToken || bytes + maxStreamBytes > maxBytes) return undefined
       const seconds = Math.min(asked, maxResumeSeconds)

@@ -8,6 +8,7 @@ import { readBody } from '../../http/body/body.ts'
 import type { ClientExchange } from '../../http/request/exchange.ts'
 import type { Owners } from '../../http/request/owners.ts'
 import { routeOf } from '../../http/request/route.ts'
+import { wrongAddress } from '../../http/request/wrong-address.ts'
 import { shownQuestion } from '../../views/approval-record.ts'
 import { formValues, noticePage, pageHeaders, questionPage } from './approval-page.ts'
 
@@ -25,21 +26,10 @@ const gone = 'This address works no more: the question was answered, or its time
  * Finds the open wait of the address. Throws Failure `not_found`, the same for every address that is of no open wait, and
  * `rate_limit` for a client that keeps sending such.
  */
-async function waitOf(
-  exchange: ClientExchange,
-  awaits: Wait['awaits'],
-  { waits, wrongTokens }: LinkOwners,
-): Promise<Wait> {
-  const wait = await waits.withToken(exchange.params.token ?? '')
-  if (wait?.awaits === awaits && waits.tokenOf(wait) !== null) return wait
-  const address = exchange.clientAddress
-  const waitMs = wrongTokens.blockedFor(address)
-  wrongTokens.failed(address)
-  if (waitMs > 0)
-    throw new Failure('rate_limit', 'Too many wrong addresses came from here. Wait, then try again.', {
-      retryAfterMs: waitMs,
-    })
-  throw new Failure('not_found', gone)
+async function waitOf(exchange: ClientExchange, awaits: Wait['awaits'], owners: LinkOwners): Promise<Wait> {
+  const wait = await owners.waits.withToken(exchange.params.token ?? '')
+  if (wait?.awaits === awaits && owners.waits.tokenOf(wait) !== null) return wait
+  throw wrongAddress(exchange, gone, owners)
 }
 
 /** Answers with a page, also where the work fails because of what the reader did or because it is too late. */

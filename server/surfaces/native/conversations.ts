@@ -14,6 +14,8 @@ import { routeOf } from '../../http/request/route.ts'
 import {
   Conversation,
   ConversationCreate,
+  ConversationFolderUpdate,
+  ConversationFolderUpdated,
   ConversationPage,
   ConversationUpdate,
   ConversationWithMessages,
@@ -61,13 +63,13 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
         'Returns the conversations of the user of the token, or of a token without a user: those changed last come first. A search reads at most 1,000 of them at once, so a page may have fewer entries although there are more.',
       query: z.strictObject({
         search: optionalStringUpTo(200, 'Words that the title or a message must contain, in any case.'),
-        folder: optionalStringUpTo(100, 'Only those in this folder.'),
+        folder: optionalStringUpTo(100, 'Only those in this folder; empty: only those in none.'),
         ...pageQuery(id => isId(id, 'conv_')),
       }),
       response: ConversationPage,
       handle: async ({ query }, { caller }) => {
         const [{ found, next }, folders] = await Promise.all([
-          conversations.list(caller, query),
+          conversations.list(caller, { ...query, folder: query.folder === '' ? null : query.folder }),
           conversations.folders(caller),
         ])
         const stored = caller.token.callStorage === 'content'
@@ -120,6 +122,20 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
       handle: async ({ params: { id } }, { caller }) => {
         if (!isId(id, 'conv_') || !(await conversations.remove(caller, id))) throw missing(id)
         return deletedAnswer('conversation', id)
+      },
+    }),
+    route('PATCH /api/conversation-folders', 'user:write', {
+      summary: 'Update folder of conversations',
+      description:
+        'Moves all conversations of a folder to another one, or to none. A folder is there as long as a conversation is in it.',
+      errorCodes: ['not_found', 'role_not_allowed'],
+      body: ConversationFolderUpdate,
+      example: { folder: 'Private', to: 'Work' },
+      response: ConversationFolderUpdated,
+      handle: async ({ body: { folder, to } }, { caller }) => {
+        const moved = await conversations.moveFolder(caller, folder, to)
+        if (moved === 0) throw new Failure('not_found', `There is no folder '${folder}'. GET ${base} lists yours.`)
+        return { moved }
       },
     }),
     route(`GET ${base}/:id/export`, 'user:read', {

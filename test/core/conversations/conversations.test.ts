@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { ownerOf } from '../../../core/conversations/conversations.ts'
 import { branchOf, markdownOf } from '../../../core/conversations/markdown.ts'
+import { ownerOf } from '../../../core/conversations/owner.ts'
 import { titleOf } from '../../../core/conversations/title.ts'
 
 test.each([

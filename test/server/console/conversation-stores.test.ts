@@ -20,7 +20,7 @@ function storageOf(room: number): Storage {
 
 const said = (...texts: string[]) => {
   const messages = chained(texts.map(text => ({ role: 'user' as const, text })))
-  return { title: '', system: '', parameters: {}, messages, current: messages.at(-1)?.id ?? null }
+  return { title: '', folder: null, system: '', parameters: {}, messages, current: messages.at(-1)?.id ?? null }
 }
 const long = (begin: string, length: number) => said(begin.padEnd(length, '.'))
 const lengthOfAll = () => Object.values(localStorage).reduce((sum: number, text: string) => sum + text.length, 0)

@@ -4,6 +4,7 @@ import type { Conversation, ConversationStore } from '../../../server/console/ap
 
 const conversation = (title: string): Conversation => ({
   title,
+  folder: null,
   system: '',
   parameters: {},
   current: 'a',

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { blocksOf, noBlocks } from '../../../server/console/app/components/markdown/blocks.ts'
 import { piecesOf } from '../../../server/console/app/components/markdown/pieces.ts'
 import { safeLink, withoutEntities } from '../../../server/console/app/components/markdown/safe.ts'
+import { spokenPieces } from '../../../server/console/app/components/markdown/spoken.ts'
 
 /** Its types are those of the browser, which tests are not checked with. */
 const component = '../../../server/console/app/components/markdown/markdown.tsx'
@@ -30,6 +31,10 @@ const words = fc.array(
     '===\n',
     '\r\n',
     '    h\n',
+    '$$\n',
+    '$i$ ',
+    '\\[',
+    '\\] ',
   ),
   { maxLength: 30 },
 )
@@ -114,6 +119,7 @@ test.each<[name: string, text: string, milliseconds: number]>([
   ['a paragraph of 200 kB', 'word '.repeat(40_000), 200],
   ['200 kB of marks', '_a*b['.repeat(34_000), 200],
   ['a line of 20,000 cells', '|a'.repeat(20_000), 200],
+  ['signs of formulas', `${'$a \\( $$ '.repeat(600)}\n\n`.repeat(2), 1_000],
   ['20,000 brackets in paragraphs', `${'['.repeat(2_000)}\n\n`.repeat(10), 1_000],
 ])('%s is read in time', (_, text, milliseconds) => {
   const began = performance.now()
@@ -122,6 +128,43 @@ test.each<[name: string, text: string, milliseconds: number]>([
   expect(made.length).toBeGreaterThan(10)
 })
 
+const formulas = (text: string): string[] =>
+  [...html(text).matchAll(/<code class="bg-raised[^>]*>([^<]*)<\/code>/g)].map(([, tex]) => tex!)
+
+test.each<[text: string, formulas: string[]]>([
+  ['The area is $\\pi r^2$, and $x$ is $-2$.', ['\\pi r^2', 'x', '-2']],
+  ['$2 + 3$ and $10 - 3$, $5$ of them', ['2 + 3', '10 - 3', '5']],
+  ['so \\(a_b * c_d\\) and \\[ E = mc^2 \\] here', ['a_b * c_d', 'E = mc^2']],
+  [
+    'Before\n$$\n\\begin{aligned}\n- a &= b\n\\end{aligned}\n$$\nafter',
+    ['\\begin{aligned}\n- a &amp;= b\n\\end{aligned}'],
+  ],
+  ['in a line $$x = 1$$ too', ['x = 1']],
+  ['| a |\n|--|\n| $x^2$ |\n\n- $y$\n- **$z$**', ['x^2', 'y', 'z']],
+  ['It costs $5 and $10.', []],
+  ['$5, $10 or US$20 ($7–$9), 5$ and 10$', []],
+  ['pay $5 and 10$ later', []],
+  ['$HOME/$USER and $PATH', []],
+  ['a \\$5 and \\$6', []],
+  ['costs $3, run `echo $x`', ['echo $x']],
+  ['$$\n\na\n\n$$', []],
+  ['$ x $ and $$', []],
+  ['```\n$x$\n```', []],
+])('the formulas of %j are %j', (text, expected) => {
+  expect(formulas(text)).toEqual(expected)
+})
+
 test('a paragraph that is too long is shown as it is, and those around it are read', () => {
   expect(kinds(`# a\n\n${'*b* '.repeat(3_000)}\n\n- c\n`)).toEqual(['heading', 'text', 'list'])
+})
+
+test('what is read aloud are the words, in pieces that end with a sentence', () => {
+  const text =
+    '# Title\n\n- **one** `two`\n- [three](https://example.com/)\n\n```js\nlet a\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\nThe &amp; end. <b>'
+  expect(spokenPieces(text)).toEqual(['Title. one two. three. a, b. 1, 2. The & end.'])
+  expect(spokenPieces('```js\nlet a\n```')).toEqual([])
+  const pieces = spokenPieces(`${'A sentence of some words. '.repeat(100)}${'x'.repeat(1_500)}`)
+  expect(pieces.every(({ length }) => length <= 1_000)).toBe(true)
+  expect(pieces[0]).toMatch(/words\.$/)
+  expect(pieces.join('').replaceAll(/[^x]/g, '')).toHaveLength(1_500)
 })

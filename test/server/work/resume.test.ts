@@ -68,6 +68,14 @@ test('a stream goes on without its client, and continues after the last event th
   await expect.poll(() => jobOf(job)).toMatchObject({ status: 'completed', usage: { output_tokens: 30 } })
 })
 
+test('streams that were read to their end make room for new ones', async () => {
+  for (let at = 0; at < 17; at++) {
+    const { answer } = await ask({ tokens: 1, rate: 0 }, { prefer: 'resume=600' })
+    expect([at, answer.headers.get('preference-applied')]).toEqual([at, 'resume=600'])
+    await eventsOf(answer)
+  }
+})
+
 test('who does not come back in time has cancelled it', async () => {
   const { answer, leave, job } = await ask({ tokens: 400, rate: 20 }, { prefer: 'resume=1' })
   await eventsOf(answer, 2)

@@ -3,6 +3,7 @@ import type { Store } from '../../../core/store/store.ts'
 import { accountRules } from './accounts.ts'
 import { batchRules } from './batches.ts'
 import { concurrencyRules } from './concurrency.ts'
+import { conversationLinkRules } from './conversation-links.ts'
 import { conversationRules } from './conversations.ts'
 import { deferredRules } from './deferred.ts'
 import { eventRules } from './events.ts'
@@ -64,6 +65,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   limits: limitRules,
   responses: responseRules,
   conversations: conversationRules,
+  'conversation links': conversationLinkRules,
   sessions: sessionRules,
   spend: spendRules,
   text: textRules,

@@ -79,6 +79,7 @@ export function conversationRules({ store, fresh }: Subject): void {
     expect(await conversations.update(made, made.id, { messages: [], folder: 'f', at: 8 })).toMatchObject({
       revision: 3,
       folder: 'f',
+      updatedAt: 7,
     })
   })
 
@@ -118,9 +119,31 @@ export function conversationRules({ store, fresh }: Subject): void {
     expect(await list({ limit: 3 })).toEqual([3, 2, 1])
     expect(await list({ limit: 3, after: ids[1]! })).toEqual([0])
     expect(await list({ limit: 3, folder: 'f' })).toEqual([3, 2, 0])
+    const inNone = await conversations.list(owner, { limit: 3, folder: null })
+    expect(inNone.map(({ id }) => ids.indexOf(id))).toEqual([1])
     await conversations.update(owner, ids[0]!, { title: 'newest', messages: [], at: 9 })
     expect(await list({ limit: 1 })).toEqual([0])
     expect(await list({ limit: 1, after: newId('conv') })).toEqual([])
+  })
+
+  test('a folder is moved with all that is in it, of its owner only, and the order stays', async () => {
+    const owner = whose()
+    for (const [createdAt, folder] of [
+      [1, 'f'],
+      [2, 'g'],
+      [3, 'f'],
+    ] as const)
+      await conversations.create(conversation({ ...owner, createdAt, folder }))
+    expect(await conversations.moveFolder(whose(), 'f', 'h')).toBe(0)
+    expect(await conversations.moveFolder(owner, 'f', 'g')).toBe(2)
+    const listed = await conversations.list(owner, { limit: 9, folder: 'g' })
+    expect(listed.map(({ createdAt, updatedAt, revision }) => [createdAt, updatedAt, revision])).toEqual([
+      [3, 3, 2],
+      [2, 2, 1],
+      [1, 1, 2],
+    ])
+    expect(await conversations.moveFolder(owner, 'g', null)).toBe(3)
+    expect(await conversations.folders(owner)).toEqual([])
   })
 
   test('texts are read in parts', async () => {

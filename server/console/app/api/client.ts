@@ -166,14 +166,16 @@ export const useAnswer = <T>(
   options?: Omit<UseQueryOptions<NonNullable<T>>, 'queryKey' | 'queryFn'>,
 ) => useQuery<NonNullable<T>>({ ...options, queryKey, queryFn: () => dataOf(call()) })
 
-/** Reads a list page by page; `after` is where the page before ended. With `keeps` the rows of another key stay meanwhile. */
+/** Reads a list page by page; `after` is where the page before ended. With `keeps` the rows of another key stay meanwhile; it waits until it is `enabled`. */
 export const usePages = <T extends { next_cursor: string | null }>(
   queryKey: QueryKey,
   call: (after: string | undefined) => Promise<{ data?: T }>,
   keeps = false,
+  enabled = true,
 ) =>
   useInfiniteQuery({
     queryKey,
+    enabled,
     queryFn: ({ pageParam }) => dataOf(call(pageParam)),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,

@@ -1,30 +1,52 @@
 import { ApiFailure, api, at, eventsOf, send } from './client.ts'
 
-/** For how long the server goes on with a stream whose connection is lost, seconds. */
-const resumeSeconds = 30
-/** Milliseconds between two attempts to continue. */
+/** For how long the server goes on with a stream that nobody reads, and keeps it after its end, seconds. */
+const resumeSeconds = { connectionLost: 30, pageLeft: 300 }
+/** Milliseconds between two attempts to continue, and how many follow each other at most. */
 const retryMs = 1_000
+const maxAttempts = 30
+
+type Events = AsyncGenerator<{ data: string }>
+
+interface StreamOptions {
+  /** Cancels the work. */
+  signal: AbortSignal
+  /** What may happen to the stream. */
+  until: keyof typeof resumeSeconds
+  /** Gets the id of the job, and whether its stream can be taken up by `takenUpEvents`. */
+  begun: (jobId: string | null, isKept: boolean) => void
+}
 
 /**
  * Sends a request whose answer is a stream, and yields its events; where the connection is lost, it continues after the
- * last one. `begun` gets the id of the job. The work is cancelled when the signal is aborted. Rejects with ApiFailure.
+ * last one. Rejects with ApiFailure.
  */
-export async function* resumableEvents(
-  path: string,
-  body: object,
-  { signal, begun }: { signal: AbortSignal; begun: (jobId: string | null) => void },
-): AsyncGenerator<{ data: string }> {
-  let response = await send(path, {
+export async function* resumableEvents(path: string, body: object, { signal, until, begun }: StreamOptions): Events {
+  const response = await send(path, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', prefer: `resume=${resumeSeconds}` },
+    headers: { 'content-type': 'application/json', prefer: `resume=${resumeSeconds[until]}` },
     body: JSON.stringify(body),
     signal,
   })
   const jobId = response.headers.get('x-job-id')
-  begun(jobId)
   const isKept = jobId !== null && response.headers.has('preference-applied')
+  begun(jobId, isKept)
+  yield* followed(response, isKept ? jobId : undefined, signal)
+}
+
+/**
+ * Yields all events of a stream whose page was left, from its first one on. Rejects with ApiFailure, of status 404 or 410 if
+ * the server does not have the stream any more.
+ */
+export async function* takenUpEvents(jobId: string, signal: AbortSignal): Events {
+  yield* followed(await resumed(jobId, '', signal), jobId, signal)
+}
+
+/** `jobId`: of a stream that the server keeps. */
+async function* followed(begun: Response, jobId: string | undefined, signal: AbortSignal): Events {
+  let response = begun
   const cancel = () => void api.POST('/api/jobs/{id}/cancel', at({ id: jobId! })).catch(() => {})
-  if (isKept) signal.addEventListener('abort', cancel)
+  if (jobId !== undefined) signal.addEventListener('abort', cancel)
   try {
     for (let last = ''; ; ) {
       try {
@@ -34,7 +56,7 @@ export async function* resumableEvents(
         }
         return
       } catch (thrown) {
-        if (signal.aborted || !isKept) throw thrown
+        if (signal.aborted || jobId === undefined) throw thrown
         response = await resumed(jobId, last, signal)
       }
     }
@@ -43,14 +65,14 @@ export async function* resumableEvents(
   }
 }
 
-/** Connects again, as long as the server keeps the stream. */
+/** Connects again. Attempts are counted, and not their time: a page that was left may be shown again after minutes. */
 async function resumed(jobId: string, last: string, signal: AbortSignal): Promise<Response> {
-  for (const until = Date.now() + resumeSeconds * 1_000; ; ) {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await send(`/api/jobs/${jobId}/stream`, { headers: { 'last-event-id': last || '0' }, signal })
     } catch (thrown) {
       const isUnreachable = thrown instanceof ApiFailure && thrown.status === 0
-      if (!isUnreachable || Date.now() > until) throw thrown
+      if (!isUnreachable || attempt === maxAttempts) throw thrown
       await new Promise(resolve => setTimeout(resolve, retryMs))
     }
   }

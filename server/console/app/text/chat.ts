@@ -31,7 +31,8 @@ export const chatText = {
   hideList: 'Hide conversations',
   none: 'No conversation yet',
   noneFound: 'No conversation has these words',
-  onServer: 'Conversations are kept on this server; only you can read them. Their files belong to the organization.',
+  onServer:
+    'Conversations are kept on this server; only you can read them, and whoever has a link of yours. Their files belong to the organization.',
   inBrowser: (organization: string) =>
     `Conversations are kept in this browser until you sign out, because the organization “${organization}” does not store the content of calls.`,
   alsoInBrowser: 'Those marked “browser” are kept in this browser until you sign out.',
@@ -46,6 +47,7 @@ export const chatText = {
   renamed: 'The conversation was renamed.',
   deleted: (title: string) => `“${title}” was deleted.`,
   download: 'Download as Markdown',
+  downloadJson: 'Download as JSON',
   showSettings: 'Settings and code',
   hideSettings: 'Close settings',
   noModels: 'No model for a chat is ready',
@@ -67,6 +69,8 @@ export const chatText = {
   presetName: 'Name',
   presetHint: 'Keeps the system prompt and the parameters. A preset with the same name is replaced.',
   presetSaved: (name: string) => `The preset “${name}” was saved.`,
+  renamePreset: (name: string) => `Rename the preset “${name}”`,
+  presetExists: (name: string) => `There is a preset “${name}” already. Choose another name, or delete that one.`,
   removePreset: (name: string) => `Delete the preset “${name}”`,
   removePresetText: 'Conversations that began with it stay as they are.',
   example: 'Hello, who are you?',
@@ -85,6 +89,7 @@ export const chatText = {
   removeFile: (name: string) => `Remove ${name}`,
   downloadFile: 'Download the file',
   uploading: 'Uploading …',
+  notSent: (why: string) => `The message was not sent, because a file of the conversation could not be stored: ${why}`,
   fileGone: (name: string) => (name === '' ? 'The file was deleted.' : `The file “${name}” was deleted.`),
   notTaken: {
     image: 'A chosen model takes no images. Choose another model, or send the message without images.',
@@ -106,6 +111,7 @@ export const chatText = {
   code: 'Code',
   codeIn: (language: string) => `Code: ${language}`,
   table: 'Table',
+  formula: 'Formula',
   done: 'Done',
   toDo: 'To do',
 } as const

@@ -70,7 +70,7 @@ test('an upgrade counts the bytes of the files that are there, without removed o
   const connection = openDatabase(join(dataDir, 'infer.db'))
   // The schema before, in which nothing counts them.
   connection.exec(
-    `DROP TABLE fallback_holds; ALTER TABLE jobs DROP COLUMN relayed; DROP TABLE conversation_messages; DROP TABLE conversations; ALTER TABLE organizations DROP COLUMN call_storage;
+    `DROP TABLE fallback_holds; ALTER TABLE jobs DROP COLUMN relayed; DROP TABLE conversation_links; DROP TABLE conversation_messages; DROP TABLE conversations; ALTER TABLE organizations DROP COLUMN call_storage;
      ALTER TABLE organizations DROP COLUMN local_only; ALTER TABLE tokens DROP COLUMN local_only;
      ALTER TABLE executions DROP COLUMN remaining_ms; ALTER TABLE execution_nodes DROP COLUMN items_waiting;
      ALTER TABLE executions DROP COLUMN budget;

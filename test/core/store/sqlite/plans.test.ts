@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { batchReads } from '../../../../core/store/sqlite/batches.ts'
 import { openCommands } from '../../../../core/store/sqlite/commands.ts'
+import { conversationLinkReads } from '../../../../core/store/sqlite/conversation-links.ts'
 import { conversationReads } from '../../../../core/store/sqlite/conversations.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { eventReads } from '../../../../core/store/sqlite/events.ts'
@@ -52,6 +53,7 @@ const growing = [
   'files',
   'conversations',
   'conversation_messages',
+  'conversation_links',
   'library',
   'replies',
   'workflows',
@@ -102,6 +104,7 @@ test('every statement on a growing table uses an index, so that its cost does no
     libraryReads,
     batchReads,
     conversationReads,
+    conversationLinkReads,
     workflowReads,
     executionReads,
     resultReads,

@@ -105,6 +105,28 @@ test('a conversation with branches is created, changed, exported and deleted', a
   expect((await ask('GET', path)).status).toBe(404)
 })
 
+test('a folder is renamed, joined with another one and deleted, and its conversations stay as they are', async () => {
+  const made: string[] = []
+  for (const folder of ['Old', 'Old', 'Other', null])
+    made.push((await ok('POST', base, { title: `in ${folder}`, folder, messages: [message('a', null, 'x')] })).id)
+  const move = (folder: string, to: string | null, token?: string) =>
+    ask('PATCH', '/api/conversation-folders', { folder, to }, token)
+  expect(await move('Old', 'New')).toMatchObject({ status: 200, body: { moved: 2 } })
+  expect(await titles('?folder=New')).toEqual(['in Old', 'in Old'])
+  expect((await ask('GET', `${base}/${made[0]}`)).body).toMatchObject({ folder: 'New', revision: 2 })
+  expect((await move('New', 'Other')).body).toMatchObject({ moved: 2 })
+  expect((await listed()).folders).toEqual(['Other'])
+  // Others have folders of their own.
+  expect((await move('Other', null, tokens.two)).status).toBe(404)
+  expect((await move('Other', null)).body).toMatchObject({ moved: 3 })
+  expect((await titles('?folder=')).slice(0, 4)).toEqual(['in null', 'in Other', 'in Old', 'in Old'])
+  const gone = await move('Other', null)
+  expect([gone.status, gone.body.error['message']]).toEqual([
+    404,
+    "There is no folder 'Other'. GET /api/conversations lists yours.",
+  ])
+})
+
 test('a search looks into titles and texts, in any case, page by page', async () => {
   for (const [title, text] of [
     ['First', 'the ÄPFEL of the garden'],

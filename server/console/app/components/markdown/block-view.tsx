@@ -1,11 +1,13 @@
-import type { MarkedToken, Tokens } from 'marked'
+import type { Tokens } from 'marked'
 import { createElement, type ReactNode } from 'react'
 import { chatText } from '../../text/chat.ts'
+import type { ShownToken } from './blocks.ts'
+import { Formula } from './formula.tsx'
 import { HighlightedCode } from './highlighted-code.tsx'
 import { inline, maxDepth } from './inline.tsx'
 
 interface BlockViewProps {
-  token: MarkedToken
+  token: ShownToken
   depth: number
   /** Whether more of it is to come. */
   growing: boolean
@@ -24,13 +26,15 @@ export function BlockView({ token, depth, growing }: BlockViewProps): ReactNode 
     case 'blockquote':
       return (
         <blockquote className="border-line text-muted space-y-2 border-l-2 pl-3">
-          {blocks(token.tokens as MarkedToken[], depth, growing)}
+          {blocks(token.tokens as ShownToken[], depth, growing)}
         </blockquote>
       )
     case 'list':
       return <List token={token} depth={depth} growing={growing} />
     case 'table':
       return <Table token={token} depth={depth} />
+    case 'math':
+      return <Formula tex={token.text} isDisplay={token.isDisplay} />
     case 'hr':
       return <hr className="border-line" />
     case 'text':
@@ -44,7 +48,7 @@ export function BlockView({ token, depth, growing }: BlockViewProps): ReactNode 
   }
 }
 
-const blocks = (tokens: readonly MarkedToken[], depth: number, growing: boolean): ReactNode =>
+const blocks = (tokens: readonly ShownToken[], depth: number, growing: boolean): ReactNode =>
   tokens.map((token, at) => (
     <BlockView key={at} token={token} depth={depth + 1} growing={growing && at === tokens.length - 1} />
   ))
@@ -70,7 +74,7 @@ function List({ token: { ordered, start, items }, depth, growing }: BlockViewPro
           className="mr-2 -ml-5"
         />
       )}
-      {blocks(item.tokens as MarkedToken[], depth, growing && at === items.length - 1)}
+      {blocks(item.tokens as ShownToken[], depth, growing && at === items.length - 1)}
     </li>
   ))
   if (!ordered) return <ul className="list-disc space-y-1 pl-6">{children}</ul>

@@ -1,11 +1,14 @@
 import { Lexer, type MarkedToken, type Token } from 'marked'
+import { type MathToken, mathExtensions } from './math-tokens.ts'
 import { piecesOf } from './pieces.ts'
+
+export type ShownToken = MarkedToken | MathToken
 
 /** A part of a text that stands alone, such as a paragraph or a table. */
 export interface Block {
   /** Where it begins in the text. */
   at: number
-  token: MarkedToken
+  token: ShownToken
 }
 
 /** A text with its blocks. */
@@ -33,8 +36,10 @@ export function blocksOf(given: string, before: Blocks = noBlocks): Blocks {
   const blocks = text.startsWith(before.text) ? finished(before) : []
   let at = blocks.length === 0 ? 0 : before.blocks[blocks.length]!.at
   for (const piece of piecesOf(text.slice(at)))
-    for (const token of piece.isPlain ? [plain(piece.text)] : new Lexer({ gfm: true }).lex(piece.text)) {
-      if (token.type !== 'space') blocks.push({ at, token: token as MarkedToken })
+    for (const token of piece.isPlain
+      ? [plain(piece.text)]
+      : new Lexer({ gfm: true, extensions: mathExtensions }).lex(piece.text)) {
+      if (token.type !== 'space') blocks.push({ at, token: token as ShownToken })
       at += token.raw.length
     }
   return { text, blocks }

@@ -1,6 +1,8 @@
-import type { MarkedToken, Token } from 'marked'
+import type { Token } from 'marked'
 import type { ReactNode } from 'react'
 import { ownUrl } from '../addresses.ts'
+import type { ShownToken } from './blocks.ts'
+import { Formula } from './formula.tsx'
 import { safeLink, withoutEntities } from './safe.ts'
 
 /** What stands deeper is shown as it was written. */
@@ -8,10 +10,10 @@ export const maxDepth = 24
 
 /** The words of a paragraph, a cell or a heading. */
 export function inline(tokens: readonly Token[] | undefined, depth: number): ReactNode {
-  return tokens?.map((token, at) => <Inline key={at} token={token as MarkedToken} depth={depth + 1} />)
+  return tokens?.map((token, at) => <Inline key={at} token={token as ShownToken} depth={depth + 1} />)
 }
 
-function Inline({ token, depth }: { token: MarkedToken; depth: number }): ReactNode {
+function Inline({ token, depth }: { token: ShownToken; depth: number }): ReactNode {
   if (depth > maxDepth) return token.raw
   switch (token.type) {
     case 'strong':
@@ -22,6 +24,8 @@ function Inline({ token, depth }: { token: MarkedToken; depth: number }): ReactN
       return <del>{inline(token.tokens, depth)}</del>
     case 'codespan':
       return <code className="bg-raised rounded px-1 font-mono text-[0.9em] break-words">{token.text}</code>
+    case 'math':
+      return <Formula tex={token.text} isDisplay={token.isDisplay} />
     case 'br':
       return <br />
     case 'link':

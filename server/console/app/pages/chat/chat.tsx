@@ -8,15 +8,12 @@ import { Empty, Failed, Loading, PageHeading, Queried } from '../../components/p
 import { chatText as text } from '../../text/chat.ts'
 import { shellText } from '../../text/shell.ts'
 import { type ModelChoice, modelChoice, type TaskChoice } from '../playground/choices.ts'
-import { fileOfDataUrl } from './attachments/data-url.ts'
-import { storeFile } from './attachments/store-file.ts'
 import { chatHref } from './chat-href.ts'
 import type { OpenedConversation } from './conversation/opened.ts'
 import { forgetFresh, isDropped, openedWith, openFresh, openRead, storeAt, storeOf } from './conversation/registry.ts'
 import type { Removed } from './heading.tsx'
-import { ConversationList } from './list.tsx'
+import { ConversationList } from './list/list.tsx'
 import { conversationOf } from './message/api-messages.ts'
-import type { Message } from './message/message.ts'
 import { OpenedView } from './opened-view.tsx'
 import { chained, takeOver } from './store/browser-store.ts'
 import { type Conversation, emptyConversation } from './store/stored.ts'
@@ -158,15 +155,6 @@ async function conversationOfJob(id: string): Promise<Conversation> {
   }
   const { messages: sent, model: _, stream: __, stream_options: ___, ...parameters } = inputs as Record<string, unknown>
   const { system, messages } = conversationOf(sent)
-  const chain = chained(await Promise.all(messages.map(withStoredFiles)))
+  const chain = chained(messages)
   return { ...emptyConversation, system, parameters, messages: chain, current: chain.at(-1)?.id ?? null }
-}
-
-/** Stores images that a message has as their content: a conversation names its files. */
-async function withStoredFiles(message: Message): Promise<Message> {
-  const files = message.files?.map(async file => {
-    const content = fileOfDataUrl(file.id)
-    return content ? { ...file, id: await storeFile(content) } : file
-  })
-  return files ? { ...message, files: await Promise.all(files) } : message
 }

@@ -7,38 +7,54 @@ import { AddedFiles } from './attachments/added-files.tsx'
 import type { Attachments } from './attachments/use-attachments.ts'
 import type { Message } from './message/message.ts'
 import { StopButton } from './message/stop-button.tsx'
+import { Dictation } from './voice/dictation.tsx'
+import { useVoiceModel } from './voice/use-voice-model.ts'
 
 interface ComposerProps {
   attachments: Attachments
   busy: boolean
-  /** Returns whether the message was sent; otherwise it stays. */
-  send: (message: Message) => boolean
+  /** Resolves with whether the message was sent; otherwise it stays. */
+  send: (message: Message) => Promise<boolean>
   stop: () => void
 }
 
 /** Where a message is written, with its files: chosen, pasted or dropped. */
 export function Composer({ attachments, busy, send, stop }: ComposerProps) {
   const [written, write] = useState('')
+  const transcriber = useVoiceModel('transcribe')
+  const isSending = useRef(false)
   const input = useRef<HTMLInputElement>(null)
   const { added, isAllowed, isUploading, lacking, addAll } = attachments
   const empty = written.trim() === '' && added.length === 0
 
-  function submit(event?: FormEvent): void {
-    event?.preventDefault()
-    if (empty || busy || isUploading || lacking) return
-    if (!send({ role: 'user', text: written, ...(added.length > 0 ? { files: attachments.sent() } : {}) })) return
-    write('')
-    attachments.clear()
+  async function submit(): Promise<void> {
+    if (empty || busy || isUploading || lacking || isSending.current) return
+    isSending.current = true
+    try {
+      const files = added.length > 0 ? { files: attachments.sent() } : {}
+      if (!(await send({ role: 'user', text: written, ...files }))) return
+      write('')
+      attachments.clear()
+    } finally {
+      isSending.current = false
+    }
   }
   const press = (event: KeyboardEvent) => {
     // While characters are composed, Enter chooses one of them.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
     event.preventDefault()
-    submit()
+    void submit()
   }
 
   return (
-    <form onSubmit={submit} onPaste={isAllowed ? attachments.paste : undefined} className="space-y-2">
+    <form
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault()
+        void submit()
+      }}
+      onPaste={isAllowed ? attachments.paste : undefined}
+      className="space-y-2"
+    >
       <AddedFiles attachments={attachments} />
       <div className="flex items-end gap-2">
         {isAllowed && (
@@ -69,6 +85,12 @@ export function Composer({ attachments, busy, send, stop }: ComposerProps) {
           onKeyDown={press}
           className={`${controlClass} field-sizing-content max-h-60 resize-none py-1.5`}
         />
+        {transcriber !== undefined && (
+          <Dictation
+            model={transcriber}
+            take={words => write(before => (before.trim() === '' ? words : `${before.trimEnd()} ${words}`))}
+          />
+        )}
         {busy ? (
           <StopButton stop={stop} />
         ) : (

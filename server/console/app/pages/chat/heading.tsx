@@ -1,4 +1,4 @@
-import { Download, PanelLeft, Pencil, SlidersHorizontal, Trash2 } from 'lucide-react'
+import { Braces, Download, PanelLeft, Pencil, Share2, SlidersHorizontal, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { markdownOf } from '../../../../../core/conversations/markdown.ts'
 import { announce, useAction } from '../../components/announcements.tsx'
@@ -7,11 +7,17 @@ import { FormDialog } from '../../components/dialog.tsx'
 import { downloadText, fileNameOf } from '../../components/download.ts'
 import { nameField, TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
+import { loaded } from '../../components/loaded.tsx'
 import { useShownName } from '../../components/page-title.ts'
 import { chatText as text } from '../../text/chat.ts'
+import { shareText } from '../../text/share.ts'
 import type { OpenedConversation, OpenedState } from './conversation/opened.ts'
 import { drop, storeOf } from './conversation/registry.ts'
+import type { ShareDialogProps } from './share/share-dialog.tsx'
+import { apiChange } from './store/server-store.ts'
 import { type Conversation, type Place, placeOf } from './store/stored.ts'
+
+const ShareDialog = loaded<ShareDialogProps>(() => import('./share/share-dialog.tsx'), null)
 
 /** A conversation that was deleted, which can be brought back to where it was. */
 export interface Removed {
@@ -34,14 +40,16 @@ export interface HeadingProps {
 export function Heading({ opened, state, removed, token, showList, settings, showSettings }: HeadingProps) {
   const { id, title, growing } = state
   const [isRenaming, setRenaming] = useState(false)
+  const [isSharing, setSharing] = useState(false)
+  const isShareable = id !== undefined && placeOf(id) === 'server'
   useShownName(title || undefined)
   const remove = useAction(
     async (kept: string) => {
       // Nothing may be written to it after it is gone.
       await opened.keep()
       await storeOf(kept, token).remove(kept)
-      const { system, parameters, messages, current } = opened.state()
-      const conversation = { title, system, parameters, messages, current }
+      const { folder, system, parameters, messages, current } = opened.state()
+      const conversation = { title, folder, system, parameters, messages, current }
       // The page leaves it first: one that is closed would be read again.
       removed({ conversation, place: placeOf(kept) })
       drop(kept)
@@ -64,7 +72,9 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
       {id !== undefined && (
         <>
           <IconButton icon={Pencil} label={text.rename} onClick={() => setRenaming(true)} />
+          {isShareable && <IconButton icon={Share2} label={shareText.share} onClick={() => setSharing(true)} />}
           <IconButton icon={Download} label={text.download} onClick={() => download(state)} />
+          <IconButton icon={Braces} label={text.downloadJson} onClick={() => downloadJson(state)} />
           <IconButton
             danger
             icon={Trash2}
@@ -76,6 +86,7 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
       )}
       <Button className="max-sm:hidden" {...switchSettings} />
       <IconButton className="sm:hidden" {...switchSettings} />
+      {isSharing && isShareable && <ShareDialog id={id} keep={opened.keep} close={() => setSharing(false)} />}
       {isRenaming && (
         <FormDialog
           title={text.rename}
@@ -104,5 +115,15 @@ function download({ title, system, current, messages }: Conversation): void {
     details: JSON.stringify({ role, model, reasoning, tool_calls: toolCalls }),
   }))
   const shown = { title: title || text.untitled, system, currentMessage: current }
-  downloadText(`${fileNameOf(title) || 'conversation'}.md`, markdownOf(shown, stored), 'text/markdown')
+  downloadText(`${fileBase(title)}.md`, markdownOf(shown, stored), 'text/markdown')
 }
+
+/** Lets the browser save all branches, in the form of the API: a script can create the conversation again. */
+const downloadJson = ({ title, system, parameters, current, messages }: Conversation): void =>
+  downloadText(
+    `${fileBase(title)}.json`,
+    `${JSON.stringify(apiChange({ title, system, parameters, current, messages }), null, 2)}\n`,
+    'application/json',
+  )
+
+const fileBase = (title: string): string => fileNameOf(title) || 'conversation'

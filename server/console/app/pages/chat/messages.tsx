@@ -1,15 +1,17 @@
 import { Check, ChevronLeft, ChevronRight, Pencil, RotateCcw } from 'lucide-react'
-import { useEffect, useRef, useState } from 'react'
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { branchOf } from '../../../../../core/conversations/markdown.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { chatText as text } from '../../text/chat.ts'
 import type { ModelChoice } from '../playground/choices.ts'
 import type { OpenedConversation, OpenedState } from './conversation/opened.ts'
-import { comparedWith, endOf, type TreeMessage, versionsOf } from './conversation/tree.ts'
+import { comparedWith, endOf, type TreeMessage, versionsIn } from './conversation/tree.ts'
 import { EditMessage } from './edit-message.tsx'
 import type { Message } from './message/message.ts'
 import { MessageView } from './message/message-view.tsx'
 import { ToolResults } from './message/tool-results.tsx'
+import { ReadAloud } from './voice/read-aloud.tsx'
+import { useVoiceModel } from './voice/use-voice-model.ts'
 
 interface MessagesProps {
   opened: OpenedConversation
@@ -18,8 +20,8 @@ interface MessagesProps {
   models: readonly ModelChoice[]
   /** The currency of a model's prices. */
   currencyOf: (model: string | undefined) => string
-  ask: (said: readonly Message[], after?: string | null) => boolean
-  again: (answer: TreeMessage) => void
+  ask: (said: readonly Message[], after?: string | null) => Promise<boolean>
+  again: (answer: TreeMessage) => Promise<void>
 }
 
 /** Pixels from the end at which the end is still followed. */
@@ -39,29 +41,33 @@ export function Messages({ opened, state, models, currencyOf, ask, again }: Mess
     models.map(({ id }) => id),
   )
   const isBusy = growing.size > 0
+  const speaker = useVoiceModel('synthesize')
   // Follows the answer, unless the person has scrolled up to read.
   useEffect(() => {
     if (atEnd.current) list.current?.scrollTo({ top: list.current.scrollHeight })
   })
 
+  // The tree only grows: which versions a message has changes with the number of messages, and not as an answer grows.
+  const versions = useMemo(() => versionsIn(messages), [messages.length])
+  const latest = useRef(again)
+  latest.current = again
+  const askAgain = useCallback((answer: TreeMessage) => void latest.current(answer), [])
+  const names = models.map(({ id }) => id).join(', ')
+
   const shown = (message: TreeMessage, isCompared = false) => (
-    <MessageView
+    <ShownMessage
       message={message}
       model={message.model ?? models[0]!.id}
       currency={currencyOf(message.model)}
-      growing={growing.has(message.id)}
-    >
-      {!growing.has(message.id) && message.role !== 'tool' && (
-        <Actions
-          message={message}
-          state={state}
-          show={isCompared ? undefined : opened.show}
-          edit={isBusy ? undefined : () => edit(message.id)}
-          again={isBusy ? undefined : () => again(message)}
-          models={models}
-        />
-      )}
-    </MessageView>
+      isGrowing={growing.has(message.id)}
+      isBusy={isBusy}
+      versions={isCompared ? undefined : versions(message)}
+      opened={opened}
+      edit={edit}
+      again={askAgain}
+      names={names}
+      speaker={speaker}
+    />
   )
   return (
     <div
@@ -84,7 +90,9 @@ export function Messages({ opened, state, models, currencyOf, ask, again }: Mess
               message={message}
               close={() => edit(undefined)}
               send={words => {
-                if (ask([{ role: 'user', text: words, files: message.files }], message.parent)) edit(undefined)
+                void ask([{ role: 'user', text: words, files: message.files }], message.parent).then(
+                  isSent => isSent && edit(undefined),
+                )
               }}
             />
           ) : (
@@ -108,46 +116,74 @@ export function Messages({ opened, state, models, currencyOf, ask, again }: Mess
             ))}
           </div>
         )}
-        {!isBusy && last?.toolCalls && <ToolResults key={last.id} calls={last.toolCalls} send={ask} />}
+        {!isBusy && last?.toolCalls && (
+          <ToolResults key={last.id} calls={last.toolCalls} send={results => void ask(results)} />
+        )}
       </div>
     </div>
   )
 }
 
-interface ActionsProps {
+interface ShownMessageProps {
   message: TreeMessage
-  state: OpenedState
-  /** Undefined where the versions stand side by side. */
-  show: ((id: string) => void) | undefined
-  /** Undefined while an answer grows. */
-  edit: (() => void) | undefined
-  again: (() => void) | undefined
-  models: readonly ModelChoice[]
+  model: string
+  currency: string
+  isGrowing: boolean
+  /** Whether any answer grows: then nothing is written again. */
+  isBusy: boolean
+  /** Ids of its versions, itself among them; undefined where they stand side by side. */
+  versions: readonly string[] | undefined
+  opened: OpenedConversation
+  edit: (id: string) => void
+  again: (answer: TreeMessage) => void
+  /** The models that answer next. */
+  names: string
+  /** The model that reads answers aloud; undefined without one. */
+  speaker: string | undefined
 }
 
-/** What can be done with a message: another version of it, and the way between its versions. */
-function Actions({ message, state: { messages }, show, edit, again, models }: ActionsProps) {
-  const versions = versionsOf(messages, message)
-  const at = versions.findIndex(({ id }) => id === message.id)
-  const go = (to: number) => () => show?.(endOf(messages, versions[to]!.id))
+/** One message with what can be done with it. While an answer grows, the others are not drawn again. */
+const ShownMessage = memo(function ShownMessage({
+  message,
+  model,
+  currency,
+  isGrowing,
+  isBusy,
+  versions = [],
+  opened,
+  edit,
+  again,
+  names,
+  speaker,
+}: ShownMessageProps) {
+  const { id, role, text: words } = message
+  const at = versions.indexOf(id)
+  const go = (to: number) => () => opened.show(endOf(opened.state().messages, versions[to]!))
   return (
-    <>
-      {show && versions.length > 1 && (
-        <span className="inline-flex items-center">
-          <IconButton icon={ChevronLeft} label={text.before} disabled={at === 0} onClick={go(at - 1)} />
-          <span className="text-muted text-xs tabular-nums">{text.versions(at + 1, versions.length)}</span>
-          <IconButton
-            icon={ChevronRight}
-            label={text.after}
-            disabled={at === versions.length - 1}
-            onClick={go(at + 1)}
-          />
-        </span>
+    <MessageView message={message} model={model} currency={currency} growing={isGrowing}>
+      {!isGrowing && role !== 'tool' && (
+        <>
+          {versions.length > 1 && (
+            <span className="inline-flex items-center">
+              <IconButton icon={ChevronLeft} label={text.before} disabled={at === 0} onClick={go(at - 1)} />
+              <span className="text-muted text-xs tabular-nums">{text.versions(at + 1, versions.length)}</span>
+              <IconButton
+                icon={ChevronRight}
+                label={text.after}
+                disabled={at === versions.length - 1}
+                onClick={go(at + 1)}
+              />
+            </span>
+          )}
+          {role === 'user' && !isBusy && <IconButton icon={Pencil} label={text.edit} onClick={() => edit(id)} />}
+          {role === 'assistant' && words !== '' && speaker !== undefined && (
+            <ReadAloud message={message} model={speaker} />
+          )}
+          {role === 'assistant' && !isBusy && (
+            <IconButton icon={RotateCcw} label={text.regenerate(names)} onClick={() => again(message)} />
+          )}
+        </>
       )}
-      {message.role === 'user' && edit && <IconButton icon={Pencil} label={text.edit} onClick={edit} />}
-      {message.role === 'assistant' && again && (
-        <IconButton icon={RotateCcw} label={text.regenerate(models.map(({ id }) => id).join(', '))} onClick={again} />
-      )}
-    </>
+    </MessageView>
   )
-}
+})

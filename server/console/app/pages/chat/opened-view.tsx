@@ -1,10 +1,12 @@
 import { useCallback, useEffect, useState, useSyncExternalStore } from 'react'
+import { announce } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { loaded } from '../../components/loaded.tsx'
 import { Notice } from '../../components/page.tsx'
 import { chatText as text } from '../../text/chat.ts'
 import type { ModelChoice as Model, TaskChoice } from '../playground/choices.ts'
 import { useAnswerers } from './answerers.ts'
+import { withStoredContent } from './attachments/stored-content.ts'
 import { useAttachments } from './attachments/use-attachments.ts'
 import { Composer } from './composer.tsx'
 import type { OpenedConversation } from './conversation/opened.ts'
@@ -56,13 +58,25 @@ export function OpenedView({ opened, task, able, kept, ...heading }: OpenedViewP
     if (!ready) showSettings(true)
     return ready
   }
-  const ask = (said: readonly Message[], after?: string | null): boolean => {
+  /** Whether the request can be sent, once what the conversation began with is stored. */
+  const prepare = async (): Promise<boolean> => {
     if (!isReady()) return false
+    if (opened.state().id !== undefined) return true
+    try {
+      opened.replace(await withStoredContent(opened.state().messages))
+      return true
+    } catch (thrown) {
+      announce('bad', text.notSent((thrown as Error).message))
+      return false
+    }
+  }
+  const ask = async (said: readonly Message[], after?: string | null): Promise<boolean> => {
+    if (!(await prepare())) return false
     opened.ask(said, answerers, after)
     return true
   }
-  const again = (answer: TreeMessage) => {
-    if (isReady()) opened.again(answer, answerers)
+  const again = async (answer: TreeMessage): Promise<void> => {
+    if (await prepare()) opened.again(answer, answerers)
   }
   const currencyOf = useCallback((model?: string) => able.find(one => one.id === model)?.currency ?? '', [able])
 

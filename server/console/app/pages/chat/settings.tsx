@@ -33,11 +33,13 @@ export default function Settings({
   model,
 }: SettingsProps) {
   const { system, messages, current } = state
-  const inputs = useMemo(() => {
-    const branch = branchOf(messages, current)
-    const question = branch.slice(0, branch.findLastIndex(({ role }) => role !== 'assistant') + 1)
-    return { messages: apiMessages(system, question.length > 0 ? question : firstMessages), ...request }
-  }, [system, messages, current, request])
+  const branch = branchOf(messages, current)
+  const question = branch.slice(0, branch.findLastIndex(({ role }) => role !== 'assistant') + 1)
+  // What was said stays as it is: it is written again when there is more of it, and not while an answer grows.
+  const inputs = useMemo(
+    () => ({ messages: apiMessages(system, question.length > 0 ? question : firstMessages), ...request }),
+    [system, question.at(-1)?.id, request],
+  )
   return (
     <div className="space-y-4">
       <TextArea

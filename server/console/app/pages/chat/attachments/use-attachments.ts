@@ -31,6 +31,8 @@ export function useAttachments(features: readonly (readonly string[])[], convers
   const removed = useRef(new Set<string>())
   /** Ids of files that are stored and not sent. */
   const unsent = useRef(new Set<string>())
+  /** Files of the message, those among them that are not in the list yet: several may be added at once. */
+  const taken = useRef(0)
   const isLeft = useRef(false)
   const [isOver, setOver] = useState(false)
   useEffect(() => {
@@ -43,12 +45,18 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     }
   }, [])
 
+  /** Says why a file is not added, and makes room for another one. */
+  function refuse(why: string): void {
+    taken.current--
+    announce('bad', why)
+  }
+
   async function add(file: File): Promise<void> {
     const sorted = await sortFile(file)
     if (isLeft.current) return
-    if ('refused' in sorted) return announce('bad', text.refused(file.name, sorted))
+    if ('refused' in sorted) return refuse(text.refused(file.name, sorted))
     const lacking = kindNotTaken([sorted], features)
-    if (lacking) return announce('bad', text.notTaken[lacking])
+    if (lacking) return refuse(text.notTaken[lacking])
     const one: Added = { ...sorted, key: randomId(), preview: URL.createObjectURL(file) }
     setAdded(now => [...now, one])
     let id: string
@@ -57,7 +65,8 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     } catch (thrown) {
       URL.revokeObjectURL(one.preview)
       setAdded(now => now.filter(({ key }) => key !== one.key))
-      return announce('bad', text.notStored(file.name, (thrown as Error).message))
+      const why = text.notStored(file.name, (thrown as Error).message)
+      return removed.current.has(one.key) ? announce('bad', why) : refuse(why)
     }
     if (isLeft.current || removed.current.has(one.key)) {
       URL.revokeObjectURL(one.preview)
@@ -74,12 +83,16 @@ export function useAttachments(features: readonly (readonly string[])[], convers
   }
 
   function addAll(files: readonly File[]): void {
-    if (files.length + added.length > maxAttachments) announce('bad', text.tooMany(maxAttachments))
-    for (const file of files.slice(0, Math.max(0, maxAttachments - added.length))) void add(file)
+    const room = maxAttachments - taken.current
+    if (files.length > room) announce('bad', text.tooMany(maxAttachments))
+    const fitting = files.slice(0, room)
+    taken.current += fitting.length
+    for (const file of fitting) void add(file)
   }
 
   function remove(key: string): void {
     removed.current.add(key)
+    taken.current--
     setAdded(now => now.filter(one => one.key !== key))
     const id = added.find(one => one.key === key)?.id
     if (id !== undefined) unstoreRemoved(id)
@@ -104,6 +117,7 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     /** Empties the list once its files are sent. */
     clear: () => {
       unsent.current.clear()
+      taken.current -= added.length
       setAdded([])
     },
     /** The files as those of a message. */

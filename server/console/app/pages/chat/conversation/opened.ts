@@ -1,12 +1,13 @@
 import { branchOf } from '../../../../../../core/conversations/markdown.ts'
-import { refresh } from '../../../api/client.ts'
+import { ApiFailure, refresh } from '../../../api/client.ts'
 import { randomId } from '../../../components/random-id.ts'
 import { apiMessages } from '../message/api-messages.ts'
 import { emptyAnswer } from '../message/chunks.ts'
 import type { Message } from '../message/message.ts'
-import { streamAnswer } from '../message/stream-answer.ts'
+import { type AnswerOptions, streamAnswer, takeUpAnswer } from '../message/stream-answer.ts'
 import type { Conversation, ConversationStore } from '../store/stored.ts'
 import { openKeeper } from './keeper.ts'
+import { forgetStream, noteStream, takeUpStream } from './left-streams.ts'
 import { type TreeMessage, withMessages } from './tree.ts'
 
 /** Who answers: the path of the task, and of each model its id and the currency of its prices. */
@@ -30,6 +31,8 @@ export interface OpenedState extends Conversation {
  */
 export function openConversation(begun: Conversation, store: () => Promise<ConversationStore>, id?: string) {
   let state: OpenedState = { ...begun, id, growing: new Set(), failure: undefined }
+  /** What a conversation begins with, as one of a job does, is not kept before something is said here. */
+  let isKept = id !== undefined
   const listeners = new Set<() => void>()
   const stops = new Map<string, AbortController>()
   const set = (change: Partial<OpenedState>): void => {
@@ -42,6 +45,7 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     // If the tab is closed now, what an answer has so far is all of it.
     read: () => ({
       title: state.title,
+      folder: state.folder,
       system: state.system,
       parameters: state.parameters,
       current: state.current,
@@ -59,46 +63,75 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     keeper.change([message.id], ...('current' in change ? (['current'] as const) : []))
   }
 
-  async function answer(
-    answerId: string,
-    parent: string,
-    path: string,
-    { id: model, currency }: Answerers['models'][number],
-  ): Promise<void> {
+  /** Puts an answer, which grows until its stream has ended. */
+  async function grow(first: TreeMessage, stream: (options: AnswerOptions) => Promise<Message>): Promise<void> {
+    const { id: answerId, parent, at, model, currency } = first
     const own = new AbortController()
     stops.set(answerId, own)
-    const at = nowSeconds()
     const signed = (latest: Message): TreeMessage => ({ ...latest, model, currency, id: answerId, parent, at })
-    put(signed(emptyAnswer), { growing: new Set([...state.growing, answerId]) })
-    const asked = apiMessages(state.system, branchOf(state.messages, parent))
-    let latest = emptyAnswer
+    put(first, { growing: new Set([...state.growing, answerId]) })
+    let latest: Message = first
     const report = (grown: Message) => {
       latest = grown
       put(signed(grown))
     }
-    const ended = await streamAnswer(path, { model, ...state.parameters, messages: asked }, report, own.signal).catch(
+    const kept = (jobId: string) => noteStream(answerId, jobId)
+    const ended = await stream({ report, kept, signal: own.signal }).catch(
       (failure: Error): Message => ({ ...latest, failure: failure.message }),
     )
     stops.delete(answerId)
+    forgetStream(answerId)
     put(signed(ended), { growing: new Set([...state.growing].filter(one => one !== answerId)) })
+  }
+
+  function answer(
+    id: string,
+    parent: string,
+    path: string,
+    { id: model, currency }: Answerers['models'][number],
+  ): void {
+    const asked = apiMessages(state.system, branchOf(state.messages, parent))
+    const body = { model, ...state.parameters, messages: asked }
+    void grow({ ...emptyAnswer, model, currency, id, parent, at: nowSeconds() }, options =>
+      streamAnswer(path, body, options),
+    )
+  }
+
+  /** Goes on with an answer whose page was left while it grew. Where the server has its stream no more, it stays as it is. */
+  function takeUp(left: TreeMessage, { jobId, began }: { jobId: string; began: number }): void {
+    const { stopped: _, ...first } = left
+    const { firstMs } = left.figures ?? {}
+    void grow(first, async ({ kept: _again, ...options }) => {
+      try {
+        return await takeUpAnswer({ jobId, sinceMs: Date.now() - began, firstMs }, options)
+      } catch (thrown) {
+        if (thrown instanceof ApiFailure && [404, 410].includes(thrown.status)) return left
+        throw thrown
+      }
+    })
   }
 
   /** Has each of the models answer; the branch goes on with the answer of the first. */
   function answerAll(parent: string, { path, models }: Answerers): void {
     for (const [index, model] of models.entries()) {
       const id = randomId()
-      void answer(id, parent, path, model)
+      answer(id, parent, path, model)
       if (index === 0) setCurrent(id)
     }
   }
 
   function setCurrent(current: string | null): void {
     set({ current })
-    keeper.change([], 'current')
+    if (isKept) keeper.change([], 'current')
   }
 
   function stop(): void {
     for (const own of stops.values()) own.abort()
+  }
+
+  for (const message of begun.messages) {
+    const left = takeUpStream(message.id)
+    if (left) takeUp(message, left)
   }
 
   return {
@@ -112,6 +145,7 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     state: (): OpenedState => state,
     /** Adds messages, each after the one before, and has the models answer; `after`: not the last message but this one. */
     ask(said: readonly Message[], answerers: Answerers, after = state.current): void {
+      isKept = true
       let parent = after
       for (const message of said) {
         const id = randomId()
@@ -119,14 +153,21 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
         parent = id
       }
       answerAll(parent!, answerers)
+      // What a person has written is not lost, however soon the page is left.
+      void keeper.flush()
     },
     /** Has the question of an answer answered once more, as another version. */
-    again: ({ parent }: TreeMessage, answerers: Answerers) => answerAll(parent!, answerers),
+    again({ parent }: TreeMessage, answerers: Answerers): void {
+      isKept = true
+      answerAll(parent!, answerers)
+    },
+    /** Puts others in the place of messages with the same ids, before anything is said here. */
+    replace: (messages: readonly TreeMessage[]): void => set({ messages: withMessages(state.messages, messages) }),
     /** Shows the branch that ends with a message. */
     show: setCurrent,
-    change(change: Partial<Pick<Conversation, 'title' | 'system' | 'parameters'>>): void {
+    change(change: Partial<Pick<Conversation, 'title' | 'folder' | 'system' | 'parameters'>>): void {
       set(change)
-      keeper.change([], ...(Object.keys(change) as (keyof Conversation)[]))
+      if (isKept) keeper.change([], ...(Object.keys(change) as (keyof Conversation)[]))
     },
     /** Tries again to keep what could not be kept. */
     keep: keeper.flush,

@@ -3,6 +3,7 @@ import { onPersonEnd } from '../../../api/person-end.ts'
 import { browserStore } from '../store/browser-store.ts'
 import { serverStore } from '../store/server-store.ts'
 import { type Conversation, type ConversationStore, emptyConversation, type Place, placeOf } from '../store/stored.ts'
+import { watchLeaving } from './left-streams.ts'
 import { type OpenedConversation, openConversation } from './opened.ts'
 
 /** The conversations that this tab has open: the one that is shown, and those whose answers go on. */
@@ -19,6 +20,7 @@ onPersonEnd(() => {
   fresh = undefined
 })
 
+watchLeaving()
 addEventListener('pagehide', () => {
   for (const opened of all) void opened.keep()
 })
@@ -95,6 +97,16 @@ export function showing(opened: OpenedConversation): () => void {
 function close(opened: OpenedConversation): void {
   const { growing, failure } = opened.state()
   if (!shown.has(opened) && fresh?.opened !== opened && growing.size === 0 && !failure) all.delete(opened)
+}
+
+/** Moves a conversation to a folder; null: to none. Rejects with an error whose message is shown as it is. */
+export async function moveTo(id: string, folder: string | null, token: string): Promise<void> {
+  const opened = openedWith(id)
+  if (!opened) return storeOf(id, token).update(id, { folder })
+  opened.change({ folder })
+  await opened.keep()
+  const { failure } = opened.state()
+  if (failure) throw failure
 }
 
 /** Whether the conversation was deleted in this tab. */

@@ -22,6 +22,14 @@ export const versionsOf = (
   { parent, role }: Pick<TreeMessage, 'parent' | 'role'>,
 ): TreeMessage[] => messages.filter(one => one.parent === parent && one.role === role)
 
+/** Returns the function that finds the ids of the versions of a message, the same list for each of them. */
+export function versionsIn(messages: readonly TreeMessage[]): (of: TreeMessage) => readonly string[] {
+  const keyOf = ({ parent, role }: TreeMessage) => `${role} ${parent ?? ''}`
+  const groups = Map.groupBy(messages, keyOf)
+  const ids = new Map([...groups].map(([key, group]) => [key, group.map(({ id }) => id)]))
+  return of => ids.get(keyOf(of)) ?? []
+}
+
 /** Returns the end of the newest branch through a message: of several that follow one, the last was written last. */
 export function endOf(messages: readonly TreeMessage[], id: string): string {
   const newest = new Map(messages.map(message => [message.parent, message.id]))

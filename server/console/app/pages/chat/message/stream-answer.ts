@@ -1,20 +1,52 @@
 import { api, at, dataOf } from '../../../api/client.ts'
-import { resumableEvents } from '../../../api/resumable.ts'
+import { resumableEvents, takenUpEvents } from '../../../api/resumable.ts'
 import { emptyAnswer, withChunk } from './chunks.ts'
-import type { Message } from './message.ts'
+import type { Figures, Message } from './message.ts'
+
+export interface AnswerOptions {
+  /** Gets the answer as it grows, once for each frame of the screen. */
+  report: (answer: Message) => void
+  /** Stops the answer. */
+  signal: AbortSignal
+  /** Gets the id of the job of a stream that can be taken up after the page was left. */
+  kept?: (jobId: string) => void
+}
 
 /**
- * Sends a request to a path and resolves with the answer when it has ended, or is stopped by the signal; `report` gets the answer
- * as it grows, once for each frame of the screen. Rejects with ApiFailure if the request is refused.
+ * Sends a request to a path and resolves with the answer when it has ended, or is stopped by the signal. Rejects with
+ * ApiFailure if the request is refused.
  */
-export async function streamAnswer(
-  path: string,
-  body: object,
-  report: (answer: Message) => void,
-  signal: AbortSignal,
+export function streamAnswer(path: string, body: object, options: AnswerOptions): Promise<Message> {
+  const asked = { ...body, stream: true, stream_options: { include_usage: true } }
+  const until = options.kept ? 'pageLeft' : 'connectionLost'
+  return collected(begun => resumableEvents(path, asked, { signal: options.signal, until, begun }), options)
+}
+
+interface LeftAnswer extends Pick<Figures, 'firstMs'> {
+  jobId: string
+  /** Milliseconds since the request was sent. */
+  sinceMs: number
+}
+
+/** Does the same with the answer to a request that was sent before the page was left. */
+export const takeUpAnswer = ({ jobId, sinceMs, firstMs }: LeftAnswer, options: AnswerOptions): Promise<Message> =>
+  collected(
+    begun => {
+      begun(jobId, true)
+      return takenUpEvents(jobId, options.signal)
+    },
+    options,
+    { ...emptyAnswer, figures: { totalMs: sinceMs, firstMs } },
+  )
+
+/** Puts the events of a stream together. `first`: the answer before its first event. */
+async function collected(
+  open: (begun: (jobId: string | null, isKept: boolean) => void) => AsyncIterable<{ data: string }>,
+  { report, signal, kept }: AnswerOptions,
+  first = emptyAnswer,
 ): Promise<Message> {
-  const began = performance.now()
-  let answer = emptyAnswer
+  const began = performance.now() - (first.figures?.totalMs ?? 0)
+  let answer = first
   let frame = 0
   const show = () => {
     if (frame !== 0) return
@@ -24,10 +56,12 @@ export async function streamAnswer(
     })
   }
   let jobId: string | null = null
+  const begun = (id: string | null, isKept: boolean) => {
+    jobId = id
+    if (id !== null && isKept) kept?.(id)
+  }
   try {
-    const asked = { ...body, stream: true, stream_options: { include_usage: true } }
-    const begun = (id: string | null) => void (jobId = id)
-    for await (const { data } of resumableEvents(path, asked, { signal, begun })) {
+    for await (const { data } of open(begun)) {
       if (data === '[DONE]') continue
       answer = withChunk(answer, JSON.parse(data) as object, performance.now() - began)
       show()

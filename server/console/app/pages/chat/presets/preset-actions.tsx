@@ -1,4 +1,4 @@
-import { Save, Trash2 } from 'lucide-react'
+import { Pencil, Save, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { announce } from '../../../components/announcements.tsx'
 import { Button } from '../../../components/button.tsx'
@@ -16,14 +16,18 @@ interface PresetActionsProps {
 }
 
 /** Saves the settings of a conversation as a preset, and deletes the chosen one. */
-export function PresetActions({ presets: { chosen, save, remove }, settings }: PresetActionsProps) {
+export function PresetActions({ presets: { chosen, save, rename, remove }, settings }: PresetActionsProps) {
   const [isSaving, setSaving] = useState(false)
+  const [isRenaming, setRenaming] = useState(false)
   const [isRemoving, setRemoving] = useState(false)
   return (
     <div className="flex flex-wrap gap-2">
       <Button small icon={Save} onClick={() => setSaving(true)} label={text.savePreset} />
       {chosen && (
-        <Button small danger icon={Trash2} onClick={() => setRemoving(true)} label={text.removePreset(chosen.name)} />
+        <>
+          <Button small icon={Pencil} onClick={() => setRenaming(true)} label={text.renamePreset(chosen.name)} />
+          <Button small danger icon={Trash2} onClick={() => setRemoving(true)} label={text.removePreset(chosen.name)} />
+        </>
       )}
       {isSaving && (
         <FormDialog
@@ -38,15 +42,22 @@ export function PresetActions({ presets: { chosen, save, remove }, settings }: P
             setSaving(false)
           }}
         >
-          {faultOf => (
-            <TextField
-              label={text.presetName}
-              {...nameField}
-              pattern=".*\S.*"
-              defaultValue={chosen?.name ?? ''}
-              error={faultOf('title')}
-            />
-          )}
+          {faultOf => <NameField name={chosen?.name ?? ''} error={faultOf('title')} />}
+        </FormDialog>
+      )}
+      {isRenaming && chosen && (
+        <FormDialog
+          title={text.renamePreset(chosen.name)}
+          action={text.save}
+          close={() => setRenaming(false)}
+          save={async form => {
+            const name = formText(form, nameField.name)
+            await rename(chosen.id, name)
+            announce('good', text.presetSaved(name))
+            setRenaming(false)
+          }}
+        >
+          {faultOf => <NameField name={chosen.name} error={faultOf('title')} />}
         </FormDialog>
       )}
       {isRemoving && chosen && (
@@ -62,3 +73,7 @@ export function PresetActions({ presets: { chosen, save, remove }, settings }: P
     </div>
   )
 }
+
+const NameField = ({ name, error }: { name: string; error: string | undefined }) => (
+  <TextField label={text.presetName} {...nameField} pattern=".*\S.*" defaultValue={name} error={error} />
+)

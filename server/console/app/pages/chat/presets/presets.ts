@@ -1,4 +1,5 @@
 import { api, dataOf } from '../../../api/client.ts'
+import { chatText } from '../../../text/chat.ts'
 import { placeOfNew, storeAt, storeOf } from '../conversation/registry.ts'
 import { browserStore } from '../store/browser-store.ts'
 import { type Conversation, emptyConversation, isPreset, presetFolder } from '../store/stored.ts'
@@ -14,9 +15,14 @@ export type PresetSettings = Pick<Conversation, 'system' | 'parameters'>
 
 /** The presets of a person, by their names. Rejects with ApiFailure. */
 export async function listPresets(token: string): Promise<ListedPreset[]> {
-  const query = { limit: 100, folder: presetFolder }
-  const { conversations } = await dataOf(api.GET('/api/conversations', { params: { query } }))
-  const onServer = conversations.filter(isPreset).map(({ id, title }) => ({ id, name: title }))
+  const onServer: ListedPreset[] = []
+  for (let after: string | undefined; ; ) {
+    const query = { limit: 100, folder: presetFolder, after }
+    const { conversations, next_cursor } = await dataOf(api.GET('/api/conversations', { params: { query } }))
+    onServer.push(...conversations.filter(isPreset).map(({ id, title }) => ({ id, name: title })))
+    if (next_cursor === null) break
+    after = next_cursor
+  }
   return [...onServer, ...browserStore(token).presets()].toSorted((a, b) => a.name.localeCompare(b.name))
 }
 
@@ -30,4 +36,11 @@ export async function savePreset(name: string, { system, parameters }: PresetSet
   }
   const store = storeAt(await placeOfNew(), token)
   return (await store.create({ ...emptyConversation, title: name, system, parameters })).id
+}
+
+/** Gives a preset another name. Rejects with an error whose message is shown as it is. */
+export async function renamePreset(id: string, name: string, token: string): Promise<void> {
+  const known = (await listPresets(token)).find(preset => preset.name === name)
+  if (known && known.id !== id) throw new Error(chatText.presetExists(name))
+  await storeOf(id, token).update(id, { title: name })
 }

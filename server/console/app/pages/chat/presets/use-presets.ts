@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { refresh, useSession } from '../../../api/client.ts'
 import { announce } from '../../../components/announcements.tsx'
 import { storeOf } from '../conversation/registry.ts'
-import { type ListedPreset, listPresets, type PresetSettings, savePreset } from './presets.ts'
+import { type ListedPreset, listPresets, type PresetSettings, renamePreset, savePreset } from './presets.ts'
 
 const nothing: PresetSettings = { system: '', parameters: {} }
 const none: readonly ListedPreset[] = []
@@ -39,6 +39,10 @@ export function usePresets(apply: (settings: PresetSettings) => void) {
       const id = await savePreset(name, settings, token)
       await refresh('chat', 'presets')
       setChosen(id)
+    },
+    rename: async (id: string, name: string): Promise<void> => {
+      await renamePreset(id, name, token)
+      await refresh('chat', 'presets')
     },
     remove: async (id: string): Promise<void> => {
       await storeOf(id, token).remove(id)

@@ -24,7 +24,8 @@ const keysWith = (start: string): string[] => Object.keys(localStorage).filter(k
 function read(key: string): Entry | undefined {
   try {
     const entry = JSON.parse(localStorage.getItem(key) ?? 'null') as Entry | null
-    return entry && Array.isArray(entry.messages) ? entry : undefined
+    // Those that were kept before there were folders are in none.
+    return entry && Array.isArray(entry.messages) ? { ...entry, folder: entry.folder ?? null } : undefined
   } catch {
     return undefined
   }
@@ -90,6 +91,7 @@ export function browserStore(token: string): ConversationStore & {
           id: idOf(key),
           place: 'browser' as const,
           title: entry.title,
+          folder: entry.folder,
           at: entry.at / 1_000,
         }))
     },
@@ -135,7 +137,7 @@ export function takeOver(token: string): void {
     if (!old) continue
     const first = chained(old.messages.map(taken))
     const messages = [...first, ...chained((old.compared ?? []).map(taken))]
-    const entry = { system: old.system, parameters: {}, messages, current: first.at(-1)?.id ?? null }
+    const entry = { folder: null, system: old.system, parameters: {}, messages, current: first.at(-1)?.id ?? null }
     localStorage.removeItem(key)
     if (messages.length === 0) continue
     try {

@@ -16,7 +16,7 @@ const maxFailure = 2_000
 export const serverStore: ConversationStore = {
   read: async id => conversationOf(await dataOf(api.GET('/api/conversations/{id}', at({ id })))),
   create: async conversation => {
-    const folder = conversation.messages.length === 0 ? presetFolder : null
+    const folder = conversation.messages.length === 0 ? presetFolder : conversation.folder
     return await dataOf(api.POST('/api/conversations', { body: { ...apiChange(conversation), folder } }))
   },
   update: async (id, change) => {
@@ -28,21 +28,23 @@ export const serverStore: ConversationStore = {
 }
 
 /** An entry of the list of the server. */
-export const listedOf = ({ id, title, updated_at }: Schema<'Conversation'>): ListedConversation => ({
+export const listedOf = ({ id, title, folder, updated_at }: Schema<'Conversation'>): ListedConversation => ({
   id,
   title,
+  folder,
   place: 'server',
   at: updated_at,
 })
 
 function conversationOf({
   title,
+  folder,
   system,
   parameters,
   current_id,
   messages,
 }: Schema<'ConversationWithMessages'>): Conversation {
-  return { title, system, parameters, current: current_id, messages: messages.map(messageOf) }
+  return { title, folder, system, parameters, current: current_id, messages: messages.map(messageOf) }
 }
 
 function messageOf({ parent_id, tool_calls, tool_call_id, created_at = 0, figures, ...same }: ApiMessage): TreeMessage {
@@ -56,8 +58,8 @@ function messageOf({ parent_id, tool_calls, tool_call_id, created_at = 0, figure
   }
 }
 
-/** Without a title the server makes one. */
-const apiChange = ({ title, current, messages, ...same }: ConversationChange) => ({
+/** Returns what has changed in the form of the API. Without a title the server makes one. */
+export const apiChange = ({ title, current, messages, ...same }: ConversationChange) => ({
   ...same,
   ...(title ? { title } : {}),
   ...(current === undefined ? {} : { current_id: current }),

@@ -19,6 +19,8 @@ export interface ListedConversation {
   id: string
   place: Place
   title: string
+  /** Null: in none. */
+  folder: string | null
   /** Unix seconds of the last change. */
   at: number
 }
@@ -26,6 +28,8 @@ export interface ListedConversation {
 /** A conversation without the place where it is kept. */
 export interface Conversation {
   title: string
+  /** Null: in none. */
+  folder: string | null
   /** System prompt; may be empty. */
   system: string
   /** Fields of the requests beside the messages. */
@@ -35,7 +39,14 @@ export interface Conversation {
   current: string | null
 }
 
-export const emptyConversation: Conversation = { title: '', system: '', parameters: {}, messages: [], current: null }
+export const emptyConversation: Conversation = {
+  title: '',
+  folder: null,
+  system: '',
+  parameters: {},
+  messages: [],
+  current: null,
+}
 
 /** What has changed; `messages` are added, or replace those with the same ids. */
 export type ConversationChange = Partial<Conversation>

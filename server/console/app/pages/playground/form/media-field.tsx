@@ -1,9 +1,10 @@
 import { Brush, Mic, Square, Upload, X } from 'lucide-react'
-import { useEffect, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClass, FormField } from '../../../components/fields.tsx'
 import { Media } from '../../../components/result/media.tsx'
 import { type Medium } from '../../../components/result/result-facts.ts'
+import { useRecorder } from '../../../components/use-recorder.ts'
 import { playgroundText as text } from '../../../text/playground.ts'
 import { FileInput, previewOf, useUpload } from './files.tsx'
 import { MaskEditor } from './mask-editor.tsx'
@@ -94,47 +95,17 @@ export function MediaField({ name, medium, label, hint, error, value, change, im
 
 /** Records from the microphone, and gives the recording as a file. */
 function Microphone({ take }: { take: (file: File) => void }) {
-  const recorder = useRef<MediaRecorder>(undefined)
-  const [seconds, setSeconds] = useState<number>()
-  const [failed, setFailed] = useState(false)
-  const recording = seconds !== undefined
-
-  useEffect(() => {
-    if (!recording) return
-    const timer = setInterval(() => setSeconds(now => (now ?? 0) + 1), 1_000)
-    return () => clearInterval(timer)
-  }, [recording])
-  // Leaving the page ends the recording and frees the microphone.
-  useEffect(() => () => release(recorder.current), [])
-
-  async function record(): Promise<void> {
-    setFailed(false)
-    try {
-      const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
-      const own = (recorder.current = new MediaRecorder(stream))
-      const parts: Blob[] = []
-      own.addEventListener('dataavailable', ({ data }) => void parts.push(data))
-      own.addEventListener('stop', () => {
-        release(own)
-        setSeconds(undefined)
-        const type = own.mimeType.split(';')[0]!
-        take(new File(parts, `recording.${type.endsWith('mp4') ? 'm4a' : type.slice(type.indexOf('/') + 1)}`, { type }))
-      })
-      own.start()
-      setSeconds(0)
-    } catch {
-      setFailed(true)
-    }
-  }
-
+  const { seconds, failed, record, stop } = useRecorder(take)
   return (
     <>
-      {recording ? (
-        <Button danger icon={Square} onClick={() => recorder.current?.stop()} label={text.stopRecording} />
+      {seconds === undefined ? (
+        <Button icon={Mic} onClick={record} label={text.record} />
       ) : (
-        <Button icon={Mic} onClick={() => void record()} label={text.record} />
+        <>
+          <Button danger icon={Square} onClick={stop} label={text.stopRecording} />
+          <span className="text-muted tabular-nums">{text.recording(seconds)}</span>
+        </>
       )}
-      {recording && <span className="text-muted tabular-nums">{text.recording(seconds)}</span>}
       {failed && (
         <p role="alert" className="text-bad w-full text-xs">
           {text.noMicrophone}
@@ -142,8 +113,4 @@ function Microphone({ take }: { take: (file: File) => void }) {
       )}
     </>
   )
-}
-
-function release(recorder: MediaRecorder | undefined): void {
-  for (const track of recorder?.stream.getTracks() ?? []) track.stop()
 }

@@ -1,0 +1,80 @@
+import { conflict, Failure } from '../../failure.ts'
+import { maxConversationLinks as maxLinks } from '../conversation-link-records.ts'
+import type { Statements } from '../method-table.ts'
+import type { CallStorage, ConversationLink, ConversationMessage } from '../store.ts'
+import { openInsert, selected } from './columns.ts'
+import { type ConversationRow, openConversationRows } from './conversations.ts'
+import type { Connection } from './database.ts'
+
+const shown = 'id, createdAt, expiresAt'
+
+/** Commands of links to conversations. */
+export function conversationLinkCommands(connection: Connection) {
+  const find = openConversationRows(connection)
+  const count = connection.scalar<number>`SELECT count(*) FROM conversation_links WHERE conversation = ?
+    AND expires_at > ?`
+  const insert = openInsert(connection, 'conversation_links', `${shown}, conversation, lastMessage`)
+  const drop = connection.statement`DELETE FROM conversation_links WHERE conversation = ? AND id = ?`
+
+  return {
+    'conversationLinks.create'(owner, id, link) {
+      const row = find(owner, id)
+      if (!row) return undefined
+      const { number: conversation, currentMessage: lastMessage } = row
+      if (lastMessage === null) throw conflict('The conversation has no message that a link could show.')
+      if (count.get(conversation, link.createdAt)! >= maxLinks)
+        throw new Failure(
+          'storage_full',
+          `The conversation has ${maxLinks} links, which is the most. Revoke some of them.`,
+        )
+      insert({ ...link, conversation, lastMessage })
+      return link
+    },
+    'conversationLinks.remove'(owner, conversation, id) {
+      const row = find(owner, conversation)
+      return row !== undefined && drop.run(row.number, id).changes > 0
+    },
+  } satisfies Statements
+}
+
+/** Deletes up to `limit` links whose time is over. Returns how many. */
+export function forgetConversationLinks(connection: Connection) {
+  const expired = connection.statement`DELETE FROM conversation_links WHERE id IN
+    (SELECT id FROM conversation_links WHERE expires_at <= ? LIMIT ?)`
+  return (now: number, limit: number): number => expired.run(now, limit).changes
+}
+
+interface LinkRow {
+  conversation: number | null
+  lastMessage: string
+}
+type TargetRow = Pick<ConversationRow, 'organizationId' | 'title'> & { callStorage: CallStorage }
+
+/** Reads of links to conversations; short statements on a read-only connection. */
+export function conversationLinkReads(connection: Connection) {
+  const find = openConversationRows(connection)
+  const listed = connection.query<ConversationLink>`SELECT ${selected(shown)} FROM conversation_links
+    WHERE conversation = ? AND expires_at > ?`
+  const link = connection.query<LinkRow>`SELECT ${selected('conversation, lastMessage')} FROM conversation_links
+    WHERE id = ?`
+  const target = connection.query<TargetRow>`SELECT ${selected('organizationId, title', 'conversations')},
+    ${selected('callStorage', 'organizations')}
+    FROM conversations JOIN organizations ON organizations.id = conversations.organization_id
+    WHERE conversations.number = ?`
+  const messages = connection.query<ConversationMessage>`SELECT id, parent, text, details FROM conversation_messages
+    WHERE conversation = ? ORDER BY number`
+
+  return {
+    'conversationLinks.list'(owner, conversation, now) {
+      const row = find(owner, conversation)
+      // At most as many as a conversation may have.
+      return row ? listed.all(row.number, now).toSorted((a, b) => (a.id < b.id ? 1 : -1)) : []
+    },
+    'conversationLinks.find'(id) {
+      const row = link.get(id)
+      const found = row && row.conversation !== null ? target.get(row.conversation) : undefined
+      if (!row || !found) return row && null
+      return { ...found, lastMessage: row.lastMessage, messages: messages.all(row.conversation!) }
+    },
+  } satisfies Statements
+}
