@@ -35,10 +35,8 @@ test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
 
 test('a download that fails before its file is open leaves no file', async () => {
   const [folder, signal] = [temporaryFolder(), new AbortController().signal]
-  const expired = async function* (): AsyncGenerator<Buffer> {
-    throw new Failure('output_expired', 'The file is no longer kept.')
-  }
-  const refusing = { bytes: expired } as unknown as Client
+  const expired = new Failure('output_expired', 'The file is no longer kept.')
+  const refusing = { bytes: () => new Readable({ read() {} }).destroy(expired) } as unknown as Client
   const saving = { signal, topic: 'cat', suffix: '', onTrouble() {} }
   for (let round = 0; round < 20; round++) {
     const saved = saveFiles(job, { kind: 'folder', path: folder }, () => refusing, terminal, saving)
