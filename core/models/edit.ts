@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { parseConfig } from './config.ts'
 import type { Model } from './model.ts'
+import { poolsOf } from './pools.ts'
 
 /** A model as it is written in infer.yaml: the fields that differ from the defaults. */
 export type ModelEntry = z.input<typeof Model>
@@ -89,6 +90,37 @@ export function addPool(text: string, name: string, settings: object, path = 'in
     if (end !== undefined) spliced = insert(text, end, block(mapping(document, name, settings), indent))
   }
   document.setIn(['pools', name], written(document, settings))
+  return checked(document, spliced, text, path)
+}
+
+/**
+ * Removes a pool with the comments inside its entry, and `pools` with the last one. Throws Failure `not_found`, and `conflict` while
+ * models name it.
+ */
+export function removePool(text: string, name: string, path = 'infer.yaml'): string {
+  const document = read(text, path)
+  const pools = document.get('pools')
+  const pair = isMap(pools) ? pools.items.find(({ key }) => isScalar(key) && key.value === name) : undefined
+  if (!isMap(pools) || !pair) throw new Failure('not_found', `${path} has no pool '${name}'. See: infer pool list`)
+  const { models } = parseConfig(text, path)
+  const users = models.flatMap(model => (poolsOf(model).some(({ pool }) => pool === name) ? [`'${model.id}'`] : []))
+  if (users.length > 0)
+    throw new Failure(
+      'conflict',
+      `In ${path} ${users.join(', ')} ${users.length === 1 ? 'names' : 'name'} the pool '${name}'. Take it out of 'pools' there first.`,
+    )
+  const isLast = pools.items.length === 1
+  const root = document.contents as YAMLMap
+  const whole = isLast ? root.items.find(({ key }) => isScalar(key) && key.value === 'pools')! : pair
+  const from = startOf(whole.key)
+  const end = lineAfter(text, whole.value)
+  let spliced: string | undefined
+  if (!(isLast ? root : pools).flow && from !== undefined && end !== undefined) {
+    const start = text.lastIndexOf('\n', from - 1) + 1
+    if (text.slice(start, from).trim() === '') spliced = text.slice(0, start) + text.slice(end)
+  }
+  if (isLast) document.delete('pools')
+  else pools.delete(name)
   return checked(document, spliced, text, path)
 }
 

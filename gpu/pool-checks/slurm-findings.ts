@@ -95,8 +95,18 @@ export function jobFinding({ ok, fault }: { ok: boolean; fault: string }, cards:
   )
 }
 
-/** What a trial job has shown. `sharesData`: whether its node has written to the data directory. */
-export function trialFindings(trial: Trial, sharesData: boolean): InspectionFinding[] {
+/** The program of Slurm that starts the parts of an engine on its other nodes. */
+export const spanning = 'srun'
+
+/**
+ * What a trial job has shown. `sharesData`: whether its node has written to the data directory; `programs`: what models of the pool
+ * need on PATH there.
+ */
+export function trialFindings(
+  trial: Trial,
+  sharesData: boolean,
+  programs: readonly string[] = [],
+): InspectionFinding[] {
   if (trial.state === 'waiting')
     return [
       warning(
@@ -113,10 +123,20 @@ export function trialFindings(trial: Trial, sharesData: boolean): InspectionFind
         'Nodes need Python 3.6 or later and scontrol, and their ports must be reachable from here. sacct and the log of slurmd say more.',
       ),
     ]
-  const { python, missing } = JSON.parse(trial.body) as NodeReport
+  const { python, missing: lacking } = JSON.parse(trial.body) as NodeReport
   const node = trial.node ?? 'its node'
+  const missing = lacking.filter(name => !programs.includes(name))
   return [
     fine('trial job', `${node} has answered over TLS, with Python ${python}`),
+    ...programs.map(name =>
+      lacking.includes(name)
+        ? broken(
+            name,
+            `not on PATH on ${node}, and models with 'nodes' need it there`,
+            'Install the client of Slurm on the nodes (Debian: slurm-client), or add its folder to PATH of the server.',
+          )
+        : fine(name, `on PATH on ${node}, for models with 'nodes'`),
+    ),
     missing.length === 0
       ? fine('files there', `${node} has the models and programs that infer.yaml names by path`)
       : broken(

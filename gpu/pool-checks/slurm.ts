@@ -5,6 +5,7 @@ import { broken, fine, type InspectionFinding } from '../../core/inspection.ts'
 import { engineFacts } from '../../core/models/engine-facts.ts'
 import type { Model } from '../../core/models/model.ts'
 import { poolsOf, type SlurmPool } from '../../core/models/pools.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import { launchNeeds } from '../launcher/launch-needs.ts'
 import { openCommands } from '../launcher/slurm/commands.ts'
 import { nodeArguments } from '../launcher/slurm/node-lines.ts'
@@ -12,7 +13,14 @@ import { openSlurmLauncher } from '../launcher/slurm/slurm.ts'
 import { submitArguments } from '../launcher/slurm/submission.ts'
 import { findProgram } from '../sandbox/program.ts'
 import type { PoolCheckOptions } from './check-pool.ts'
-import { cardsFinding, jobFinding, partitionArguments, partitionFinding, trialFindings } from './slurm-findings.ts'
+import {
+  cardsFinding,
+  jobFinding,
+  partitionArguments,
+  partitionFinding,
+  spanning,
+  trialFindings,
+} from './slurm-findings.ts'
 import { tryLaunch } from './trial-launch.ts'
 import { trialServer } from './trial-server.ts'
 
@@ -26,7 +34,7 @@ const longestTrialMs = 5 * 60_000
  */
 export async function* checkSlurmPool(options: PoolCheckOptions<SlurmPool>): AsyncGenerator<InspectionFinding> {
   const { pool, settings, models, environment } = options
-  const commands = ['sbatch', 'squeue', 'scancel', 'sinfo']
+  const commands = ['sbatch', 'squeue', 'scancel', 'scontrol', 'sinfo']
   const missing = commands.filter(name => !findProgram(name, environment.PATH ?? ''))
   if (missing.length > 0)
     return yield broken(
@@ -74,7 +82,9 @@ async function* tryNode({ pool, settings, models, environment, dataDir, log }: P
       host: environment,
       log,
     })
-    const argv = ['/usr/bin/env', 'python3', '-c', trialServer, '{socket}', ...pathsOf(settings, models)]
+    const programs = models.some(model => nodesOf(model) > 1) ? [spanning] : []
+    const needed = [...pathsOf(settings, models), ...programs]
+    const argv = ['/usr/bin/env', 'python3', '-c', trialServer, '{socket}', ...needed]
     const trial = await tryLaunch(launcher, {
       argv,
       needs: { ...launchNeeds(0, 0, null), cpus: 1, memoryBytes: 2 ** 28 },
@@ -83,7 +93,7 @@ async function* tryNode({ pool, settings, models, environment, dataDir, log }: P
     const output = join(folder, 'slurm', pool, 'output')
     const sharesData = existsSync(output) && readdirSync(output).length > 0
     await launcher.close()
-    yield* trialFindings(trial, sharesData)
+    yield* trialFindings(trial, sharesData, programs)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -27,16 +27,19 @@ export const inspectMachine = (address: SshAddress, ssh: SshProgram): Promise<Di
     return found
   })
 
+/** Engines of a server, or a server itself, use the machine. */
+export class MachineInUse extends Error {}
+
 /**
  * Removes everything of infer from a machine: the executable, copied models and what engines have kept. Resolves with the
- * bytes that were freed. Rejects with a sentence while engines or a server use it.
+ * bytes that were freed. Rejects with a sentence, as `MachineInUse` while engines or a server use it.
  */
 export const cleanMachine = (address: SshAddress, ssh: SshProgram): Promise<number> =>
   withConnection(address, ssh, async connection => {
     const { exitCode, stdout, stderr } = await connection.run(cleanScript(folderThere(connection.box.cache)))
     const bytes = Number(/(\d+)\s*$/.exec(stdout)?.[1] ?? Number.NaN)
     if (exitCode === inUse)
-      throw new Error(
+      throw new MachineInUse(
         `'${address.host}' runs engines of a server, or one is connected to it. Stop that server, or take the pool out of its infer.yaml and wait until its engines have ended.`,
       )
     if (exitCode !== 0 || Number.isNaN(bytes))

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { addPool } from '../../../core/models/edit.ts'
+import { addPool, removePool } from '../../../core/models/edit.ts'
 import { noSshServer, openBox } from '../../gpu/launcher/ssh/_box.ts'
 import { infer, inferProcess, json, temporaryFolder } from '../_infer.ts'
 
@@ -18,6 +18,26 @@ describe('a pool is added to infer.yaml', () => {
 
   test('once', () =>
     expect(() => addPool('pools: {b: {kind: ssh, host: b}}', 'b', box)).toThrow("infer.yaml already has a pool 'b'."))
+})
+
+describe('a pool is taken out of infer.yaml', () => {
+  test.each([
+    ['pools:\n  b: {kind: ssh, host: b} # b\nmodels: [] # mine\n', 'models: [] # mine\n'],
+    [
+      '# all\npools:\n  # first\n  a: {kind: ssh, host: a}\n  b:\n    # inside\n    kind: ssh\n    host: b\n  c: {kind: ssh, host: c}\n',
+      '# all\npools:\n  # first\n  a: {kind: ssh, host: a}\n  c: {kind: ssh, host: c}\n',
+    ],
+    ['pools: {a: {kind: ssh, host: a}, b: {kind: ssh, host: b}}\n', 'pools: {a: {kind: ssh, host: a}}\n'],
+  ])('%j', (before, after) => expect(removePool(before, 'b')).toBe(after))
+
+  test('that is there, and that no model names', () => {
+    expect(() => removePool('pools: {a: {kind: ssh, host: a}}', 'b')).toThrow("infer.yaml has no pool 'b'.")
+    const used = {
+      pools: { b: { kind: 'ssh', host: 'b' } },
+      models: [{ id: 'm', engine: 'custom', command: ['m'], memory: '1GiB', pools: ['local', { pool: 'b' }] }],
+    }
+    expect(() => removePool(JSON.stringify(used), 'b')).toThrow("In infer.yaml 'm' names the pool 'b'.")
+  })
 })
 
 const missing = noSshServer()
@@ -64,6 +84,14 @@ test.skipIf(missing !== undefined)('a machine is checked, added, listed and clea
   expect(cleaned.stderr).toBe('')
   expect(json(cleaned)).toMatchObject({ pool: 'box2' })
   for (const name of ['programs', 'models', 'pools']) expect(existsSync(join(box!.cache, 'infer', name))).toBe(false)
+
+  const kept = await infer(['pool', 'remove', 'box2', '--keep-files'], { env })
+  expect(kept.stdout).toContain("Removed the pool 'box2' from")
+  expect(kept.stderr).toContain(`infer pool clean --host ${host} --port ${port} --identity-file ${key}`)
+  expect(readFileSync(join(dataDir, 'infer.yaml'), 'utf8')).not.toContain('pools')
+  mkdirSync(used, { recursive: true })
+  const { stderr } = await inferProcess(['pool', 'clean', '--host', host, ...add.slice(5), key], { env })
+  expect([stderr, existsSync(used)]).toEqual(['', false])
 })
 
 test('doctor says that a pool of Kubernetes has no kubeconfig', async () => {

@@ -63,6 +63,23 @@ test.each<[trial: Parameters<typeof trialFindings>[0], shares: boolean, found: s
   for (const [at, text] of found.entries()) expect(findings[at]).toContain(text)
 })
 
+test('what models with several nodes need is looked for on the node of the trial job', () => {
+  const found = (missing: string[]) =>
+    trialFindings({ state: 'answered', node: 'n1', body: JSON.stringify({ python: '3.9', missing }) }, true, ['srun'])
+  expect(found(['srun'])).toMatchObject([
+    { name: 'trial job' },
+    { name: 'srun', state: 'broken', detail: expect.stringMatching(/^not on PATH on n1/) as string },
+    { name: 'files there', state: 'fine' },
+    { name: 'data directory' },
+  ])
+  expect(found(['/m'])).toMatchObject([
+    {},
+    { name: 'srun', state: 'fine' },
+    { name: 'files there', state: 'broken', detail: 'n1 does not have /m' },
+    {},
+  ])
+})
+
 test.each([
   ["'box' accepts no key. Add a key: ssh-copy-id box.", "'box' accepts no key", 'Add a key: ssh-copy-id box.'],
   ["The host 'a.b.c' ended (255).", "The host 'a.b.c' ended (255)", 'else'],
