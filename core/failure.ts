@@ -101,6 +101,8 @@ export interface FailureMore {
   askedByEngine?: boolean
   /** Milliseconds until another attempt that the caller has chosen, in place of the usual back-off. */
   backOffMs?: number | undefined
+  /** No engine has got the request, and the one that should have cannot be reached: the attempt does not count. */
+  unsent?: boolean
   /** A retry cannot succeed until somebody changes this server, although the code is retryable in general. */
   final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
@@ -125,6 +127,7 @@ export class Failure extends Error {
   readonly retryAfterMs: number | undefined
   readonly askedByEngine: boolean
   readonly backOffMs: number | undefined
+  readonly unsent: boolean
   readonly final: boolean
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
@@ -138,6 +141,7 @@ export class Failure extends Error {
     this.retryAfterMs = more.retryAfterMs
     this.askedByEngine = more.askedByEngine ?? false
     this.backOffMs = more.backOffMs
+    this.unsent = more.unsent ?? false
     this.final = more.final ?? false
     this.facts = more.facts
     this.details = more.details

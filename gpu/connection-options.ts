@@ -71,6 +71,7 @@ export function connectionOptionsOf(
     healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
     pollMs: preset.runningPollMs ?? 20,
     cancelGraceMs,
+    unreached: engine.reachCheck(),
     others: () => resident.granted ?? 0,
     hasFreeSlot: () => resident.leases < resident.slots,
     unresponsive() {

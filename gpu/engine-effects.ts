@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../core/failure.ts'
 import { enabledAdapters } from '../core/models/adapter.ts'
@@ -9,11 +8,12 @@ import type { Model } from '../core/models/model.ts'
 import type { ProcessorThreads } from '../core/models/model-plan.ts'
 import { nodesOf } from '../core/models/spanned-nodes.ts'
 import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engine-text.ts'
-import { exchangeOf, isMade } from './caches/caches.ts'
 import { openEngineSaves } from './caches/engine-saves.ts'
 import { type Clock, fromEpoch } from './clock.ts'
 import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
+import { removeOwn, savesConversations, writtenFolder } from './conversation-folders.ts'
 import { type Engine, openEngine } from './engine.ts'
+import { engineEnded, givenAway, notReached } from './engine-failures.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
 import { openEngineParking } from './engine-parking.ts'
 import type { FleetPools } from './fleet-pools.ts'
@@ -27,7 +27,7 @@ import { type ParkingChoice, parkingText } from './placement/parking-choice.ts'
 import type { placementsBy } from './placement/placement-facts.ts'
 import type { openRefusedFiles } from './placement/refused-files.ts'
 import { loadRefusal } from './presets/load-refusal.ts'
-import { type Backend, generates } from './presets/preset.ts'
+import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { missingSandboxPaths } from './presets/sandbox-requirements.ts'
 import type { EngineConnections } from './requests/connections.ts'
@@ -91,6 +91,22 @@ export function openEngineEffects(options: EngineEffectOptions) {
     events().exited(engineId, reason, isLost)
     connections?.fail(() => engineEnded(resident, reason), isLost ? undefined : resident.leases)
     announceExit(engineId)
+  }
+
+  /** Its launcher says that a ready engine cannot be reached any more, or can be again. */
+  function reachChanged(resident: Resident, isReached: boolean): void {
+    const { engineId, serves } = resident
+    const one = running.get(engineId)
+    if (resident.state !== 'ready' || !one) return
+    const fields = { model: serves.model.id, engine: engineId, node: one.engine.node() ?? '' }
+    log.warn(isReached ? 'An engine can be reached again' : 'An engine cannot be reached', fields)
+    if (isReached) {
+      one.connections?.resume()
+      return events().reached(engineId)
+    }
+    // Before the requests fail, so that the slots they release are given to no other request.
+    events().unreachable(engineId)
+    one.connections?.interrupt(() => notReached(resident))
   }
 
   function announceExit(engineId: string): void {
@@ -217,6 +233,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       else log.info('Engine ready', { ...fields, load_ms: loadMs, ...(queueMs > 0 && { queue_ms: queueMs }) })
       history.ready(engineId, loadMs)
       events().ready(engineId, chosen.level === null ? null : chosen.memory, queueMs)
+      engine.watchReach(isReached => reachChanged(resident, isReached))
       engine.watchEndsAt(at => events().endsAt(engineId, at === null ? null : fromEpoch(options.clock, at)))
       noteReady(resident)
       if (memory.cardsOf(resident).length > 0) void memory.measure()
@@ -269,8 +286,10 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const placed = running.get(resident.engineId)?.placement ?? options.placementOf(model, resident, resident.devices)
     if (placed.on === 'elsewhere') return { ...placed, detail: elsewhere(addresses(resident.engineId)) }
     const node = running.get(resident.engineId)?.engine.node() ?? null
+    if (node === null) return placed
     const machines = nodesOf(model) > 1 ? 'nodes' : 'machine'
-    return node === null ? placed : { ...placed, detail: `${placed.detail}, ${machines} ${node}` }
+    const reach = resident.unreachable === null ? '' : ', which cannot be reached now'
+    return { ...placed, detail: `${placed.detail}, ${machines} ${node}${reach}` }
   }
 
   /** The addresses of an engine that runs elsewhere and is ready; empty for others. */
@@ -367,29 +386,3 @@ const noParking: ParkingChoice = { level: null, reason: 'Its engine cannot be pa
 
 /** Milliseconds in which an engine may save conversations before it is stopped: others wait for its memory. */
 const maxSaveMs = 1_500
-
-/** Whether the engine of a model saves conversations. */
-export const savesConversations = (model: Model): boolean =>
-  generates(model) && presetOf(model).traits(model).savesConversations === true
-
-/** The folder that an engine sees of those of its model: all of it, or an own one where infer moves what it writes. */
-function writtenFolder({ engineId, serves }: Resident, folder: string): string | undefined {
-  if (!presetOf(serves.model).savesSlots) return folder
-  const own = exchangeOf(folder, engineId)
-  return isMade(own) ? own : undefined
-}
-
-/** Deletes the folder that only this engine has seen. */
-function removeOwn(conversations: string | undefined, writes: string | undefined): void {
-  if (writes !== undefined && writes !== conversations) rmSync(writes, { recursive: true, force: true })
-}
-
-const engineEnded = (resident: Resident, reason: string): Failure =>
-  new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
-
-/** Its requests have not failed: those that have sent nothing run again once a device may be used. */
-const givenAway = (resident: Resident): Failure =>
-  new Failure(
-    'no_capacity',
-    `The engine of '${resident.serves.model.id}' was stopped at once, because its device is paused.`,
-  )

@@ -52,6 +52,7 @@ export function openEngine(
 
   async function start(abort: AbortSignal): Promise<void> {
     state = 'starting'
+    queueMs = 0
     try {
       for (let attempt = 1; ; attempt++) {
         const failure = await launch(abort)
@@ -82,7 +83,7 @@ export function openEngine(
     const polling = new AbortController()
     const asked = left ? { ...options, loadStallMs: Math.min(options.loadStallMs, leftAnswerMs) } : options
     const begun = performance.now()
-    const ran = () => void (queueMs = performance.now() - begun)
+    const ran = () => void (queueMs += performance.now() - begun)
     const failed = await Promise.race([exited, poll(asked, one, AbortSignal.any([abort, polling.signal]), ran)])
     polling.abort()
     if (failed !== undefined) {
@@ -120,10 +121,14 @@ export function openEngine(
     node: (): string | null => launched?.node() ?? null,
     /** Why it does not run yet, as a sentence; null once it does. */
     waits: (): string | null => launched?.waits() ?? null,
-    /** How long its launch has waited for a machine, milliseconds; 0 before it runs. */
+    /** How long its launches have waited for a machine, milliseconds; 0 before one runs. */
     queueMs: (): number => queueMs,
     /** Calls the listener with the time at which the machine of the running engine ends it: see `Launched`. */
     watchEndsAt: (listener: (endsAt: number | null) => void): void => launched?.watchEndsAt(listener),
+    /** Calls the listener when the running engine cannot be reached any more, and when it can be again: see `Launched`. */
+    watchReach: (listener: (isReached: boolean) => void): void => launched?.watchReach(listener),
+    /** What a request calls that could not connect: see `check` of `Launched`. */
+    reachCheck: (): (() => void) | undefined => launched?.check,
     /** Its address; undefined while it is stopped. */
     endpoint: (): Endpoint | undefined => launched?.endpoint(),
     /** The id of its newest launch. */

@@ -252,10 +252,14 @@ export async function openFleetPools(options: {
           unknown: left === undefined ? pool.unknown() : leavingText(pool),
         }
       }),
-    /** The models whose place in a pool may have changed: those without an engine, or with new limits all. */
+    /** The models whose place in a pool may have changed: those without an engine or a layout there, or with new limits all. */
     toSize: (states: Iterable<ModelState>, hasNewLimits: boolean): string[] =>
-      [...states].flatMap(({ model, residents: own }) =>
-        model.enabled && model.pools !== undefined && (hasNewLimits || own.length === 0) ? [model.id] : [],
+      [...states].flatMap(({ model, placement, residents: own }) =>
+        model.enabled &&
+        model.pools !== undefined &&
+        (hasNewLimits || own.length === 0 || placements.isOutdated(placement))
+          ? [model.id]
+          : [],
       ),
     close(): void {
       isClosed = true

@@ -3,12 +3,13 @@ import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/model
 import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
-import { type openEngineEffects, savesConversations } from './engine-effects.ts'
+import { savesConversations } from './conversation-folders.ts'
+import type { openEngineEffects } from './engine-effects.ts'
 import type { FleetPools } from './fleet-pools.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
-import { type Booking, leaves, type Resident, type RunsNext, slotsOf } from './residency/model-state.ts'
+import { type Booking, isServing, type Resident, type RunsNext, slotsOf } from './residency/model-state.ts'
 import { bookingNow } from './residency/parking.ts'
 
 /** What is known of a model that was not requested yet. */
@@ -29,8 +30,7 @@ export const nothingWaits: ReferenceOrder = { next: () => undefined, begin() {},
 /** How many slots of the model are ready, and how many are planned. `each`: those of one engine. */
 export function countSlots(model: Model, each: number, residents: readonly Resident[]) {
   // Slots of engines that accept no new requests do not count.
-  const takesRequests = (one: Resident) =>
-    one.serves.model.id === model.id && one.state === 'ready' && !leaves(one) && !one.serves.retired
+  const takesRequests = (one: Resident) => one.serves.model.id === model.id && isServing(one) && !one.serves.retired
   return { ready: slotsOf(residents.filter(takesRequests)), planned: each * Math.max(1, model.replicas.min) }
 }
 
@@ -79,6 +79,8 @@ export function copyState(
       startedAt: epoch(resident.startedAt),
       takenOverAt: resident.takenOver ? epoch(resident.startedAt) : null,
       lastUsedAt: epoch(resident.lastUsedAt),
+      endsAt: resident.endsAt === null ? null : epoch(resident.endsAt),
+      queuedMs: resident.queuedMs,
       parking: engines.parking(resident),
       upcoming: upcomingText(runsNext(resident.serves.model.id), resident),
     })),

@@ -55,7 +55,13 @@ export function openPools(options: {
         if (isClosed) throw poolNotOpen(name)
         serverId ??= serverIdIn(dataDir, log)
         const launcher = await openLauncher({ pool: name, settings, dataDir, serverId, host, log })
-        opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
+        try {
+          opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
+        } catch (thrown) {
+          // Another one is opened the next time.
+          await launcher.close().catch(() => {})
+          throw thrown
+        }
         launcher.watch(() => listeners.forEach(listener => listener()))
         if (isClosed) await opened.launches.close()
       })().finally(() => (opening = undefined)))

@@ -45,8 +45,8 @@ export function openModelSizing(options: {
         ? { ...sized, estimate: known.placement.estimate }
         : withExcess(sized, excess, one => memory.largest(one))
       await loadTimes.locate(model)
-      // The configuration may have changed while the files were read.
-      if (configured(modelId) !== model) continue
+      // The configuration may have changed while the files were read, or a pool has answered.
+      if (configured(modelId) !== model || placements.isOutdated(placement)) continue
       warnOfFaults(log, model, placement, known?.placement)
       const state = residency().upsert(model, placement, slotsFor(model, placement.plan), anew)
       loadTimes.recall(model, state.durations)

@@ -1,6 +1,6 @@
 import type { GrantedEngine, SlotGrants } from '../core/models/slot-grants.ts'
 import type { EngineConnections } from './requests/connections.ts'
-import type { Resident } from './residency/model-state.ts'
+import { isServing, type Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 
 export interface SlotGrantsOptions {
@@ -27,8 +27,12 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     return stays(resident) ? resident : undefined
   }
 
-  const stays = ({ state, draining, pause, alone, serves }: Resident): boolean =>
-    state === 'ready' && draining === null && pause === null && !alone && !serves.retired && serves.model.enabled
+  const stays = (resident: Resident): boolean => {
+    const { draining, pause, alone, serves } = resident
+    return (
+      isServing(resident) && draining === null && pause === null && !alone && !serves.retired && serves.model.enabled
+    )
+  }
 
   /** How another process reaches an engine; undefined if it needs to know of each request. */
   function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
@@ -83,8 +87,10 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     report(engineId, fault) {
       const { options, addresses } = (residentOf(engineId) && connections(engineId)) ?? {}
       if (fault === 'stuck') options?.stuck()
-      else if ('address' in fault) addresses?.told(fault.address)
-      else options?.pauseRequested(fault.pauseMs)
+      else if ('address' in fault) {
+        addresses?.told(fault.address)
+        if (fault.address.failures > 0) options?.unreached?.()
+      } else options?.pauseRequested(fault.pauseMs)
     },
     onWait: listener => void (waited = listener),
     /** A request waits for the model. */

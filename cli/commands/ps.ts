@@ -45,7 +45,13 @@ export function define(command: Command, terminal: Terminal): void {
       for (const { text, isAdvice } of placementNotes(engines))
         if (isAdvice) terminal.warn(text)
         else terminal.remark(text)
-      const notes = [...memoryNotes(engines), ...keptNotes(engines, time), ...adapterNotes(engines), ...saved]
+      const notes = [
+        ...memoryNotes(engines),
+        ...keptNotes(engines, time),
+        ...machineNotes(engines, time),
+        ...adapterNotes(engines),
+        ...saved,
+      ]
       for (const text of notes) terminal.remark(text)
       for (const { model_id, upcoming } of engines) if (upcoming) terminal.remark(`${printable(model_id)}: ${upcoming}`)
     })
@@ -62,6 +68,20 @@ const keptNotes = (engines: readonly Api['EngineStatus'][], now: number): string
       ? `${printable(model_id)} was kept over a restart of the server ${lengthText(now - taken_over_at)} ago.`
       : [],
   )
+
+/** Returns sentences about the machines of pools: when they end engines, and how long those waited; none from an older server. */
+const machineNotes = (engines: readonly Api['EngineStatus'][], now: number): string[] =>
+  engines.flatMap(({ model_id, pool, ends_at, queued_ms }) => {
+    if (!pool) return []
+    const name = printable(model_id)
+    const waited = Math.round((queued_ms ?? 0) / 1_000)
+    return [
+      ...(waited > 0 ? [`${name} waited ${lengthText(waited)} for a machine of the pool '${printable(pool)}'.`] : []),
+      ...(ends_at
+        ? [`${name}: its machine ends it in ${lengthText(ends_at - now)}; another engine takes its place before.`]
+        : []),
+    ]
+  })
 
 /** Returns sentences about the LoRA adapters of the loaded models; none from an older server. */
 function adapterNotes(engines: readonly Api['EngineStatus'][]): string[] {

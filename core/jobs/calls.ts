@@ -33,7 +33,7 @@ const maxAttempts = 3
 /**
  * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
  * record. If an engine fails before the caller has received a byte, the call is tried again, at most three times; an
- * engine that another request may have ended does not count.
+ * engine that another request may have ended, or that has not got it, does not count.
  */
 export function openCalls(dependencies: {
   fleet: Pick<Fleet, 'activity' | 'slots'>
@@ -192,8 +192,8 @@ export function openCalls(dependencies: {
             lease.release()
           }
           const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease, ranMs) : 'none'
-          const isLast =
-            outcome.how === 'retry' && (outcome.failure.final || (crash !== 'beside' && attempts >= maxAttempts))
+          const isFree = crash === 'beside' || ('failure' in outcome && outcome.failure.unsent)
+          const isLast = outcome.how === 'retry' && (outcome.failure.final || (!isFree && attempts >= maxAttempts))
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {
             const moved = await moveOn(call, model, fallbacks, outcome.failure, false)
             if (moved) {
@@ -218,7 +218,7 @@ export function openCalls(dependencies: {
             reason: outcome.failure.message,
             traceparent: options.traceparent,
           })
-          if (crash !== 'beside') attempts++
+          if (!isFree) attempts++
           // Behind those that wait: they are answered before another engine may end.
           if (crash === 'alone') call.entry = undefined
         }

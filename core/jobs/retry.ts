@@ -5,7 +5,7 @@ import type { CrashPart } from './suspects.ts'
 export type RetryDecision =
   /** Back to its rank in the queue, uncharged, not before this time (0: at once); its model is paused. */
   | { do: 'release'; at: number }
-  /** Back to its rank in the queue, uncharged: the request that ended the engine may be another one. */
+  /** Back to its rank in the queue, uncharged: no engine has got it, or the request that ended the engine may be another one. */
   | { do: 'repeat' }
   /** Another attempt, not before this time (epoch milliseconds). */
   | { do: 'retry'; at: number }
@@ -47,7 +47,7 @@ export const pauseMs = ({ retryAfterMs, askedByEngine }: Pick<Failure, 'retryAft
  * was claimed without being charged.
  */
 export function decideRetry(facts: {
-  failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs' | 'backOffMs'>
+  failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs' | 'backOffMs'> & { unsent?: boolean }
   overrun?: boolean
   crash?: CrashPart
   releases?: number
@@ -63,7 +63,7 @@ export function decideRetry(facts: {
     const delayMs = Math.min(firstBackOffMs * 2 ** (releases - freeReleases), maxReleaseDelayMs)
     return { do: 'release', at: releases < freeReleases ? 0 : now + delayMs }
   }
-  if (crash === 'beside' && !overrun) return { do: 'repeat' }
+  if ((crash === 'beside' || failure.unsent) && !overrun) return { do: 'repeat' }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), maxBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, failure.backOffMs ?? Math.round(backOff)) }

@@ -240,7 +240,8 @@ export function openRuns(options: RunsOptions) {
       return delayed(facts.at)
     }
     if (decision.do === 'release' || decision.do === 'repeat') {
-      if (decision.do === 'repeat') log.warn('A job runs again, alone, because its engine ended', { job: job.id })
+      if (decision.do === 'repeat')
+        log.warn('A job runs again, uncharged, because its engine ended or cannot be reached', { job: job.id })
       else if (!draining) dispatch().refused(job.modelId, end)
       const at = decision.do === 'release' ? decision.at : 0
       if (!(await ends.release(job, at)) || draining) return

@@ -359,6 +359,9 @@ export interface ResidentSnapshot {
   /** When this server took it over from the server before, without loading it again; null if this server started it. */
   takenOverAt: number | null
   lastUsedAt: number
+  /** When its machine ends it, and milliseconds that it waited for one in its pool; null where there is no such time. */
+  endsAt: number | null
+  queuedMs: number | null
   /** What happens to it when another model needs its memory, in sentences; null before it starts, and if its kind cannot be parked. */
   parking: string | null
   /** What running executions that need its model next mean for it, as a sentence; null if none does. */

@@ -39,7 +39,9 @@ export function openAffinity() {
       const awake = residents.filter(({ state }) => state !== 'parked')
       if (index.engines > awake.length) index.keep(new Set(awake.map(({ engineId }) => engineId)))
       const blocks = promptBlocks(body)
-      const ready = residents.filter(({ state, draining }) => state === 'ready' && draining === null)
+      const ready = residents.filter(
+        ({ state, draining, unreachable }) => state === 'ready' && draining === null && unreachable === null,
+      )
       const chosen = chooseReplica(
         ready.map(({ engineId, leases, slots }) => ({
           engineId,

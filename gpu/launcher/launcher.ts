@@ -38,6 +38,8 @@ export interface Launcher {
   watch(listener: () => void): () => void
   /** Sets what the next server is told of an engine, as plain data, should it outlive this one. */
   note(launchId: string, note: object): void
+  /** A request could not connect to an engine: looks at once whether it can be reached. Absent where the list is quick to know. */
+  check?(launchId: string): void
   /** What may have caused this end besides the engine: see `ProcessExit`. */
   hints?(launchId: string, status: string, lastError: string): Pick<ProcessExit, 'hint' | 'loadingHint'>
   /** Lets go of all engines without ending them, for another server of the same data directory. */
@@ -64,6 +66,11 @@ export interface Launch {
    * had loaded or was doing is lost.
    */
   endpoint: (Endpoint & { generation: number }) | null
+  /**
+   * It is listed as running, and nobody listens at its address. It may be dead, or cut off. Only launchers that give no card twice
+   * say so: another engine may then be started before this one has ended.
+   */
+  isUnreachable?: boolean
   /** Exit code or signal of one that is gone: `3`, `SIGSEGV`; null if it is not known. */
   status: string | null
   /** When it is ended by whoever lent the machine, epoch milliseconds; null if there is no such time. */

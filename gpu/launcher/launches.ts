@@ -27,6 +27,10 @@ export interface Launched {
    * there is no such time, or it is not known yet. One listener.
    */
   watchEndsAt: (listener: (endsAt: number | null) => void) => void
+  /** Calls the listener when it cannot be reached any more, at once if that is so now, and when it can be again. One listener. */
+  watchReach: (listener: (isReached: boolean) => void) => void
+  /** A request could not connect to it: its launcher looks at once whether it can be reached. Absent where it cannot tell. */
+  check: (() => void) | undefined
   /** Resolves when the engine and all its descendants have ended. */
   exited: Promise<ProcessExit>
   /** Time of the last distinct output line, or of the start: milliseconds on the monotonic clock. */
@@ -45,6 +49,7 @@ interface Entry {
   known: Launch | undefined
   listed: PromiseWithResolvers<void>
   endsAtChanged: (endsAt: number | null) => void
+  reachChanged: (isReached: boolean) => void
   /** Number of the first list that says by its absence that it has ended. */
   expectedFrom: number
   /** An earlier server has started it, and it is not taken over. */
@@ -103,6 +108,11 @@ export async function openLaunches({
           entry.endsAtChanged = listener
           listener(entry.known?.endsAt ?? null)
         },
+        watchReach(listener) {
+          entry.reachChanged = listener
+          if (entry.known?.isUnreachable) listener(false)
+        },
+        check: launcher.check && (() => launcher.check?.(launchId)),
         exited,
         lastOutputAt: () => lastOutputAt,
       },
@@ -110,6 +120,7 @@ export async function openLaunches({
       known: undefined,
       listed: Promise.withResolvers(),
       endsAtChanged() {},
+      reachChanged() {},
       expectedFrom: Number.POSITIVE_INFINITY,
       isLeft: false,
       exit,
@@ -220,7 +231,11 @@ export async function openLaunches({
     if (entry.isOver) return
     const [before, now] = [entry.known?.endpoint?.generation, launch.endpoint?.generation]
     const endedAt = entry.known?.endsAt ?? null
+    const { isUnreachable: wasUnreachable = false } = entry.known ?? {}
     entry.known = launch
+    const { isUnreachable = false } = launch
+    // One that ends is not reached again.
+    if (wasUnreachable !== isUnreachable && launch.state === 'running') entry.reachChanged(!isUnreachable)
     if (endedAt !== launch.endsAt) entry.endsAtChanged(launch.endsAt)
     entry.expectedFrom = Math.min(entry.expectedFrom, lists)
     entry.listed.resolve()

@@ -49,8 +49,9 @@ export function openPoolPlacement(options: {
     const limits = limitsOf(use, settings())
     if (!known)
       return { modelId: model.id, kind: 'gpu', devices: 1, bytes: 0, pool: use.pool, impossible: notThere(use.pool) }
+    const isUnsized = isUnknown(known)
     const { only: _, ...sized } = await sizingIn(known, nodesOf(model)).placementOf(model, before, learned)
-    const placed: Placement = { ...sized, pool: use.pool, ...(limits && { limits }) }
+    const placed: Placement = { ...sized, pool: use.pool, ...(limits && { limits }), ...(isUnsized && { isUnsized }) }
     if (presetOf(model).needsBackend && known.wholeCards) return { ...placed, impossible: noCards(model, use.pool) }
     return known.wholeCards && placed.kind === 'gpu' ? wholeCards(placed, known) : placed
   }
@@ -78,11 +79,20 @@ export function openPoolPlacement(options: {
       )
       return { ...first!, elsewhere }
     },
+    /** Whether a pool has answered since the layout of the model there was made without knowing what it has. */
+    isOutdated: ({ elsewhere = [], ...first }: Placement): boolean =>
+      [first, ...elsewhere].some(({ isUnsized, pool }) => {
+        const known = isUnsized && pool !== undefined ? pools.get(pool) : undefined
+        return known !== undefined && !isUnknown(known)
+      }),
     /** Whether a model surely cannot run in any of its pools. */
     isUnfit: async (model: Model): Promise<boolean> =>
       poolsOf(model).every(use => use.pool === localPool) && (await local.isUnfit(model)),
   }
 }
+
+/** Whether it is not known what the pool has, and never was. */
+const isUnknown = (pool: PoolMemory): boolean => pool.unknown() !== null && pool.largest(1).devices().length === 0
 
 /** Jobs of a cluster are confined by the cluster alone. */
 const noSandbox: SandboxSupport = { tool: null, why: 'jobs of a cluster run outside of the sandboxes of infer' }

@@ -41,6 +41,11 @@ export interface ConnectionOptions {
   cancelGraceMs: number
   /** How many requests other processes may have on it; absent: none. */
   others?: () => number
+  /**
+   * Called when a request finds nobody at the address of the engine: its launcher looks whether it can be reached. Absent where
+   * the end of an engine is known at once.
+   */
+  unreached?: (() => void) | undefined
   /** Whether it can accept another request now. */
   hasFreeSlot: () => boolean
   /** Called when it continued a cancelled request for longer than `cancelGraceMs` and must be killed. */
@@ -71,6 +76,8 @@ const soonMs = 100
 
 /** How long a broken connection waits for its engine's exit status, which explains more than 'connection reset'. */
 const exitWaitMs = 750
+/** How long a request that finds nobody waits until it is known whether the engine can be reached at all. */
+const reachWaitMs = 3_000
 
 /**
  * The connections to one ready engine. Each slot has its own connection, so a request never waits for another and there
@@ -94,6 +101,8 @@ export class EngineConnections {
   /** Cancelled requests that the engine may still work on. */
   #cancelled = 0
   #engineFailure: (() => Failure) | undefined
+  /** The engine cannot be reached, and may work on anything. */
+  #isUnreachable = false
   #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
 
   constructor(options: ConnectionOptions) {
@@ -134,21 +143,41 @@ export class EngineConnections {
   fail(engineFailure: () => Failure, slotsInUse?: number): void {
     this.#engineFailure ??= engineFailure
     this.slotsAtEnd ??= slotsInUse
-    for (const waiter of this.#waiters) waiter(engineFailure)
-    this.#waiters.clear()
-    for (const exchange of this.open) exchange.terminate(engineFailure())
+    this.#failOpen(engineFailure)
     this.close()
   }
 
-  /** Calls back once: with the engine's failure when it has ended, or with undefined when it seems to run on. */
-  afterExit(callback: (engineFailure: (() => Failure) | undefined) => void): void {
+  /** The engine cannot be reached: fails every request at once. Later ones are sent all the same. */
+  interrupt(failure: () => Failure): void {
+    this.#isUnreachable = true
+    this.#failOpen(failure)
+  }
+
+  /** The engine can be reached again. */
+  resume(): void {
+    this.#isUnreachable = false
+  }
+
+  #failOpen(failure: () => Failure): void {
+    for (const waiter of this.#waiters) waiter(failure)
+    this.#waiters.clear()
+    for (const exchange of this.open) exchange.terminate(failure())
+  }
+
+  /**
+   * Calls back once: with the engine's failure when it has ended, or with undefined when it seems to run on. `isRefused`: nobody
+   * was at its address.
+   */
+  afterExit(callback: (engineFailure: (() => Failure) | undefined) => void, isRefused = false): void {
+    const { unreached } = this.options
+    if (isRefused) unreached?.()
     if (this.#engineFailure || !this.options.isOwnProcess) return callback(this.#engineFailure)
     const waiter = (engineFailure: (() => Failure) | undefined) => {
       clearTimeout(timer)
       this.#waiters.delete(waiter)
       callback(engineFailure)
     }
-    const timer = setTimeout(waiter, exitWaitMs, undefined)
+    const timer = setTimeout(waiter, isRefused && unreached ? reachWaitMs : exitWaitMs, undefined)
     this.#waiters.add(waiter)
   }
 
@@ -173,10 +202,10 @@ export class EngineConnections {
     try {
       for (
         let pauseMs = Math.min(pollMs, soonMs);
-        !this.#engineFailure;
+        !this.#engineFailure && !this.#isUnreachable;
         pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))
       ) {
-        if ((await this.#hasStopped(origin, workPath)) || this.#engineFailure) return
+        if ((await this.#hasStopped(origin, workPath)) || this.#engineFailure || this.#isUnreachable) return
         const mayKill = this.open.size === 0 || !hasFreeSlot()
         if (performance.now() >= until && mayKill) return this.options.unresponsive()
         await delay(pauseMs)

@@ -6,6 +6,7 @@ import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/fleet.ts'
 import type { SwapSetMember } from '../../core/swap-set.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
+import { isRefusal } from '../launcher/reach.ts'
 import { type Address, maxTries } from './addresses.ts'
 import { withMembers } from './body-members.ts'
 import type { Connection, EngineConnections } from './connections.ts'
@@ -81,6 +82,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   began = false
   #refusal: Buffer[] = []
   #paused = false
+  /** Whether the engine may have got a part of it. */
+  #mayBeSent = false
   /** Whether it was sent again after the engine had closed the connection. */
   #resent = false
   /** Whether it was sent again with a smaller token limit. */
@@ -302,9 +305,12 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       return
     }
     // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
+    const isRefused = isRefusal(error.code)
+    this.#mayBeSent ||= !isRefused
+    const unsent = isRefused && !this.#mayBeSent
     connections.afterExit(engineFailure => {
       if (this.#phase === 'ended') return
-      if (engineFailure) return this.#fail(engineFailure())
+      if (engineFailure) return this.#fail(unsent ? engineFailure().with({ unsent }) : engineFailure())
       // The engine may have closed the idle connection just as the request was sent: retry once on a new connection.
       const again = connections.options.isOwnProcess && socketMissing.has(error.code ?? '')
       if (this.#phase === 'requesting' && !this.#resent && (again || connectionClosed.has(error.code ?? ''))) {
@@ -318,7 +324,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       // Nothing but a change of this server helps.
       if (untrusted) return this.#fail(new Failure('worker_error', untrusted, { final: true, cause: error }))
       this.#fail(this.#failure(reason, error))
-    })
+    }, isRefused)
   }
 
   #passOn(body: Buffer): void {

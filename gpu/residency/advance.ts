@@ -26,6 +26,7 @@ import {
 } from './place.ts'
 import { placeInPools } from './place-in-pools.ts'
 import { withoutSuccessor } from './successor.ts'
+import { waitsForReach, waitsForReachText } from './unreachable.ts'
 
 export interface ResidencyRules {
   backoff: BackoffRules
@@ -94,6 +95,10 @@ export function nextStep(
   const served = live.length > 0
   const isNeeded = missing > 0 || ending.length > 0
   if (served && !isNeeded && !needsReplica(state, demand)) return { do: 'continue' }
+
+  const reachedBy = waitsForReach(state, now)
+  if (reachedBy !== null)
+    return { do: 'wait', reason: waitsForReachText(state.model.id), for: [], until: reachedBy, reserve: null }
 
   // It gives its memory back at this moment, and can be woken then.
   if ((parkedResident(state)?.phase ?? 'parked') !== 'parked') return { do: 'continue' }
@@ -261,6 +266,8 @@ export function occupantsOf(
       const endsAt = readyAt === null ? 0 : readyAt + orderBound * reloadMs
       const turnUntil = owed > 0 && now < endsAt && waits(serves) ? endsAt : now < keptUntil ? keptUntil : null
       const isReserved = reserved.has(engineId)
+      // It may work on: it makes room for nobody.
+      const isUnreachable = resident.unreachable !== null
       return {
         engineId,
         modelId: serves.model.id + (serves.retired ? ' (before its change)' : parked ? ' (parked)' : ''),
@@ -272,9 +279,10 @@ export function occupantsOf(
           (resident.state === 'starting' && !isAhead(resident, waits)) ||
           resident.leases > 0 ||
           isReserved ||
+          isUnreachable ||
           turnUntil !== null,
-        surplus: readyAt !== null && !isReserved && isSurplus(resident, runningOf(serves), reserved),
-        turnSince: isReserved ? null : readyAt,
+        surplus: readyAt !== null && !isReserved && !isUnreachable && isSurplus(resident, runningOf(serves), reserved),
+        turnSince: isReserved || isUnreachable ? null : readyAt,
         turnUntil,
         pinned: isKeptLoaded(resident),
         ...(parked && { parked, away: awayOf(serves, now) }),

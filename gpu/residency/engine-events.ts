@@ -11,7 +11,8 @@ import { isAsleep } from './model-state.ts'
 import { parkedBooking } from './parking.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { Effects, Residents } from './residents.ts'
-import { hasSuccessor, predecessorOf } from './successor.ts'
+import { hasSuccessor, predecessorOf, startingSuccessor } from './successor.ts'
+import { isBackReason, lostReason, lostWith, replacementAt } from './unreachable.ts'
 
 /**
  * For how long an engine stays whose callers have all left while it was loading: those that were refused come again when
@@ -109,9 +110,11 @@ export function engineEvents(
     return true
   }
 
-  function loadedInPool({ serves, placement }: Resident, { queueMs, loadMs }: PoolDurations): void {
+  function loadedInPool(resident: Resident, { queueMs, loadMs }: PoolDurations): void {
+    const { serves, placement } = resident
     const { pool } = placement
     if (pool === undefined) return
+    resident.queuedMs = queueMs
     const { durations } = serves
     const before = durations.inPools[pool]
     const now = {
@@ -124,9 +127,17 @@ export function engineEvents(
   /** The engine whose place this one takes accepts no more requests, and ends after those that it has. */
   function succeeds(resident: Resident): void {
     const before = predecessorOf(resident)
-    if (before?.state !== 'ready') return
+    if (before?.state !== 'ready' || before.unreachable !== null) return
     before.draining ??= 'succeeded'
     if (before.leases === 0) residents.stop(before, hasSuccessor)
+  }
+
+  /** Engines end that cannot be reached, in whose pool this one can be: nobody knows how they have failed. */
+  function endLost(resident: Resident): void {
+    for (const lost of lostWith(resident)) {
+      failed(lost, lostReason, effects.now(), true)
+      residents.stop(lost, lostReason, true)
+    }
   }
 
   function remove(resident: Resident): void {
@@ -173,6 +184,7 @@ export function engineEvents(
         loadedInPool(resident, { queueMs, loadMs })
         effects.loaded?.(resident, loadMs)
       }
+      endLost(resident)
       succeeds(resident)
       const demand = reconciler.demandOf(resident.serves)
       resident.owed = demand ? demand.interactive + demand.background : 0
@@ -189,6 +201,28 @@ export function engineEvents(
       reconciler.succeed(resident, now)
       reconciler.run()
       if (resident.leases === 0) reconciler.wakeWhenIdle(resident)
+    },
+    /** Nobody listens at the address of a ready engine any more: its model gets another one where it needs one. */
+    unreachable(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'ready' || resident.unreachable !== null) return
+      const { serves } = resident
+      resident.unreachable = { replaceAt: replacementAt(serves.falseAlarms, effects.now(), rules.backoff) }
+      reconciler.addIfNeeded(serves)
+      reconciler.run()
+    },
+    /** It answers again: it serves on, and the one that was being started in its place ends. */
+    reached(engineId: string): void {
+      const resident = residents.get(engineId)
+      if (resident?.state !== 'ready' || resident.unreachable === null) return
+      const state = resident.serves
+      resident.unreachable = null
+      state.falseAlarms = addFailure(state.falseAlarms, isBackReason, effects.now(), rules.backoff)
+      residents.stop(startingSuccessor(resident), isBackReason, true)
+      resident.successor = null
+      reconciler.serve(state)
+      reconciler.add(state)
+      reconciler.run()
     },
     /** The machine of an engine ends it at this time; null: there is no such time any more. */
     endsAt(engineId: string, at: number | null): void {

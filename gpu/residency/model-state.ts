@@ -67,6 +67,13 @@ export interface Resident {
   /** That time is near, so that another engine takes its place: `successor` is its id once it was started. */
   isEnding: boolean
   successor: string | null
+  /**
+   * Nobody listens at its address, so it gets no requests, and from `replaceAt` on another engine may be started in its place. It
+   * may be dead or cut off, and is ended only when the other one shows by being ready that its pool can be reached. Null: it can be.
+   */
+  unreachable: { replaceAt: number } | null
+  /** Milliseconds that it waited for a machine of its pool; null on this machine, before it is ready, and if it was taken over. */
+  queuedMs: number | null
   readyAt: number | null
   /** It was loaded for nodes of executions that have not come yet, and has not been requested since. */
   ahead: boolean
@@ -164,6 +171,8 @@ export const newModelState = (model: Model, placement: Omit<PlacementRequest, 'm
   avoided: null as { devices: readonly string[]; until: number } | null,
   /** Bytes of each device for which its next layouts are planned: with more, its last one ran out of memory. */
   planned: null as { bytesEach: number; until: number } | null,
+  /** How often an engine that could not be reached has answered again, and when the next such one is replaced at the earliest. */
+  falseAlarms: null as StartFailures | null,
   /** An engine on more cards, for a longer context, has failed: the next ones get the fewest. */
   keepsFewest: false,
   durations: { ...noDurations },
@@ -201,9 +210,7 @@ export const slotsOf = (residents: readonly Pick<Resident, 'slots'>[]): number =
 /** Whether the other engines of its model, but those that leave, have slots for its `running` requests. */
 export function isSurplus(resident: Resident, running: number, leave: ReadonlySet<string> = new Set()): boolean {
   const { serves } = resident
-  const others = serves.residents.filter(
-    other => other !== resident && other.state === 'ready' && !leaves(other) && !leave.has(other.engineId),
-  )
+  const others = serves.residents.filter(other => other !== resident && isServing(other) && !leave.has(other.engineId))
   return others.length >= Math.max(1, serves.model.replicas.min) && running <= slotsOf(others)
 }
 
@@ -212,6 +219,10 @@ export const runningOf = ({ residents }: ModelState): number => residents.reduce
 /** Whether it is unloaded once its requests have ended. */
 export const leaves = ({ draining }: Pick<Resident, 'draining'>): boolean =>
   draining === 'unload' || draining === 'pause' || draining === 'succeeded'
+
+/** Whether it is ready, can be reached, and is not unloaded once its requests have ended. */
+export const isServing = (resident: Resident): boolean =>
+  resident.state === 'ready' && resident.unreachable === null && !leaves(resident)
 
 /** How many running executions need a model for a node that follows one which waits or runs. */
 export type RunsNext = (modelId: string) => number
@@ -230,9 +241,14 @@ export const parkedResident = ({ residents }: ModelState): Resident | undefined 
 /** Whether it is parked, or on the way back. */
 export const isAsleep = ({ state, wakes }: Resident): boolean => state === 'parked' || (state === 'starting' && wakes)
 
-/** Those that are not on a paused device, and have no successor: the model may get another engine elsewhere for one that is. */
+/**
+ * Those that can be reached, are not on a paused device, and have no successor: the model may get another engine elsewhere for
+ * one that is.
+ */
 export const servingResidents = (state: ModelState): Resident[] =>
-  liveResidents(state).filter(({ draining }) => draining !== 'pause' && draining !== 'succeeded')
+  liveResidents(state).filter(
+    ({ draining, unreachable }) => draining !== 'pause' && draining !== 'succeeded' && unreachable === null,
+  )
 
 /** Whether `replicas.min` keeps it loaded. */
 export function isKeptLoaded(resident: Resident): boolean {
@@ -282,19 +298,19 @@ export const keepsLayout = ({ residents, planned }: ModelState): boolean =>
 export const hasFreeSlot = (resident: Resident, now: number, alone = false): boolean =>
   resident.state === 'ready' &&
   resident.draining === null &&
+  resident.unreachable === null &&
   !resident.alone &&
   !isPaused(resident, now) &&
   (alone ? resident.leases === 0 : resident.leases < resident.slots && now >= resident.heldUntil)
 
 /** Holds the least busy engine for a lease that must be alone, unless another one of the model serves or waits for one. */
 export function holdForOne({ residents }: ModelState, now: number, holdMs: number): void {
-  const live = residents.filter(({ state, draining }) => state === 'ready' && draining === null)
+  const live = residents.filter(one => isServing(one) && one.draining === null)
   if (live.length === 0 || live.some(({ alone, heldUntil }) => alone || now < heldUntil)) return
   live.reduce((least, one) => (one.leases < least.leases ? one : least)).heldUntil = now + holdMs
 }
 
-const readyResident = (state: ModelState): Resident | undefined =>
-  state.residents.find(resident => resident.state === 'ready' && !leaves(resident))
+const readyResident = (state: ModelState): Resident | undefined => state.residents.find(isServing)
 
 /** How many engines there are fewer than `replicas.min`. */
 export const shortage = (state: ModelState): number =>

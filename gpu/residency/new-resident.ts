@@ -66,6 +66,8 @@ export function newResident(
     endsAt: null,
     isEnding: false,
     successor: null,
+    unreachable: null,
+    queuedMs: null,
     readyAt: null,
     ahead,
     lastUsedAt: now,

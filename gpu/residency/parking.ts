@@ -1,6 +1,6 @@
 import { movingAverage } from '../../core/moving-average.ts'
 import type { Booking, ModelState, Resident } from './model-state.ts'
-import { liveResidents, parkedResident } from './model-state.ts'
+import { isServing, liveResidents, parkedResident } from './model-state.ts'
 import { freeOn, shareOn } from './occupancy.ts'
 import type { DeviceCapacity, Occupant, PlacementRequest } from './place.ts'
 
@@ -32,14 +32,11 @@ export const pays = ({ parkingFault, durations }: Pick<ModelState, 'parkingFault
 
 /** Whether an idle engine is parked where the memory has room for it. */
 export const isParkable = (resident: Resident): boolean => {
-  const { state, parking, serves, leases, draining } = resident
+  const { parking, serves, leases } = resident
   return (
-    state === 'ready' &&
+    isServing(resident) &&
     parking !== null &&
     leases === 0 &&
-    draining !== 'unload' &&
-    draining !== 'pause' &&
-    draining !== 'succeeded' &&
     !serves.retired &&
     !serves.unloaded &&
     parkedResident(serves) === undefined &&

@@ -84,6 +84,8 @@ function inPool(
   if (impossible !== undefined) return { do: 'refuse', reason: impossible }
   const unknown = devices.find(one => one.unknown !== undefined)
   if (unknown) return waitFor(request, `${name} waits for the pool '${request.pool}': ${unknown.unknown}`)
+  if (request.isUnsized)
+    return waitFor(request, `${name} waits for the pool '${request.pool}': its memory there is being estimated.`)
   const usable = devices.filter(({ kind, fault }) => kind === request.kind && fault === undefined)
   const kindName = request.kind === 'cpu' ? 'processor' : 'GPU'
   if (usable.length === 0)

@@ -101,6 +101,8 @@ export interface PlacementRequest {
   avoid?: readonly string[]
   /** The pool for which this layout is; absent: this machine. */
   pool?: string
+  /** It was made before the pool had ever answered, and is to be made again once it has. */
+  isUnsized?: boolean
   /** How many engines and cards the pool may give to all models, and to this one; absent: no limit. */
   limits?: PoolLimits
   /** Its layouts in the other pools that it may use, in this order. */

@@ -23,6 +23,7 @@ import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
 import { succession, withoutSuccessor } from './successor.ts'
+import { withoutReplacement } from './unreachable.ts'
 
 /** How exactly it is known when a request falls behind the reference order, milliseconds. */
 const followMs = 100
@@ -148,7 +149,7 @@ export function openReconciler(
       leave(resident, reason, [...others, { ...loading, ...booked, modelId: state.model.id }])
     }
     returns(state, now)
-    const [ending] = withoutSuccessor(state)
+    const [ending] = [...withoutReplacement(state), ...withoutSuccessor(state)]
     if (woken) residents.wake(woken, now)
     const started = woken ?? residents.start(state, step, now)
     if (ending) ending.successor = started.engineId

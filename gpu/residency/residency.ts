@@ -34,6 +34,16 @@ export function openResidency(
     },
   })
 
+  /** Why an engine ends whose devices are paused. Those of a pool are where it is used no more, or a limit of it is reached. */
+  function pausedText({ devices }: Resident): string {
+    const paused = capacities().find(({ id, pause }) => pause !== undefined && devices.includes(id))
+    if (paused?.pool === undefined) return devicePaused
+    return paused.pause?.ofPool === undefined ? 'its pool was changed or removed' : 'a limit of its pool is reached'
+  }
+
+  const leavingText = (resident: Resident): string =>
+    resident.draining === 'pause' ? pausedText(resident) : resident.draining === 'succeeded' ? hasSuccessor : 'unloaded'
+
   /** Ends every engine: idle ones at once, the others after their requests. */
   function unloadAll(state: ModelState): void {
     state.unloaded = true
@@ -83,7 +93,7 @@ export function openResidency(
 
   /** Whether its requests are still served although no engine is loaded any more: one is ready. */
   const isServedOn = (state: ModelState): boolean =>
-    reconciler.isSettled() && states.liveResidents(state).some(resident => resident.state === 'ready')
+    reconciler.isSettled() && states.servingResidents(state).some(resident => resident.state === 'ready')
 
   /** More or fewer requests wait for the model than before. */
   function demandChanged(state: ModelState): void {
@@ -210,7 +220,7 @@ export function openResidency(
         if (!isPaused) continue
         // One that is to be unloaded leaves in any case.
         if (resident.draining !== 'unload') resident.draining = 'pause'
-        if (resident.leases === 0 || atOnce) residents.stopForDevice(resident, devicePaused, atOnce)
+        if (resident.leases === 0 || atOnce) residents.stopForDevice(resident, pausedText(resident), atOnce)
       }
       reconciler.beginAnew()
       for (const state of all.values()) reconciler.addIfNeeded(state)
@@ -278,8 +288,5 @@ export function openResidency(
 
 /** Why an engine on a paused device ends. */
 export const devicePaused = 'its device is paused'
-
-const leavingText = ({ draining }: Resident): string =>
-  draining === 'pause' ? devicePaused : draining === 'succeeded' ? hasSuccessor : 'unloaded'
 
 export type Residency = ReturnType<typeof openResidency>

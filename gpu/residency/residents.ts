@@ -26,7 +26,11 @@ export function openResidents(
   /** Starts the engine in phases: first, stopping engines there must end, then the card must show free memory. */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
-      other => leavesMemory(other) && isOnSameMemory(bookingNow(other).devices, resident.devices, capacities()),
+      other =>
+        leavesMemory(other) &&
+        // Its launcher gives no card twice, and may not know for minutes that its machine is gone.
+        other.unreachable === null &&
+        isOnSameMemory(bookingNow(other).devices, resident.devices, capacities()),
     )
     if (stopping) {
       resident.phase = 'clearing'

@@ -46,6 +46,7 @@ export const withoutSuccessor = ({ residents }: Pick<ModelState, 'residents'>): 
       one.isEnding &&
       one.state === 'ready' &&
       one.draining === null &&
+      one.unreachable === null &&
       isWantedToItsEnd(one) &&
       successorOf(one) === undefined,
   )

@@ -52,6 +52,12 @@ export const EngineStatus = namedObject('EngineStatus', 'A process that serves a
     'Unix seconds at which this server took it over from the server before, which had loaded it. Null if this server started it.',
   ),
   last_used_at: integer('Unix seconds of the last request.'),
+  ends_at: nullableInteger(
+    'Unix seconds at which its machine ends it, as the time limit of a job on a cluster does. Null if there is no such time, or it is not known.',
+  ),
+  queued_ms: nullableInteger(
+    'Milliseconds that it waited for a machine of its pool before it was started. Null on this machine, before it runs, and if this server took it over.',
+  ),
   parking: nullableString(
     'What happens to it when another model needs the memory, and why, in sentences. Null before it starts, and for kinds of engines that cannot be parked.',
   ),

@@ -53,6 +53,8 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
   const waiting = new Map<string, LaunchOptions>()
   /** Launches of machines that are gone. */
   const lost = new Set<string>()
+  /** Launches at whose addresses nobody seems to listen. */
+  const unreachable = new Set<string>()
 
   const answer = <T>(result: T): T => {
     if (state.fault !== null) throw new Error(state.fault)
@@ -84,7 +86,12 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
       answer([
         ...(await real.list(signal))
           .filter(one => !lost.has(one.launchId))
-          .map(one => ({ ...one, node: 'n2', endsAt: ends.get(one.launchId) ?? null })),
+          .map(one => ({
+            ...one,
+            node: 'n2',
+            endsAt: ends.get(one.launchId) ?? null,
+            isUnreachable: unreachable.has(one.launchId),
+          })),
         ...Array.from(waiting.values(), pendingLaunch),
       ]),
     async stop(launchId, graceMs, signal) {
@@ -126,6 +133,12 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
     async lose(launchId: string): Promise<void> {
       lost.add(launchId)
       await real.stop(launchId, 0, AbortSignal.timeout(10_000))
+    },
+    /** The launch cannot be reached any more, or can be again. */
+    setReached(launchId: string, isReached: boolean): void {
+      if (isReached) unreachable.delete(launchId)
+      else unreachable.add(launchId)
+      for (const listener of listeners) listener()
     },
     /** Its launches, as it lists them. */
     list: () => launcher.list(AbortSignal.timeout(10_000)),

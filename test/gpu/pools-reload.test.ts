@@ -39,6 +39,21 @@ test('a pool that is added while the server runs is used at once', async () => {
   expect(fleet.snapshot().pools).toMatchObject([{ name: 'lab', engines: 1, unknown: null }])
 })
 
+test('a model with an engine here moves to a pool that is added in the same change and answers later', async () => {
+  const local = fake('m', [], { pools: ['local'] })
+  const { fleet, lab, opens, engines, save } = await withFile({ models: [local], pools: {} })
+  await fleet.load(local)
+  lab.state.fault = 'It is not connected yet.'
+  const moved = inPools('m', 'lab')
+  await save({ models: [moved], pools: { lab: cluster() } })
+  const answer = chat(fleet, moved)
+  await until(() => opens.length === 1)
+  lab.state.fault = null
+  lab.changed()
+  expect((await answer).text).toContain('Hello')
+  expect(engines()).toMatchObject([{ pool: 'lab' }])
+})
+
 test('engines of a removed pool end after their requests, and then it is closed', async () => {
   const model = inPools('m', 'lab')
   const { fleet, engines, save, log } = await withFile({ models: [model], pools: { lab: cluster() } })
@@ -71,6 +86,7 @@ test('a pool that is reached in another way is drained and opened again; limits 
   await save({ pools: { lab: cluster({ partition: 'other' }) } })
   await until(() => opens.length === 2)
   expect(engines()).toEqual([])
+  expect(fleet.loads('m')).toMatchObject([{ state: 'ended', reason: 'its pool was changed or removed' }])
   expect((await chat(fleet, model)).text).toContain('Hello')
   expect(engines()[0]?.engineId).not.toBe(engine!.engineId)
 })

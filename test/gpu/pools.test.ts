@@ -114,6 +114,49 @@ test('no request is suspected of the end of an engine whose machine is gone', as
   expect([lease.othersAtEnd, other.othersAtEnd]).toEqual([undefined, undefined])
 })
 
+describe('an engine that cannot be reached', () => {
+  test('gets no request: what has sent nothing runs on another one, and it ends when that is ready', async () => {
+    const model = inLab('big')
+    const { fleet, lab, engines } = await withLab([model])
+    using lease = await fleet.lease(model, { waitMs: 30_000 })
+    const first = lease.engineId
+    const running = send(lease, 'mode:slow,ms=60000')
+    await until(() => engines()[0]!.leases === 1)
+    lab.setReached(`${first}-1`, false)
+    const { failure } = await running.answer
+    expect(failure).toMatchObject({
+      code: 'worker_error',
+      message: "The engine of 'big' cannot be reached any more. Trying again may help.",
+      unsent: false,
+    })
+    expect(lease.othersAtEnd).toBeUndefined()
+    expect(engines()[0]!.placement.detail).toMatch(/machine n2, which cannot be reached now$/)
+    lease.release()
+    using next = await fleet.lease(model, { waitMs: 30_000 })
+    expect(next.engineId).not.toBe(first)
+    expect((await send(next, 'Hello').answer).text).toContain('Hello')
+    await until(() => engines().length === 1)
+    const listed = (await lab.list()).map(({ engineId, state }) => [engineId, state])
+    expect(Object.fromEntries(listed)).toEqual({ [first]: 'gone', [next.engineId]: 'running' })
+  })
+
+  test('and answers again before another one is ready serves on', async () => {
+    const model = inLab('big')
+    const { fleet, lab, engines } = await withLab([model])
+    await fleet.load(model)
+    const [{ engineId } = { engineId: '' }] = engines()
+    lab.state.pending = 'The cards that it needs are in use.'
+    lab.setReached(`${engineId}-1`, false)
+    await until(() => engines()[0]!.placement.detail.includes('cannot be reached'))
+    const answer = chat(fleet, model)
+    await until(() => lab.started.length === 2)
+    lab.setReached(`${engineId}-1`, true)
+    expect((await answer).text).toContain('Hello')
+    await until(() => engines().length === 1)
+    expect(engines()).toMatchObject([{ engineId, state: 'ready' }])
+  })
+})
+
 test('an engine whose machine ends it is succeeded: no request fails, and a stream that is too long ends with an error', async () => {
   const model = inLab('big', { concurrency: 4 })
   const { fleet, lab, engines } = await withLab([model])

@@ -8,6 +8,7 @@ import type { Discovery } from '../../devices/device.ts'
 import { newLaunchKey } from '../launch-key.ts'
 import { openRecords } from '../launch-records.ts'
 import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
+import { singleStarts } from '../single-starts.ts'
 import { readCapacity } from './capacity.ts'
 import { openClusterAccess } from './cluster-access.ts'
 import { ApiRefusal, faultWords, openClusterApi } from './cluster-api.ts'
@@ -50,7 +51,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   const { file, args } = selfCommand([])
   const namespace = `/api/v1/namespaces/${api.namespace}`
   const wrapper = Buffer.from(readAsset('kubernetes-wrapper.py')).toString('utf8')
-  const starts = new Map<string, Promise<void>>()
+  const starts = singleStarts(start)
   const beatMs = Math.min(60_000, settings.orphan_grace / 4)
   const pods = new TrackedPods({ pool, serverId, api, records, beatMs, lostMs, log }, records.all())
   let known: { at: number; discovery: Discovery } | undefined
@@ -81,6 +82,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       ports,
       key: { certificate, key },
       wrapper,
+      avoid: pods.unreachableNodes(),
     }
     try {
       // Before its pod, which cannot start without it. One of an earlier attempt is the same.
@@ -132,7 +134,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   }
 
   async function stop(launchId: string, graceMs: number, signal: AbortSignal): Promise<void> {
-    await starts.get(launchId)?.catch(() => {})
+    await starts.settled(launchId)
     const launch = pods.held.get(launchId)
     if (!launch || launch.record.end) return
     // Nobody knows whether its pod was created: the list does. Should it appear later, it is deleted, as it belongs to no engine.
@@ -162,12 +164,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   return {
     // Changes are announced by the watch.
     pollMs: 60_000,
-    start(given, signal) {
-      const { launchId } = given
-      const starting = starts.get(launchId) ?? start(given, signal).finally(() => starts.delete(launchId))
-      starts.set(launchId, starting)
-      return starting
-    },
+    start: starts.start,
     async list(signal) {
       try {
         await pods.watch.fresh(signal)
@@ -194,6 +191,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       pods.listeners.add(listener)
       return () => void pods.listeners.delete(listener)
     },
+    check: pods.check,
     note: (launchId, note) => records.note(pods.held.get(launchId)?.record, note),
     async leave() {
       hasLeft = true

@@ -75,8 +75,11 @@ export function comparePods(
 const isLost = ({ deletingIn }: PodState, since: number | null, now: number, lostMs: number): boolean =>
   deletingIn !== null && since !== null && now > since + deletingIn * 1_000 + lostMs
 
-/** What the launcher lists of a launch; undefined while nobody knows whether its pod was created. */
-export function listedPod({ record, pod, isEnding, event }: HeldPod): Launch | undefined {
+/**
+ * What the launcher lists of a launch; undefined while nobody knows whether its pod was created. `isUnreachable`: its wrapper
+ * cannot be reached.
+ */
+export function listedPod({ record, pod, isEnding, event }: HeldPod, isUnreachable = false): Launch | undefined {
   const { launchId, engineId, modelId, secrets, note, end, certificate, key, ports } = record
   const same = { launchId, engineId, modelId, secrets, pid: null, endsAt: null }
   if (end)
@@ -95,6 +98,7 @@ export function listedPod({ record, pod, isEnding, event }: HeldPod): Launch | u
       state === 'running' && pod?.address && !isEnding
         ? { origin: originOf(pod.address, ports.wrapper), tls: { certificate, key }, generation: 1 }
         : null,
+    ...(isUnreachable && state === 'running' && !isEnding && { isUnreachable }),
     note,
   }
 }

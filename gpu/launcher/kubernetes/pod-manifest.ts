@@ -30,6 +30,8 @@ export interface PodPlan {
   key: LaunchKey
   /** The program of the wrapper. */
   wrapper: string
+  /** Nodes on which it should not run if another has what it needs; absent: none. */
+  avoid?: readonly string[]
 }
 
 /** The name of the pod of a launch, and of its secret: launch ids have other characters than names. */
@@ -108,6 +110,7 @@ export function podManifest(plan: PodPlan): object {
       ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map(one => ({ name: one })) }),
       ...(needs.maxMs !== null && { activeDeadlineSeconds: Math.max(1, Math.ceil(needs.maxMs / 1_000)) }),
       nodeSelector: settings.node_selector,
+      ...affinityOf(plan),
       tolerations: [
         ...settings.tolerations,
         ...['not-ready', 'unreachable'].map(taint => ({
@@ -136,6 +139,14 @@ export function podManifest(plan: PodPlan): object {
       containers: [wrapperContainer(plan), engineContainer(plan)],
     },
   }
+}
+
+function affinityOf({ avoid = [] }: PodPlan): object {
+  if (avoid.length === 0) return {}
+  // Each may name one node only.
+  const matchFields = avoid.map(node => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }))
+  const preferred = [{ weight: 100, preference: { matchFields } }]
+  return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } }
 }
 
 const wrapperContainer = ({ settings, ports }: PodPlan): object => ({

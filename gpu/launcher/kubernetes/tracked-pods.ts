@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../../core/log.ts'
-import { type Control, openControl } from '../control.ts'
+import { holdControls } from '../held-controls.ts'
 import type { Launch } from '../launcher.ts'
 import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
@@ -33,7 +33,7 @@ export class TrackedPods {
   readonly listeners = new Set<() => void>()
   readonly watch: PodWatch
   readonly #options: TrackingOptions
-  readonly #controls = new Map<string, Control>()
+  readonly #controls: ReturnType<typeof holdControls>
   readonly #logs = new Map<string, PodLog & { begin: () => void }>()
   readonly #closing = new AbortController()
   readonly #timer: NodeJS.Timeout
@@ -42,6 +42,12 @@ export class TrackedPods {
 
   constructor(options: TrackingOptions, records: readonly PodRecord[]) {
     this.#options = options
+    this.#controls = holdControls({
+      beatMs: options.beatMs,
+      // The watch says what has become of the pod.
+      closed() {},
+      changed: () => this.#announce([...this.held.keys()]),
+    })
     for (const record of records) this.hold(record).expectedFrom = 1
     this.watch = openPodWatch({ ...options, seen: (pods, list) => this.#seen(pods, list) })
     this.#timer = setInterval(() => void this.#look(), lookMs)
@@ -71,8 +77,19 @@ export class TrackedPods {
   output = (launchId: string): PodLog | undefined => this.#logs.get(launchId)
 
   list(): Launch[] {
-    return [...this.held.values()].flatMap(launch => listedPod(launch) ?? [])
+    return [...this.held.values()].flatMap(launch => this.#listed(launch) ?? [])
   }
+
+  #listed = (launch: HeldPod): Launch | undefined =>
+    listedPod(launch, this.#controls.isUnreachable(launch.record.launchId))
+
+  /** The nodes on which engines cannot be reached. */
+  unreachableNodes = (): string[] => [
+    ...new Set(this.list().flatMap(({ isUnreachable, node }) => (isUnreachable && node !== null ? [node] : []))),
+  ]
+
+  /** A request could not connect to an engine: looks at once whether its wrapper answers. */
+  check = (launchId: string): void => this.#controls.check(launchId)
 
   /** The pod of a launch was created. Lists that have begun before may lack it. */
   accepted(launch: HeldPod, uid: string): void {
@@ -109,8 +126,8 @@ export class TrackedPods {
     let isChanged = false
     for (const launchId of launchIds) {
       const launch = this.held.get(launchId)
-      const one = launch && listedPod(launch)
-      const text = one && [one.state, one.reason, one.node, one.endpoint?.origin].join(' ')
+      const one = launch && this.#listed(launch)
+      const text = one && [one.state, one.reason, one.node, one.endpoint?.origin, one.isUnreachable].join(' ')
       isChanged ||= text !== this.#shown.get(launchId)
       if (text === undefined) this.#shown.delete(launchId)
       else this.#shown.set(launchId, text)
@@ -123,8 +140,7 @@ export class TrackedPods {
     if (record.end) return
     record.end = { ...end, at: Date.now() }
     void this.#options.records.write(record).catch(() => {})
-    this.#controls.get(record.launchId)?.close()
-    this.#controls.delete(record.launchId)
+    this.#controls.drop(record.launchId)
     void this.#clean(launch)
     this.#forgetOld()
     this.#announce([record.launchId])
@@ -172,23 +188,16 @@ export class TrackedPods {
 
   #limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(callMs)])
 
-  /** Keeps a connection to the wrapper of every engine that runs: it tells the wrapper that a server is there. */
+  /** Keeps a connection to the wrapper of every engine that runs. */
   #connect(launch: HeldPod): void {
     const { launchId, certificate, key, ports, end } = launch.record
-    const { endpoint } = listedPod(launch) ?? {}
-    if (end || !endpoint || this.#controls.has(launchId) || this.#closing.signal.aborted) return
-    const control = openControl({
-      address: { host: launch.pod!.address!, port: ports.wrapper },
-      tls: { certificate, key },
-      beatMs: this.#options.beatMs,
-      closed: () => {
-        if (this.#controls.get(launchId) === control) this.#controls.delete(launchId)
-      },
-    })
-    this.#controls.set(launchId, control)
+    const { endpoint, node } = listedPod(launch) ?? {}
+    if (end || !endpoint) return
+    const address = { host: launch.pod!.address!, port: ports.wrapper }
+    this.#controls.keep({ launchId, address, tls: { certificate, key }, node: node ?? null })
   }
 
-  /** Looks at launches of which nothing is heard: connections that were lost, pods of lost nodes, and those that do not start. */
+  /** Looks at launches of which nothing is heard: pods of lost nodes, and those that do not start. */
   async #look(): Promise<void> {
     const live = [...this.held.values()].filter(({ record, pod }) => !record.end && pod)
     for (const launch of live) this.#connect(launch)
@@ -229,8 +238,7 @@ export class TrackedPods {
   async close(): Promise<void> {
     this.#closing.abort()
     clearInterval(this.#timer)
-    for (const control of this.#controls.values()) control.close()
-    this.#controls.clear()
+    this.#controls.close()
     for (const log of this.#logs.values()) {
       log.close()
       log.begin()

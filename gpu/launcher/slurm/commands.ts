@@ -13,7 +13,7 @@ export interface CommandResult {
 
 /** Runs a command of Slurm, and kills it when it is aborted. Never throws. */
 export type RunCommand = (
-  program: 'sbatch' | 'squeue' | 'scancel' | 'sinfo',
+  program: 'sbatch' | 'squeue' | 'scancel' | 'sinfo' | 'scontrol',
   args: readonly string[],
   signal: AbortSignal,
   input?: string,

@@ -20,6 +20,8 @@ export interface HeldLaunch {
   expectedFrom: number
   /** Whether it is to end. */
   isEnding: boolean
+  /** Its job was submitted with nodes on which it must not run, because engines there could not be reached. */
+  avoids: boolean
 }
 
 /** How a launch ends of which Slurm knows nothing any more. */
@@ -54,8 +56,11 @@ export function compareJobs(held: ReadonlyMap<string, HeldLaunch>, jobs: readonl
 
 const earlier = (one: SlurmJob, other: SlurmJob): SlurmJob => (Number(other.jobId) < Number(one.jobId) ? other : one)
 
-/** What the launcher lists of a launch; undefined while nobody knows whether its job was accepted. */
-export function listedLaunch({ record, job, isEnding }: HeldLaunch): Launch | undefined {
+/**
+ * What the launcher lists of a launch; undefined while nobody knows whether its job was accepted. `isUnreachable`: its wrapper
+ * cannot be reached.
+ */
+export function listedLaunch({ record, job, isEnding }: HeldLaunch, isUnreachable = false): Launch | undefined {
   const { launchId, engineId, modelId, secrets, note, end, certificate, key, isWarned } = record
   const same = { launchId, engineId, modelId, secrets, pid: null }
   if (end)
@@ -82,6 +87,7 @@ export function listedLaunch({ record, job, isEnding }: HeldLaunch): Launch | un
       ? { origin: originOf(address), tls: { certificate, key }, generation: job!.comment!.generation }
       : null,
     endsAt: job?.endsAt ? job.endsAt - (isWarned ? warnedMs : 0) : null,
+    ...(isUnreachable && state === 'running' && !isEnding && { isUnreachable }),
     note,
   }
 }

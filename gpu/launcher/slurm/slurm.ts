@@ -11,6 +11,7 @@ import { openLaunchFolders, orUnwritable } from '../launch-folders.ts'
 import { newLaunchKey } from '../launch-key.ts'
 import { openRecords } from '../launch-records.ts'
 import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
+import { singleStarts } from '../single-starts.ts'
 import { openCommands, refusalIn } from './commands.ts'
 import { behindFetch, fetchEnvironment } from './fetch-step.ts'
 import { endedWith } from './job-states.ts'
@@ -58,7 +59,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
   const marker = ownMarker(join(folder, 'marker'))
   const environment = Object.fromEntries(Object.entries(host).filter(([name]) => inherited.test(name)))
   const outputOf = (launchId: string) => join(folder, 'output', `${launchId}.log`)
-  const starts = new Map<string, Promise<void>>()
+  const starts = singleStarts(start)
   /** Timers of stops that a wrapper has accepted. */
   const late = new Map<string, NodeJS.Timeout>()
   const launches = new TrackedLaunches(
@@ -127,7 +128,16 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       nodes: needs.nodes,
       others: given.otherNodes ?? [],
     })
-    const submitted = await run('sbatch', submitArguments(settings, needs, { serverId, launchId }), signal, script)
+    const submit = (avoid: readonly string[]) =>
+      run('sbatch', submitArguments(settings, needs, { serverId, launchId, avoid }), signal, script)
+    const avoid = launches.unreachableNodes()
+    launch.avoids = avoid.length > 0
+    let submitted = await submit(avoid)
+    // Without those nodes the job may fit nowhere. They may be there again before it runs.
+    if (launch.avoids && submitted.refused) {
+      launch.avoids = false
+      submitted = await submit([])
+    }
     const jobId = submitted.ok ? jobIdIn(submitted.stdout) : undefined
     if (jobId !== undefined) return launches.accepted(launch, jobId)
     const { fault } = submitted
@@ -146,7 +156,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
   }
 
   async function stop(launchId: string, graceMs: number, signal: AbortSignal): Promise<void> {
-    await starts.get(launchId)?.catch(() => {})
+    await starts.settled(launchId)
     const launch = launches.held.get(launchId)
     if (!launch || launch.record.end) return
     const accepted = (await launches.control(launchId)?.stop(graceMs, signal)) ?? false
@@ -171,12 +181,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
   return {
     // Changes are announced: the launcher looks by itself while it has engines.
     pollMs: 60_000,
-    start(given, signal) {
-      const { launchId } = given
-      const starting = starts.get(launchId) ?? start(given, signal).finally(() => starts.delete(launchId))
-      starts.set(launchId, starting)
-      return starting
-    },
+    start: starts.start,
     list: signal => launches.list(signal),
     stop,
     async *logs(launchId, from, signal) {
@@ -199,6 +204,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       const reason = launches.held.get(launchId)?.record.end?.reason
       return reason && reason !== endedWith(status) ? { hint: reason, loadingHint: reason } : {}
     },
+    check: launches.check,
     note: (launchId, note) => records.note(launches.held.get(launchId)?.record, note),
     async leave() {
       hasLeft = true

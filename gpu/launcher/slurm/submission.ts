@@ -41,16 +41,20 @@ export function isWarned(settings: SlurmPool, needs: LaunchNeeds): boolean {
 /** Milliseconds before the end of a job at which a wrapper that is warned may end its engine. */
 export const warnedMs = 2 * minuteMs
 
-/** The arguments of sbatch for a launch, whose script comes from the standard input. */
+/**
+ * The arguments of sbatch for a launch, whose script comes from the standard input. `avoid`: nodes on which it must not run, as
+ * Slurm names them.
+ */
 export function submitArguments(
   settings: SlurmPool,
   needs: LaunchNeeds,
-  { serverId, launchId }: { serverId: string; launchId: string },
+  { serverId, launchId, avoid = [] }: { serverId: string; launchId: string; avoid?: readonly string[] },
 ): string[] {
   const { partition, account, qos, constraint, gres, extra } = settings
   const { cards, cpus, memoryBytes, nodes } = needs
   const limitMs = limitOf(settings, needs)
   const given = { partition, account, qos, constraint }
+  const excluded = extra.flatMap(option => /^--exclude=(.+)$/.exec(option)?.[1] ?? [])
   return [
     ...extra,
     '--parsable',
@@ -66,6 +70,8 @@ export function submitArguments(
     `--comment=${jobComment(serverId, launchId)}`,
     `--cpus-per-task=${Math.max(1, Math.ceil(cpus))}`,
     ...(memoryBytes > 0 ? [`--mem=${Math.ceil(memoryBytes / 2 ** 20)}M`] : []),
+    // Of several such options the last one holds.
+    ...(avoid.length > 0 ? [`--exclude=${[...excluded, ...avoid].join(',')}`] : []),
     ...(cards > 0 ? [`--gres=${gres}:${cards}`] : []),
     ...(limitMs === null ? [] : [`--time=${Math.max(1, Math.ceil(limitMs / minuteMs))}`]),
     ...(isWarned(settings, needs) ? ['--signal=B:USR1@60'] : []),

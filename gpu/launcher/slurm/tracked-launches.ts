@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import type { Log } from '../../../core/log.ts'
-import { type Control, openControl } from '../control.ts'
+import type { Control } from '../control.ts'
+import { holdControls } from '../held-controls.ts'
 import type { Launch } from '../launcher.ts'
 import type { RunCommand } from './commands.ts'
 import { compareJobs, type HeldLaunch, listedLaunch, type SlurmRecord } from './listed-launches.ts'
@@ -31,7 +32,7 @@ export class TrackedLaunches {
   readonly held = new Map<string, HeldLaunch>()
   readonly listeners = new Set<() => void>()
   readonly #options: TrackingOptions
-  readonly #controls = new Map<string, Control>()
+  readonly #controls: ReturnType<typeof holdControls>
   /** When each launch was started or told to end, or its wrapper was lost, on the monotonic clock. */
   readonly #touched = new Map<string, number>()
   readonly #closing = new AbortController()
@@ -42,12 +43,17 @@ export class TrackedLaunches {
 
   constructor(options: TrackingOptions, records: readonly SlurmRecord[]) {
     this.#options = options
+    this.#controls = holdControls({
+      beatMs: options.beatMs,
+      closed: (launchId, wasReached) => (wasReached ? this.touch(launchId) : this.#lookIn(lookMs.waiting)),
+      changed: () => this.#announce(),
+    })
     for (const record of records) this.hold(record).expectedFrom = 0
     if (records.length > 0) this.#lookIn(lookMs.soon)
   }
 
   hold(record: SlurmRecord): HeldLaunch {
-    const launch = { record, job: undefined, expectedFrom: Number.POSITIVE_INFINITY, isEnding: false }
+    const launch = { record, job: undefined, expectedFrom: Number.POSITIVE_INFINITY, isEnding: false, avoids: false }
     this.held.set(record.launchId, launch)
     return launch
   }
@@ -62,7 +68,22 @@ export class TrackedLaunches {
       this.#applied = number
       this.#apply(stdout, number)
     }
-    return [...this.held.values()].flatMap(launch => listedLaunch(launch) ?? [])
+    return this.#listed()
+  }
+
+  #listed = (): Launch[] =>
+    [...this.held.values()].flatMap(launch => {
+      const { launchId } = launch.record
+      return listedLaunch(launch, this.#controls.isUnreachable(launchId)) ?? []
+    })
+
+  /** The nodes on which engines cannot be reached, as Slurm names them. */
+  unreachableNodes(): string[] {
+    const launches = [...this.held.values()].filter(({ record }) => !record.end)
+    const nodes = launches.flatMap(({ record, job }) =>
+      this.#controls.isUnreachable(record.launchId) ? (job?.node ?? []) : [],
+    )
+    return [...new Set(nodes)]
   }
 
   #apply(text: string, number: number): void {
@@ -80,7 +101,23 @@ export class TrackedLaunches {
       void run('scancel', jobIds, this.#closing.signal)
     }
     this.#connect()
+    void this.#avoidNoMore()
     this.#forgetOld()
+  }
+
+  /** Jobs that wait may run anywhere again when no engine is unreachable any more: their node may be the only one. */
+  async #avoidNoMore(): Promise<void> {
+    if (this.unreachableNodes().length > 0) return
+    for (const launch of this.held.values()) {
+      const { jobId, end } = launch.record
+      if (!launch.avoids || jobId === null) continue
+      launch.avoids = false
+      if (end || listedLaunch(launch)?.state !== 'pending') continue
+      const update = ['update', `JobId=${jobId}`, 'ExcNodeList=']
+      const { ok } = await this.#options.run('scontrol', update, this.#closing.signal)
+      // The next list tries again.
+      if (!ok) launch.avoids = true
+    }
   }
 
   /** Slurm has accepted the job of a launch. Lists that have begun before may lack it. */
@@ -101,30 +138,21 @@ export class TrackedLaunches {
   end({ record }: HeldLaunch, end: { status: string | null; reason: string | null }): void {
     record.end = { ...end, at: Date.now() }
     void this.#options.records.write(record).catch(() => {})
-    this.#controls.get(record.launchId)?.close()
-    this.#controls.delete(record.launchId)
+    this.#controls.drop(record.launchId)
     this.#options.ended(record)
   }
 
-  control = (launchId: string): Control | undefined => this.#controls.get(launchId)
+  control = (launchId: string): Control | undefined => this.#controls.find(launchId)
 
-  /** Keeps a connection to the wrapper of every engine that runs: it tells the wrapper that a server is there. */
+  /** A request could not connect to an engine: looks at once whether its wrapper answers. */
+  check = (launchId: string): void => this.#controls.check(launchId)
+
+  /** Keeps a connection to the wrapper of every engine that runs. */
   #connect(): void {
     for (const { record, job } of this.held.values()) {
       const { launchId, certificate, key } = record
       const address = job?.comment?.address
-      if (record.end || !address || this.#controls.has(launchId) || this.#closing.signal.aborted) continue
-      const control = openControl({
-        address,
-        tls: { certificate, key },
-        beatMs: this.#options.beatMs,
-        closed: wasReached => {
-          if (this.#controls.get(launchId) === control) this.#controls.delete(launchId)
-          if (wasReached) this.touch(launchId)
-          else this.#lookIn(lookMs.waiting)
-        },
-      })
-      this.#controls.set(launchId, control)
+      if (!record.end && address) this.#controls.keep({ launchId, address, tls: { certificate, key }, node: job.node })
     }
   }
 
@@ -140,6 +168,16 @@ export class TrackedLaunches {
     }
   }
 
+  /** Tells listeners where something else is listed than before. */
+  #announce(): void {
+    const text = this.#listed()
+      .map(one => [one.launchId, one.state, one.reason, one.node, one.endpoint?.origin, one.endsAt, one.isUnreachable])
+      .join('\n')
+    const isChanged = text !== this.#shown
+    this.#shown = text
+    if (isChanged) for (const listener of this.listeners) listener()
+  }
+
   #lookIn(ms: number): void {
     clearTimeout(this.#timer)
     if (this.#closing.signal.aborted) return
@@ -150,12 +188,8 @@ export class TrackedLaunches {
   /** Lists, announces what has changed, and sees to it that it lists again while there is an engine. */
   async #look(): Promise<void> {
     try {
-      const launches = await this.list(this.#closing.signal)
-      const text = launches
-        .map(one => [one.launchId, one.state, one.reason, one.node, one.endpoint?.origin, one.endsAt])
-        .join('\n')
-      if (text !== this.#shown) for (const listener of this.listeners) listener()
-      this.#shown = text
+      await this.list(this.#closing.signal)
+      this.#announce()
     } catch {
       // Whoever lists next is told why.
     }
@@ -171,7 +205,6 @@ export class TrackedLaunches {
   close(): void {
     this.#closing.abort()
     clearTimeout(this.#timer)
-    for (const control of this.#controls.values()) control.close()
-    this.#controls.clear()
+    this.#controls.close()
   }
 }

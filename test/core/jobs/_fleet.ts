@@ -123,6 +123,8 @@ export function slotsOnly({ slots = 32 } = {}) {
           startedAt: 0,
           takenOverAt: null,
           lastUsedAt: 0,
+          endsAt: null,
+          queuedMs: null,
           parking: null,
           upcoming: null,
         })),

@@ -311,9 +311,12 @@ test('an engine that fails before it answers is tried again, three times in all;
   expect(attempts).toBe(2)
   await expect(run([retry, retry, retry])).rejects.toBe(failure)
   expect(attempts).toBe(5)
+  const unsent: CallEnd = { how: 'retry', failure: failure.with({ unsent: true }) }
+  await run([unsent, retry, unsent, retry, unsent, { how: 'completed', usage }])
+  expect(attempts).toBe(11)
   const certain = new Failure('worker_error', 'Its certificate is not trusted.', { final: true })
   await expect(run([{ how: 'retry', failure: certain }])).rejects.toBe(certain)
-  expect(attempts).toBe(6)
+  expect(attempts).toBe(12)
   expect(slots.held('m')).toBe(0)
   slots.setSlots('m', 0)
   await expect(run([])).rejects.toMatchObject({ code: 'no_capacity' })
@@ -321,6 +324,7 @@ test('an engine that fails before it answers is tried again, three times in all;
   const { jobs: recorded } = await opened.store.jobs.list(organizationId, { limit: 10, kind: 'sync' })
   expect(recorded.map(({ status, error }) => [status, error?.attempt])).toEqual([
     ['failed', 1],
+    ['completed', undefined],
     ['failed', 3],
     ['completed', undefined],
   ])

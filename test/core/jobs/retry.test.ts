@@ -56,6 +56,13 @@ const cases: [
   ['a crash that took the server is not repeated', ['worker_crashed'], {}, { do: 'fail' }],
 ]
 
+test('what no engine has got is not charged, unless its own time is over', () => {
+  const failure = new Failure('worker_error', 'It cannot be reached.', { unsent: true })
+  const facts = { failure, attempt: 3, maxAttempts: 3, random: 0.5, now }
+  expect(decideRetry(facts)).toEqual({ do: 'repeat' })
+  expect(decideRetry({ ...facts, overrun: true })).toEqual({ do: 'fail' })
+})
+
 test.each([
   [0, undefined, 0],
   [10, undefined, 10],

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { Failure } from '../../../core/failure.ts'
 import { Model } from '../../../core/models/model.ts'
+import { openEnergy } from '../../../gpu/devices/energy.ts'
 import { type ConnectionOptions, EngineConnections } from '../../../gpu/requests/connections.ts'
+import { EngineLease } from '../../../gpu/requests/lease.ts'
 import { openListener } from '../../../server/http/connection/listen.ts'
 import { chat, fake, fleetOf, send, statsOf } from '../_fleet.ts'
 import { until } from '../launcher/_launch.ts'
@@ -201,6 +205,53 @@ test.each([
   connections.lastProgressAt = performance.now() - silentMs
   connections.stalled()
   expect(stuck).toBe(isStuck)
+})
+
+describe('a request that finds nobody at the address of its engine', () => {
+  /** A lease on an engine of which `unreached` is told, and that is not there. */
+  async function leased(unreached: (connections: EngineConnections) => void) {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    server.close()
+    await once(server, 'close')
+    const connections = new EngineConnections({
+      endpoint: { origin: `http://127.0.0.1:${port}` },
+      engineId: 'e',
+      modelId: 'm',
+      headers: [],
+      noProgressMs: 10_000,
+      keepAliveMs: 4_000,
+      isOwnProcess: true,
+      healthPath: null,
+      unreached: () => unreached(connections),
+    } as Partial<ConnectionOptions> as ConnectionOptions)
+    onTestFinished(() => connections.close())
+    const engine = { engineId: 'e', devices: [], slots: 1, serves: { model: { id: 'm' } } }
+    return new EngineLease(engine, connections, openEnergy(), {
+      onReleased() {},
+      probe: false,
+      waitedMs: 0,
+      loadedMs: 0,
+    })
+  }
+  const lost = () => new Failure('worker_error', 'It cannot be reached.')
+
+  test('has its launcher look, and is not charged where the engine cannot be reached at all', async () => {
+    using lease = await leased(connections => queueMicrotask(() => connections.interrupt(lost)))
+    expect((await send(lease, 'Hello').answer).failure).toMatchObject({ code: 'worker_error', unsent: true })
+    expect(lease.othersAtEnd).toBeUndefined()
+  })
+
+  test('is charged if nobody says that it cannot', async () => {
+    let looks = 0
+    using lease = await leased(() => void looks++)
+    expect((await send(lease, 'Hello').answer).failure).toMatchObject({
+      message: expect.stringContaining('cannot be reached') as string,
+      unsent: false,
+    })
+    expect(looks).toBe(2)
+  }, 15_000)
 })
 
 test('an engine that answers no request is stopped, and the next request gets a new one', async () => {

@@ -1,10 +1,22 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../../gpu/launcher/address.ts'
+import { descendantsOf, sendSignal } from '../../../../gpu/launcher/processes.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
 import { until } from '../_launch.ts'
 
@@ -82,6 +94,23 @@ export async function startLab() {
     kill,
     controller,
     node,
+    /**
+     * Kills a node with all that runs there: slurmd, what it has started for jobs, and what these have started. Slurm notices it
+     * seconds later; it can be started again with `node`.
+     */
+    async failNode(name: string): Promise<void> {
+      const jobIds = run('squeue', '-h', '-w', name, '-t', 'running', '-o', '%i').split('\n').filter(Boolean)
+      const steps = jobIds.flatMap(jobId => processesNamed(`slurmstepd: [${jobId}.`))
+      const all = [...steps, ...(await Promise.all(steps.map(descendantsOf))).flat()]
+      await kill(name, 'SIGKILL')
+      for (const pid of all) sendSignal(pid, 'SIGKILL')
+    },
+    /** Resolves when slurmctld, which saves what it knows every few seconds, has saved what it knows of a running job. */
+    async saved(jobId: string): Promise<void> {
+      const since = Date.now()
+      run('scontrol', 'update', `JobId=${jobId}`, 'Nice=1')
+      await until(() => statSync(join(folder, 'state/job_state')).mtimeMs > since)
+    },
     /** What an administrator would see of a job of the launch. */
     jobOf: (launchId: string) =>
       run('squeue', '-h', '-t', 'all', '-o', '%i|%T|%r|%k')
@@ -98,6 +127,20 @@ export async function startLab() {
       for (const name of [...daemons.keys()].reverse()) await kill(name, 'SIGKILL')
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** The processes whose command line begins so. */
+const processesNamed = (beginning: string): number[] =>
+  readdirSync('/proc').flatMap(name =>
+    /^\d+$/.test(name) && textOf(`/proc/${name}/cmdline`).startsWith(beginning) ? [Number(name)] : [],
+  )
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
   }
 }
 

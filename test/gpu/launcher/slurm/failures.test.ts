@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -35,11 +34,13 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
   }
 
   /** Occupies every card with a job of somebody else until the test is over. */
-  function occupyAllCards(...more: string[]): void {
+  const occupyAllCards = (...more: string[]): void => occupyCards(['gpu1', 'gpu2', 'gpu3'], ...more)
+  function occupyCards(nodes: readonly string[], ...more: string[]): void {
     const jobId = lab.run(
       'sbatch',
       '--parsable',
-      '--nodes=3',
+      `--nodes=${nodes.length}`,
+      `--nodelist=${nodes.join(',')}`,
       '--gres=gpu:2',
       '--output=/dev/null',
       ...more,
@@ -79,21 +80,39 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     expect(await survivors(launchId)).toEqual([])
   })
 
-  test.runIf(full)('a node that fails: its engine is gone', async () => {
-    const launcher = await open({ extra: ['--nodelist=gpu3'] })
-    const { launchId } = await started(launcher)
-    await lab.kill('gpu3', 'SIGKILL')
-    // The node with all that runs there: slurmstepd and the wrapper too.
-    const steps = execFileSync('pgrep', ['-f', `^slurmstepd: \\[${lab.jobOf(launchId)![0]}\\.batch\\]`], {
-      encoding: 'utf8',
-    })
-    for (const pid of [...steps.trim().split('\n').map(Number), ...(await wrappersOf(launchId))])
-      process.kill(pid, 'SIGKILL')
-    const gone = await listed(launcher, launchId, isGone)
-    expect(gone).toMatchObject({ reason: "Its node 'gpu3' has failed.", status: null })
-    expect(await survivors(launchId)).toEqual([])
-    lab.node('gpu3')
-    await until(() => lab.run('sinfo', '-h', '-n', 'gpu3', '-p', 'gpu', '-o', '%T') === 'idle')
+  test.runIf(full)(
+    'a node that fails: its engine cannot be reached at once, another one starts elsewhere, and Slurm says later that it is gone',
+    async () => {
+      const launcher = await open()
+      const { launchId, launch } = await started(launcher)
+      const { node } = launch
+      await lab.failNode(node!)
+      const failedAt = performance.now()
+      expect(await listed(launcher, launchId, one => one.isUnreachable === true)).toMatchObject({ state: 'running' })
+      expect(performance.now() - failedAt).toBeLessThan(3_000)
+      const other = await started(launcher)
+      expect(other.launch.node).not.toBe(node)
+      const gone = await listed(launcher, launchId, isGone)
+      expect(gone).toMatchObject({ reason: `Its node '${node}' has failed.`, status: null })
+      expect(await survivors(launchId)).toEqual([])
+      lab.node(node!)
+      await until(() => lab.run('sinfo', '-h', '-n', node!, '-p', 'gpu', '-o', '%T') === 'idle')
+    },
+  )
+
+  test.runIf(full)('a job that waits for others than an unreachable node may run there when it is back', async () => {
+    const launcher = await open()
+    const { launchId, launch } = await started(launcher)
+    const { node } = launch
+    await lab.failNode(node!)
+    await listed(launcher, launchId, one => one.isUnreachable === true)
+    occupyCards(['gpu1', 'gpu2', 'gpu3'].filter(one => one !== node))
+    const other = newId()
+    await launcher.start(slurmOptions(other, []), signal())
+    expect(lab.run('scontrol', 'show', 'job', lab.jobOf(other)![0]!)).toContain(`ExcNodeList=${node}`)
+    await listed(launcher, launchId, isGone)
+    lab.node(node!)
+    expect((await listed(launcher, other, isReady)).node).toBe(node)
   })
 
   test.runIf(full)('a job whose cards Slurm gives to another is gone, and is not queued again', async () => {
@@ -278,9 +297,4 @@ const readIfThere = (path: string): string => {
   } catch {
     return ''
   }
-}
-
-/** The wrappers of a launch: the parents of its engines. */
-async function wrappersOf(launchId: string): Promise<number[]> {
-  return (await survivors(launchId)).map(pid => Number(/^PPid:\s+(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1]))
 }

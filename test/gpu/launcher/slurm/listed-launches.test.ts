@@ -21,7 +21,10 @@ const recordOf = (launchId: string, jobId: string | null, end: SlurmRecord['end'
 })
 const heldOf = (...records: SlurmRecord[]) =>
   new Map<string, HeldLaunch>(
-    records.map(record => [record.launchId, { record, job: undefined, expectedFrom: 2, isEnding: false }]),
+    records.map(record => [
+      record.launchId,
+      { record, job: undefined, expectedFrom: 2, isEnding: false, avoids: false },
+    ]),
   )
 const line = (jobId: number, launchId: string, state = 'RUNNING', more = ' g5 run 10.0.0.1 40001') =>
   `${jobId}|${state}|None|gpu1|1795921173|infer 1 srv ${launchId}${more}\n`

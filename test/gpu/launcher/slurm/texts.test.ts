@@ -58,6 +58,13 @@ test('a job is submitted with all that the pool and the launch say', () => {
   ])
 })
 
+test('nodes to avoid are added to those that the pool excludes', () => {
+  const avoid = ['gpu3', 'gpu[5-6]']
+  const args = submitArguments(pool({ extra: ['--exclude=node7,node8'] }), needs, { ...ids, avoid })
+  expect(args.filter(one => one.startsWith('--exclude')).at(-1)).toBe('--exclude=node7,node8,gpu3,gpu[5-6]')
+  expect(submitArguments(pool({}), needs, ids).join(' ')).not.toContain('--exclude')
+})
+
 test('a launch that spans nodes is one job with as many on each, and its script has more', () => {
   const args = submitArguments(pool({}), { ...needs, nodes: 3 }, ids)
   expect(args.filter(one => /nodes|ntasks|gres/.test(one))).toEqual([
