@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Control, type ControlOptions, openControl } from './control.ts'
 import { heard, isRefusal, isUnreachable, pauseMs, type Reach, refused } from './reach.ts'
 
@@ -86,7 +87,9 @@ export function holdControls(options: {
   return {
     /** Keeps a connection to this wrapper until `drop`. */
     keep(wrapper: ReachedWrapper): void {
-      if (isClosed || all.has(wrapper.launchId)) return
+      const before = all.get(wrapper.launchId)?.wrapper.address
+      if (isClosed || isDeepStrictEqual(before, wrapper.address)) return
+      drop(wrapper.launchId)
       const reach = { node: wrapper.node, heardAt: Number.NEGATIVE_INFINITY, refusals: 0, refusedSince: 0 }
       const held = { wrapper, control: undefined, reach, failures: 0, isUnreachable: false, timer: undefined }
       all.set(wrapper.launchId, held)
