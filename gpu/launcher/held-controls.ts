@@ -22,13 +22,13 @@ interface Held {
 /**
  * Keeps a connection to the wrapper of every engine that runs: it tells the wrapper that a server is there. A connection that
  * breaks is opened again, and so it becomes known which engines cannot be reached (`reach.ts`). `closed` is called when a
- * connection breaks, and `changed` when another engine can be reached than before.
+ * connection breaks, and `changed` when an engine cannot be reached any more, or can be again.
  */
 export function holdControls(options: {
   /** Milliseconds between two words to each wrapper. */
   beatMs: number
   closed: (launchId: string, wasReached: boolean) => void
-  changed: () => void
+  changed: (launchId: string, isReached: boolean) => void
   now?: () => number
 }) {
   const { beatMs, closed, changed, now = () => performance.now() } = options
@@ -65,16 +65,15 @@ export function holdControls(options: {
   }
 
   function judge(): void {
-    let isChanged = false
     for (const held of all.values()) {
       const { reach } = held
       if (held.isUnreachable ? reach.refusals > 0 : reach.refusals === 0) continue
       const others = Array.from(all.values(), other => other.reach).filter(other => other !== reach)
       const verdict = reach.refusals > 0 && isUnreachable(reach, others, now())
-      isChanged ||= verdict !== held.isUnreachable
+      if (verdict === held.isUnreachable) continue
       held.isUnreachable = verdict
+      changed(held.wrapper.launchId, !verdict)
     }
-    if (isChanged) changed()
   }
 
   function drop(launchId: string): void {
@@ -104,7 +103,7 @@ export function holdControls(options: {
     isUnreachable: (launchId: string): boolean => all.get(launchId)?.isUnreachable ?? false,
     close(): void {
       isClosed = true
-      for (const launchId of [...all.keys()]) drop(launchId)
+      for (const launchId of all.keys()) drop(launchId)
     },
   }
 }

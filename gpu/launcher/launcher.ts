@@ -38,6 +38,8 @@ export interface Launcher {
   watch(listener: () => void): () => void
   /** Sets what the next server is told of an engine, as plain data, should it outlive this one. */
   note(launchId: string, note: object): void
+  /** Calls the listener when an engine cannot be reached any more, or can be again: earlier than the next list says so. */
+  watchReach?(listener: (launchId: string, isReached: boolean) => void): void
   /** A request could not connect to an engine: looks at once whether it can be reached. Absent where the list is quick to know. */
   check?(launchId: string): void
   /** What may have caused this end besides the engine: see `ProcessExit`. */

@@ -49,6 +49,7 @@ interface Entry {
   known: Launch | undefined
   listed: PromiseWithResolvers<void>
   endsAtChanged: (endsAt: number | null) => void
+  isReached: boolean
   reachChanged: (isReached: boolean) => void
   /** Number of the first list that says by its absence that it has ended. */
   expectedFrom: number
@@ -110,7 +111,7 @@ export async function openLaunches({
         },
         watchReach(listener) {
           entry.reachChanged = listener
-          if (entry.known?.isUnreachable) listener(false)
+          if (!entry.isReached) listener(false)
         },
         check: launcher.check && (() => launcher.check?.(launchId)),
         exited,
@@ -120,6 +121,7 @@ export async function openLaunches({
       known: undefined,
       listed: Promise.withResolvers(),
       endsAtChanged() {},
+      isReached: true,
       reachChanged() {},
       expectedFrom: Number.POSITIVE_INFINITY,
       isLeft: false,
@@ -231,11 +233,8 @@ export async function openLaunches({
     if (entry.isOver) return
     const [before, now] = [entry.known?.endpoint?.generation, launch.endpoint?.generation]
     const endedAt = entry.known?.endsAt ?? null
-    const { isUnreachable: wasUnreachable = false } = entry.known ?? {}
     entry.known = launch
-    const { isUnreachable = false } = launch
-    // One that ends is not reached again.
-    if (wasUnreachable !== isUnreachable && launch.state === 'running') entry.reachChanged(!isUnreachable)
+    setReached(entry, launch.isUnreachable !== true)
     if (endedAt !== launch.endsAt) entry.endsAtChanged(launch.endsAt)
     entry.expectedFrom = Math.min(entry.expectedFrom, lists)
     entry.listed.resolve()
@@ -244,6 +243,13 @@ export async function openLaunches({
     // Whoever waits for its end gets a new engine, as after any other end.
     entry.exit({ status: 'restarted', isLost: true, lastError: '' })
     abandon(entry)
+  }
+
+  /** One that ends is not reached again. */
+  function setReached(entry: Entry | undefined, isReached: boolean): void {
+    if (entry?.known?.state !== 'running' || entry.isReached === isReached) return
+    entry.isReached = isReached
+    entry.reachChanged(isReached)
   }
 
   function ended(entry: Entry, { status, reason }: Pick<Launch, 'status' | 'reason'>): void {
@@ -316,6 +322,7 @@ export async function openLaunches({
   }
 
   const unwatch = launcher.watch(() => void refresh())
+  launcher.watchReach?.((launchId, isReached) => setReached(entries.get(launchId), isReached))
   await refresh()
 
   return {

@@ -191,6 +191,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       pods.listeners.add(listener)
       return () => void pods.listeners.delete(listener)
     },
+    watchReach: listener => void pods.reachListeners.add(listener),
     check: pods.check,
     note: (launchId, note) => records.note(pods.held.get(launchId)?.record, note),
     async leave() {

@@ -31,6 +31,7 @@ export interface TrackingOptions {
 export class TrackedPods {
   readonly held = new Map<string, HeldPod>()
   readonly listeners = new Set<() => void>()
+  readonly reachListeners = new Set<(launchId: string, isReached: boolean) => void>()
   readonly watch: PodWatch
   readonly #options: TrackingOptions
   readonly #controls: ReturnType<typeof holdControls>
@@ -46,7 +47,10 @@ export class TrackedPods {
       beatMs: options.beatMs,
       // The watch says what has become of the pod.
       closed() {},
-      changed: () => this.#announce([...this.held.keys()]),
+      changed: (launchId, isReached) => {
+        for (const listener of this.reachListeners) listener(launchId, isReached)
+        this.#announce([launchId])
+      },
     })
     for (const record of records) this.hold(record).expectedFrom = 1
     this.watch = openPodWatch({ ...options, seen: (pods, list) => this.#seen(pods, list) })

@@ -204,6 +204,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       const reason = launches.held.get(launchId)?.record.end?.reason
       return reason && reason !== endedWith(status) ? { hint: reason, loadingHint: reason } : {}
     },
+    watchReach: listener => void launches.reachListeners.add(listener),
     check: launches.check,
     note: (launchId, note) => records.note(launches.held.get(launchId)?.record, note),
     async leave() {

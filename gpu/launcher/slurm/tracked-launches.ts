@@ -31,6 +31,7 @@ export interface TrackingOptions {
 export class TrackedLaunches {
   readonly held = new Map<string, HeldLaunch>()
   readonly listeners = new Set<() => void>()
+  readonly reachListeners = new Set<(launchId: string, isReached: boolean) => void>()
   readonly #options: TrackingOptions
   readonly #controls: ReturnType<typeof holdControls>
   /** When each launch was started or told to end, or its wrapper was lost, on the monotonic clock. */
@@ -46,7 +47,10 @@ export class TrackedLaunches {
     this.#controls = holdControls({
       beatMs: options.beatMs,
       closed: (launchId, wasReached) => (wasReached ? this.touch(launchId) : this.#lookIn(lookMs.waiting)),
-      changed: () => this.#announce(),
+      changed: (launchId, isReached) => {
+        for (const listener of this.reachListeners) listener(launchId, isReached)
+        this.#announce()
+      },
     })
     for (const record of records) this.hold(record).expectedFrom = 0
     if (records.length > 0) this.#lookIn(lookMs.soon)

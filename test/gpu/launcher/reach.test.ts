@@ -72,7 +72,7 @@ async function openWrapper(port = 0, tls?: Awaited<ReturnType<typeof newLaunchKe
 
 test('an engine whose wrapper is gone cannot be reached, until it answers again; if all are gone, nothing is known', async () => {
   const heardOf: string[] = []
-  const controls = holdControls({ beatMs: 60_000, closed() {}, changed: () => heardOf.push('changed') })
+  const controls = holdControls({ beatMs: 60_000, closed() {}, changed: (...what) => heardOf.push(what.join(' ')) })
   onTestFinished(() => controls.close())
   const [first, second] = [await openWrapper(), await openWrapper()]
   controls.keep({ launchId: 'one', node: 'n1', ...first })
@@ -85,5 +85,5 @@ test('an engine whose wrapper is gone cannot be reached, until it answers again;
   expect(controls.isUnreachable('two')).toBe(false)
   await openWrapper(first.address.port, first.tls)
   await until(() => !controls.isUnreachable('one'))
-  expect(heardOf).toEqual(['changed', 'changed'])
+  expect(heardOf).toEqual(['one false', 'one true'])
 })
