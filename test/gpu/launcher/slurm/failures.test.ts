@@ -82,6 +82,7 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
 
   test.runIf(full)(
     'a node that fails: its engine cannot be reached at once, another one starts elsewhere, and Slurm says later that it is gone',
+    { timeout: 150_000 },
     async () => {
       const launcher = await open()
       const { launchId, launch } = await started(launcher)
@@ -100,7 +101,8 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
     },
   )
 
-  test.runIf(full)('a job that waits for others than an unreachable node may run there when it is back', async () => {
+  const waits = 'a job that waits for others than an unreachable node may run there when it is back'
+  test.runIf(full)(waits, { timeout: 150_000 }, async () => {
     const launcher = await open()
     const { launchId, launch } = await started(launcher)
     const { node } = launch
