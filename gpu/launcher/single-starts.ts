@@ -4,13 +4,13 @@ import type { Launcher } from './launcher.ts'
 export function singleStarts(start: Launcher['start']) {
   const running = new Map<string, Promise<void>>()
   return {
-    start(...given: Parameters<Launcher['start']>): Promise<void> {
+    start(this: void, ...given: Parameters<Launcher['start']>): Promise<void> {
       const [{ launchId }] = given
       const starting = running.get(launchId) ?? start(...given).finally(() => running.delete(launchId))
       running.set(launchId, starting)
       return starting
     },
     /** Resolves when the launch is not being started any more, however that has ended. */
-    settled: async (launchId: string): Promise<void> => void (await running.get(launchId)?.catch(() => {})),
+    settled: async (launchId: string): Promise<void> => await running.get(launchId)?.catch(() => {}),
   }
 }
