@@ -132,10 +132,10 @@ async function report(what: string, list: () => Promise<void>): Promise<void> {
 }
 
 async function longestTurn(work: () => Promise<void>): Promise<number> {
-  let isOver = false
-  const done = work().finally(() => (isOver = true))
+  const state = { isOver: false }
+  const done = work().finally(() => (state.isOver = true))
   let longest = 0
-  for (let before = performance.now(); !isOver; ) {
+  for (let before = performance.now(); !state.isOver; ) {
     await turn()
     const now = performance.now()
     longest = Math.max(longest, now - before)

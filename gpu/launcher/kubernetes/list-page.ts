@@ -44,6 +44,6 @@ export function pageIn({ bytes, isCompressed }: AnswerBytes, of: ListKind): List
 
 function itemsOf(objects: readonly object[], of: ListKind): ListItems[keyof ListItems][] {
   if (of.kind === 'pods') return objects.flatMap(object => podStateIn(object as PodObject, of.serverId) ?? [])
-  if (of.kind === 'nodes') return objects.map(object => trimmedNode(object as NodeObject, of.resource))
+  if (of.kind === 'nodes') return objects.map(object => trimmedNode(object, of.resource))
   return [requestedByOthers(objects as RequestingPod[], of.resource, of.serverId)]
 }

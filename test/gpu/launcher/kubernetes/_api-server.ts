@@ -82,7 +82,7 @@ export async function startApiServer(role: TestRole) {
     objects.delete(path)
     change('DELETED', object, collection)
     // An owner takes along what it owns.
-    for (const [other, { metadata }] of [...objects])
+    for (const [other, { metadata }] of objects)
       if (metadata.ownerReferences?.some(({ uid }) => uid === object.metadata.uid))
         erase(other, other.slice(0, other.lastIndexOf('/')), 30)
   }

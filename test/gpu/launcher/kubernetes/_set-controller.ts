@@ -64,7 +64,7 @@ export function startSetController(api: ClusterApi) {
     if (type === 'DELETED' && set) await create(set, Number(/-0-(\d+)$/.exec(name)?.[1] ?? 0))
   }
 
-  async function follow<T>(of: string, seen: (type: string, object: T) => Promise<void>): Promise<void> {
+  async function follow(of: string, seen: (type: string, object: never) => Promise<void>): Promise<void> {
     let from = '0'
     while (!signal.aborted)
       try {
@@ -74,9 +74,12 @@ export function startSetController(api: ClusterApi) {
           const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
           rest = lines.pop()!
           for (const line of lines.filter(Boolean)) {
-            const { type, object } = JSON.parse(line) as { type: string; object: T }
-            from = (object as { metadata: { resourceVersion: string } }).metadata.resourceVersion
-            await seen(type, object).catch(() => {})
+            const { type, object } = JSON.parse(line) as {
+              type: string
+              object: { metadata: { resourceVersion: string } }
+            }
+            from = object.metadata.resourceVersion
+            await seen(type, object as never).catch(() => {})
           }
         }
       } catch {
