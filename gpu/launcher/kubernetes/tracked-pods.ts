@@ -239,12 +239,16 @@ export class TrackedPods {
 
   #limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(callMs)])
 
-  /** Keeps a connection to the wrapper of every engine that runs. */
+  /**
+   * Keeps a connection to every wrapper that runs. It waits for a server from its own start, though its engine may still pull its
+   * image, or wait for other nodes.
+   */
   #connect(launch: HeldPod): void {
-    const { launchId, certificate, key, ports, end } = launch.record
-    const { endpoint, node } = listedPod(launch) ?? {}
-    if (end || !endpoint) return
-    const address = { host: launch.pod!.address!, port: ports.wrapper }
+    const { launchId, certificate, key, ports } = launch.record
+    const { state, node } = listedPod(launch) ?? {}
+    const { address: host, wrapper } = launch.pod ?? {}
+    if (!host || wrapper?.state !== 'running' || (state !== 'pending' && state !== 'running')) return
+    const address = { host, port: ports.wrapper }
     this.#controls.keep({ launchId, address, tls: { certificate, key }, node: node ?? null })
   }
 
