@@ -5,7 +5,16 @@ import { Failure } from '../failure.ts'
 import type { ThreadRequest } from './thread-work.ts'
 
 /** The kinds of work, each with its own threads. */
-export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'audio' | 'encoders' | 'batches' | 'steps'
+export type PoolName =
+  | 'requests'
+  | 'bodies'
+  | 'images'
+  | 'results'
+  | 'audio'
+  | 'encoders'
+  | 'batches'
+  | 'steps'
+  | 'lists'
 
 /** Arguments of `openPools`. */
 export interface PoolsOptions {
@@ -39,6 +48,8 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
     audio: { ...shared, ...within(256) },
     // Long lines of the input files of batches. The thread ends soon after.
     batches: { ...shared, idleTimeout: 1_000, ...within(128) },
+    // Pages of lists of a Kubernetes cluster, one at a time.
+    lists: { ...shared, ...within(256) },
     // What callers write runs here, such as patterns: a thread is ended when it takes too long.
     steps: { ...shared, maxThreads: threads, ...within(1024) },
     // Speech is encoded while the engine generates it. Each stream takes a thousandth of the thread's time.

@@ -10,7 +10,7 @@ const withNodes = {
 /** The key `nodes` of a model. */
 export const NodeCount = z.int().min(1).max(64).optional().meta({
   description:
-    '`vllm` only: nodes of a Slurm cluster that one engine spans. `devices` is then the number of GPUs on each of them. Layers are divided among the nodes, and each layer among the GPUs of a node, unless `args` says otherwise.',
+    '`vllm` only: nodes of a Slurm or Kubernetes cluster that one engine spans. `devices` is then the number of GPUs on each of them. Layers are divided among the nodes, and each layer among the GPUs of a node, unless `args` says otherwise.',
   unit: 'nodes',
   example: 2,
   with: withNodes,
@@ -31,11 +31,11 @@ export function nodesFault(
     key,
     message: `Model '${model.id}': ${message}`,
   })
-  const wrong = poolsOf(model).find(({ pool }) => pools[pool]?.kind !== 'slurm')
+  const wrong = poolsOf(model).find(({ pool }) => !/^(slurm|kubernetes)$/.test(pools[pool]?.kind ?? ''))
   if (wrong)
     return fault(
       model.pools === undefined ? 'nodes' : 'pools',
-      `it spans ${nodes} nodes, and '${wrong.pool}' is no Slurm cluster. List only pools of the kind slurm in 'pools', or remove 'nodes'.`,
+      `it spans ${nodes} nodes, and '${wrong.pool}' is no cluster. List only pools of the kind slurm or kubernetes in 'pools', or remove 'nodes'.`,
     )
   if (typeof model.devices !== 'number')
     return fault('devices', `it spans ${nodes} nodes, so 'devices' must be the number of GPUs on each: devices: 8.`)

@@ -1,7 +1,7 @@
 import { broken, fine, type InspectionFinding, warning } from '../../core/inspection.ts'
 import type { KubernetesPool } from '../../core/models/pools.ts'
-import { allCardsOf, cardsOf, type NodeObject } from '../launcher/kubernetes/capacity.ts'
 import { ApiRefusal, faultWords } from '../launcher/kubernetes/cluster-api.ts'
+import { allCardsOf, cardsOf, type NodeObject } from '../launcher/kubernetes/node-cards.ts'
 import { faultFinding, tooManyAsked } from './pool-findings.ts'
 import type { Trial } from './trial-launch.ts'
 import type { NodeReport } from './trial-server.ts'
@@ -65,6 +65,16 @@ export function clusterRightsFinding(
         adviceFor(namespace),
       )
 }
+
+/** Whether models that span nodes can: `models` are their ids. */
+export const setsFinding = (isInstalled: boolean, models: readonly string[]): InspectionFinding =>
+  isInstalled
+    ? fine('LeaderWorkerSet', `installed, as models that span nodes need: ${models.join(', ')}`)
+    : broken(
+        'LeaderWorkerSet',
+        `not installed, so these models, which span nodes, cannot run: ${models.join(', ')}`,
+        "Install its controller, as https://lws.sigs.k8s.io says, or remove 'nodes' of the models.",
+      )
 
 /** The GPUs of the nodes that the pool selects; `needed`: those of its largest engine, `free` those that nobody has. */
 export function nodesFinding(

@@ -4,12 +4,14 @@ import { basename, isAbsolute, join } from 'node:path'
 import { fine, type InspectionFinding } from '../../core/inspection.ts'
 import type { Model } from '../../core/models/model.ts'
 import { type KubernetesPool, poolsOf } from '../../core/models/pools.ts'
-import { type NodeObject, readCapacity, readNodes } from '../launcher/kubernetes/capacity.ts'
+import { nodesOf } from '../../core/models/spanned-nodes.ts'
+import { freeCards, readNodes } from '../launcher/kubernetes/capacity.ts'
 import { type ClusterAccess, openClusterAccess } from '../launcher/kubernetes/cluster-access.ts'
 import { ApiRefusal, type ClusterApi, openClusterApi } from '../launcher/kubernetes/cluster-api.ts'
+import { type ClusterLists, openClusterLists } from '../launcher/kubernetes/cluster-lists.ts'
 import { openKubernetesLauncher } from '../launcher/kubernetes/kubernetes.ts'
-import { podManifest } from '../launcher/kubernetes/pod-manifest.ts'
-import { clusterRules, namespaceRules, type RoleRule } from '../launcher/kubernetes/role-rules.ts'
+import { leaderWorkerSets, podManifest } from '../launcher/kubernetes/pod-manifest.ts'
+import { clusterRules, namespaceRules, type RoleRule, spanningRules } from '../launcher/kubernetes/role-rules.ts'
 import { launchNeeds } from '../launcher/launch-needs.ts'
 import { imageOf } from '../presets/model-image.ts'
 import { unconfined } from '../sandbox/level.ts'
@@ -21,6 +23,7 @@ import {
   nodesFinding,
   podFinding,
   rightsFinding,
+  setsFinding,
   trialPodFindings,
 } from './kubernetes-findings.ts'
 import { faultFinding } from './pool-findings.ts'
@@ -46,18 +49,20 @@ export async function* checkKubernetesPool(
     return yield faultFinding('cluster', (thrown as Error).message, 'Try the same kubeconfig by hand: kubectl get pods')
   }
   const api = openClusterApi(access)
+  const lists = openClusterLists(api)
   try {
-    if (yield* checkCluster(api, options, access.server)) yield* tryPod(options)
+    if (yield* checkCluster({ api, lists }, options, access.server)) yield* tryPod(options)
   } catch (thrown) {
     yield callFinding(thrown, access.server)
   } finally {
+    await lists.close()
     await api.close()
   }
 }
 
 /** What the API server alone says. Returns whether a pod may be tried; rejects where it does not answer. */
 async function* checkCluster(
-  api: ClusterApi,
+  { api, lists }: { api: ClusterApi; lists: ClusterLists },
   { pool, settings, models }: PoolCheckOptions<KubernetesPool>,
   server: string,
 ): AsyncGenerator<InspectionFinding, boolean> {
@@ -66,17 +71,23 @@ async function* checkCluster(
     gitVersion?: string
   }
   yield fine('cluster', `${server} answers, Kubernetes ${gitVersion}`)
+  const spanning = models.filter(model => nodesOf(model) > 1)
   const lacks = (rules: readonly RoleRule[], namespace?: string) => missingRights(api, rules, namespace, signal())
-  const [inNamespace, inCluster] = await Promise.all([lacks(namespaceRules, api.namespace), lacks(clusterRules)])
+  const needed = spanning.length > 0 ? [...namespaceRules, ...spanningRules] : namespaceRules
+  const [inNamespace, inCluster] = await Promise.all([lacks(needed, api.namespace), lacks(clusterRules)])
   yield rightsFinding(inNamespace, api.namespace)
   yield clusterRightsFinding(inCluster, api.namespace, settings.max_cards)
 
-  const needed = Math.max(1, ...models.map(({ devices }) => (typeof devices === 'number' ? devices : 1)))
+  if (spanning.length > 0)
+    yield setsFinding(
+      await hasSets(api, signal()),
+      spanning.map(({ id }) => id),
+    )
+  const cards = Math.max(1, ...models.map(({ devices }) => (typeof devices === 'number' ? devices : 1)))
   if (!inCluster.includes('list nodes')) {
-    const nodes: NodeObject[] = []
-    for await (const node of readNodes(api, settings, signal())) nodes.push(node)
-    const free = (await readCapacity(api, settings, { serverId: '', signal: signal() })).length
-    yield nodesFinding(nodes, settings, { needed, free })
+    const nodes = await readNodes(lists, settings, signal())
+    const free = await freeCards(lists, nodes, { settings, serverId: '', signal: signal() })
+    yield nodesFinding(nodes, settings, { needed: cards, free: free.length })
   }
   yield imagesFinding(
     models.map(model => {
@@ -85,9 +96,20 @@ async function* checkCluster(
     }),
   )
   if (inNamespace.includes('create pods')) return false
-  const refusal = await dryRun(api, settings, needed, signal())
-  yield podFinding(refusal, needed, api.namespace)
+  const refusal = await dryRun(api, settings, cards, signal())
+  yield podFinding(refusal, cards, api.namespace)
   return !refusal && inNamespace.length === 0
+}
+
+/** Whether the cluster knows LeaderWorkerSets. */
+async function hasSets(api: ClusterApi, signal: AbortSignal): Promise<boolean> {
+  try {
+    await api.request({ path: `/apis/${leaderWorkerSets.group}/v1` }, signal)
+    return true
+  } catch (thrown) {
+    if (thrown instanceof ApiRefusal && thrown.status === 404) return false
+    throw thrown
+  }
 }
 
 /** The rights of some rules that the account does not have, as `list events`. */

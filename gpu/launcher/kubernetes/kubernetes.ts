@@ -12,8 +12,17 @@ import { singleStarts } from '../single-starts.ts'
 import { readCapacity } from './capacity.ts'
 import { openClusterAccess } from './cluster-access.ts'
 import { ApiRefusal, faultWords, openClusterApi } from './cluster-api.ts'
+import { openClusterLists } from './cluster-lists.ts'
 import type { HeldPod, PodRecord } from './listed-pods.ts'
-import { type PodPlan, type PodPorts, podManifest, podName, secretManifest } from './pod-manifest.ts'
+import {
+  leaderWorkerSets,
+  type PodPlan,
+  type PodPorts,
+  podManifest,
+  podName,
+  secretManifest,
+  setManifest,
+} from './pod-manifest.ts'
 import { labels, type PodObject } from './pod-state.ts'
 import { refusalOf } from './refusal.ts'
 import { TrackedPods } from './tracked-pods.ts'
@@ -47,13 +56,14 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   // Pools may be in one namespace, and what a pool does not know of its own pods it deletes.
   const serverId = `${options.serverId}.${pool}`
   const api = openClusterApi(await openClusterAccess(settings, host))
+  const lists = openClusterLists(api)
   const records = openRecords<PodRecord>(join(options.dataDir, 'kubernetes', pool, 'launches'), log)
   const { file, args } = selfCommand([])
   const namespace = `/api/v1/namespaces/${api.namespace}`
   const wrapper = Buffer.from(readAsset('kubernetes-wrapper.py')).toString('utf8')
   const starts = singleStarts(start)
   const beatMs = Math.min(60_000, settings.orphan_grace / 4)
-  const pods = new TrackedPods({ pool, serverId, api, records, beatMs, lostMs, log }, records.all())
+  const pods = new TrackedPods({ pool, serverId, api, lists, records, beatMs, lostMs, log }, records.all())
   let known: { at: number; discovery: Discovery } | undefined
   let hasLeft = false
   const unknown = (what: string, cause: unknown) =>
@@ -91,7 +101,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       )
       const uid = await created(plan, signal)
       pods.accepted(launch, uid)
-      void ownSecret(launchId, uid)
+      void ownSecret(plan, uid)
     } catch (thrown) {
       const fault = faultWords(thrown)
       if (!(thrown instanceof ApiRefusal && thrown.isFinal))
@@ -101,26 +111,31 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       pods.held.delete(launchId)
       await records.remove(launchId)
       await pods.removeSecret(launchId, signal).catch(() => {})
+      if (needs.nodes > 1 && isNotInstalled(thrown))
+        throw new Failure('worker_error', noSets(pool, modelId, needs.nodes))
       throw new Failure('worker_error', `Kubernetes has refused the pod of '${modelId}': ${fault}.`, { cause: thrown })
     }
   }
 
-  /** Creates the pod, or finds that of an earlier attempt. Resolves with its uid. */
+  /** Creates the pod, or the set of pods, or finds that of an earlier attempt. Resolves with its uid. */
   async function created(plan: PodPlan, signal: AbortSignal): Promise<string> {
-    const { launchId } = plan.options
-    const made = await orExisting(() =>
-      api.request({ method: 'POST', path: `${namespace}/pods`, body: podManifest(plan) }, signal),
-    )
-    const { metadata } = (made ??
-      (await api.request({ path: `${namespace}/pods/${podName(launchId)}` }, signal))) as PodObject
+    const name = podName(plan.options.launchId)
+    const spans = plan.needs.nodes > 1
+    const path = spans ? pods.groups.path : `${namespace}/pods`
+    const body = spans ? setManifest(plan) : podManifest(plan)
+    const made = await orExisting(() => api.request({ method: 'POST', path, body }, signal))
+    const { metadata } = (made ?? (await api.request({ path: `${path}/${name}` }, signal))) as PodObject
     if (metadata?.labels?.[labels.server] === serverId && metadata.uid) return metadata.uid
-    throw new ApiRefusal(422, 'AlreadyExists', `the pod ${podName(launchId)} belongs to somebody else`)
+    const what = spans ? leaderWorkerSets.kind : 'pod'
+    throw new ApiRefusal(422, 'AlreadyExists', `the ${what} ${name} belongs to somebody else`)
   }
 
   /** With its owner the secret is removed when the pod is, also if no server is there. */
-  async function ownSecret(launchId: string, uid: string): Promise<void> {
+  async function ownSecret({ options: { launchId }, needs }: PodPlan, uid: string): Promise<void> {
     const name = podName(launchId)
-    const owner = { apiVersion: 'v1', kind: 'Pod', name, uid }
+    const { group, kind } = leaderWorkerSets
+    const of = needs.nodes > 1 ? { apiVersion: `${group}/v1`, kind } : { apiVersion: 'v1', kind: 'Pod' }
+    const owner = { ...of, name, uid }
     const body = { metadata: { ownerReferences: [owner] } }
     await api
       .request({ method: 'PATCH', path: `${namespace}/secrets/${name}`, body }, AbortSignal.timeout(closeMs))
@@ -139,23 +154,23 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
     if (!launch || launch.record.end) return
     // Nobody knows whether its pod was created: the list does. Should it appear later, it is deleted, as it belongs to no engine.
     if (launch.record.uid === null) await pods.watch.relist()
+    if (launch.record.uid === null && (launch.record.nodes ?? 1) > 1) {
+      const found = await pods.groups.find(launch, signal)
+      if (found !== null) pods.accepted(launch, found)
+    }
     const { uid, end } = launch.record
     if (uid === null) return pods.end(launch, { status: null, reason: 'It was not started.' })
     if (end) return
     launch.isEnding = true
-    const wasThere = await pods.remove(
-      { name: podName(launchId), uid },
-      Math.max(1, Math.ceil(graceMs / 1_000)),
-      signal,
-    )
+    const wasThere = await pods.delete(launch, Math.max(1, Math.ceil(graceMs / 1_000)), signal)
     if (!wasThere) await pods.watch.relist()
   }
 
   async function endAll(live: readonly HeldPod[]): Promise<void> {
     const signal = AbortSignal.timeout(closeMs)
-    const ends = live.map(async ({ record: { launchId, uid } }) => {
-      if (uid !== null) await pods.remove({ name: podName(launchId), uid }, 5, signal)
-      await pods.removeSecret(launchId, signal)
+    const ends = live.map(async launch => {
+      if (launch.record.uid !== null) await pods.delete(launch, 5, signal)
+      await pods.removeSecret(launch.record.launchId, signal)
     })
     const failed = (await Promise.allSettled(ends)).filter(({ status }) => status === 'rejected')
     if (failed.length > 0) log.warn('Pods may be left: they end by themselves', { pool, pods: failed.length })
@@ -180,7 +195,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
     },
     async capacity(signal) {
       if (known && performance.now() - known.at < capacityMs) return known.discovery
-      const devices = await readCapacity(api, settings, { serverId, signal }).catch((thrown: unknown) => {
+      const devices = await readCapacity(lists, settings, { serverId, signal }).catch((thrown: unknown) => {
         throw unknown('nodes', thrown)
       })
       const reason = devices.length > 0 ? null : `No node of the pool '${pool}' has a free '${settings.resource}' now.`
@@ -200,15 +215,18 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
       await records.written()
     },
     async close() {
+      // Those whose pod could not be deleted yet are among them.
+      const left = [...pods.held.values()].filter(({ record, isCleaning }) => !record.end || isCleaning)
       await pods.close()
-      if (!hasLeft) await endAll([...pods.held.values()].filter(({ record }) => !record.end))
+      if (!hasLeft) await endAll(left)
       await records.written()
+      await lists.close()
       await api.close()
     },
   }
 }
 
-const newRecord = async ({ launchId, engineId, modelId, env }: LaunchOptions): Promise<PodRecord> => ({
+const newRecord = async ({ launchId, engineId, modelId, env, needs }: LaunchOptions): Promise<PodRecord> => ({
   version: 1,
   ...(await newLaunchKey()),
   launchId,
@@ -216,18 +234,25 @@ const newRecord = async ({ launchId, engineId, modelId, env }: LaunchOptions): P
   modelId,
   uid: null,
   ports: newPorts(),
+  ...(needs && needs.nodes > 1 && { nodes: needs.nodes }),
   secrets: secretsIn(env),
   note: null,
   end: null,
 })
 
 function newPorts(): PodPorts {
-  const wrapper = portOf()
-  for (;;) {
-    const engine = portOf()
-    if (engine !== wrapper) return { wrapper, engine }
-  }
+  const ports = new Set<number>()
+  while (ports.size < 3) ports.add(portOf())
+  const [wrapper, engine, meeting] = [...ports] as [number, number, number]
+  return { wrapper, engine, meeting }
 }
+
+/** Whether the API server does not know the path at all: one that knows it says what of it is not there. */
+const isNotInstalled = (thrown: unknown): boolean =>
+  thrown instanceof ApiRefusal && thrown.status === 404 && thrown.reason === ''
+
+const noSets = (pool: string, modelId: string, nodes: number): string =>
+  `'${modelId}' spans ${nodes} nodes, and the cluster of the pool '${pool}' has no LeaderWorkerSet. Install its controller (https://lws.sigs.k8s.io), or remove 'nodes' of the model.`
 
 /** What was created; undefined if it was there before. */
 async function orExisting(create: () => Promise<unknown>): Promise<unknown> {

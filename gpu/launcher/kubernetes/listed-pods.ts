@@ -5,9 +5,11 @@ import type { PodPorts } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 
 export interface PodRecord extends LaunchRecord {
-  /** The uid of its pod; null while it is not known whether that was created. */
+  /** The uid of its pod, or of its LeaderWorkerSet; null while it is not known whether that was created. */
   uid: string | null
   ports: PodPorts
+  /** How many nodes it spans; absent: one. More are the pods of a LeaderWorkerSet. */
+  nodes?: number
 }
 
 /** A launch of this server. */
@@ -25,6 +27,8 @@ export interface HeldPod {
   event: string | undefined
   /** Whether its pod is being removed, as it has ended. */
   isCleaning: boolean
+  /** The deletion of its LeaderWorkerSet, and the seconds that its pods get to end; null if there is none. */
+  withdrawal: { seconds: number; isAccepted: boolean } | null
 }
 
 type End = Pick<Launch, 'status' | 'reason'>
@@ -42,6 +46,8 @@ export function comparePods(
   const surplus: PodState[] = []
   const found = new Map<string, PodState>()
   const ended: { launchId: string; end: End }[] = []
+  /** Launches that span nodes, without a pod: their LeaderWorkerSet tells whether they will have some. */
+  const unseen: string[] = []
   for (const pod of pods) {
     const launch = held.get(pod.launchId)
     const record = launch?.record
@@ -57,7 +63,9 @@ export function comparePods(
       if (state === 'gone') ended.push({ launchId, end: { status, reason: pod.isRemoved && isEnding ? null : reason } })
       else if (isLost(pod, deletingSince, now, lostMs))
         ended.push({ launchId, end: { status: null, reason: `Its node '${pod.node}' does not answer.` } })
-    } else if (list !== null && list >= expectedFrom) {
+    } else if (list === null || list < expectedFrom) continue
+    else if ((record.nodes ?? 1) > 1) unseen.push(launchId)
+    else {
       const last = before && launchStateOf({ ...before, isRemoved: true })
       ended.push({
         launchId,
@@ -68,7 +76,7 @@ export function comparePods(
       })
     }
   }
-  return { found, ended, surplus }
+  return { found, ended, surplus, unseen }
 }
 
 /** A pod stays for as long as its node does not say that it has ended. */

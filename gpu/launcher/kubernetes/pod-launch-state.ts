@@ -5,7 +5,10 @@ type State = Pick<Launch, 'state' | 'reason' | 'status'>
 
 /** What a pod means for its launch. `event`: the last warning of Kubernetes about it. Pure. */
 export function launchStateOf(pod: PodState, event?: string): State {
-  const { engine, wrapper, phase } = pod
+  const { engine, wrapper, phase, group } = pod
+  if (group && pod.isRemoved)
+    return { state: 'gone', status: null, reason: 'Its LeaderWorkerSet was deleted.', ...group.fault }
+  if (group?.fault) return { state: 'ending', status: null, reason: group.fault.reason }
   const isOver = engine.state === 'ended' || phase === 'Succeeded' || phase === 'Failed' || pod.isRemoved
   if (isOver) {
     const status = statusOf(engine.exitCode)

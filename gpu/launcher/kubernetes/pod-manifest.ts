@@ -3,6 +3,15 @@ import type { LaunchKey } from '../launch-key.ts'
 import type { LaunchNeeds, LaunchOptions } from '../launcher.ts'
 import { containers, labels } from './pod-state.ts'
 
+/** The resource of pods that belong together, which a cluster may have, and the variables that its controller gives them. */
+export const leaderWorkerSets = {
+  group: 'leaderworkerset.x-k8s.io',
+  resource: 'leaderworkersets',
+  kind: 'LeaderWorkerSet',
+  address: 'LWS_LEADER_ADDRESS',
+  rank: 'LWS_WORKER_INDEX',
+} as const
+
 /** Folders in the containers: of the wrapper alone, and of the engine, whose socket the wrapper sees. */
 const wrapperFolder = '/run/infer/wrapper'
 const engineFolder = '/run/infer/engine'
@@ -17,6 +26,8 @@ const lostNodeSeconds = 60
 export interface PodPorts {
   wrapper: number
   engine: number
+  /** Where the parts of an engine that spans nodes meet, on the first one. */
+  meeting?: number
 }
 
 export interface PodPlan {
@@ -36,6 +47,9 @@ export interface PodPlan {
 
 /** The name of the pod of a launch, and of its secret: launch ids have other characters than names. */
 export const podName = (launchId: string): string => `infer-${launchId.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
+
+/** The name of the first pod of a launch that spans nodes, as the controller of its LeaderWorkerSet gives it. */
+export const firstPodName = (launchId: string): string => `${podName(launchId)}-0`
 
 /** Texts of a pod in which `$` begins a reference to a variable. */
 const literal = (text: string): string => text.replaceAll('$', '$$$$')
@@ -83,59 +97,17 @@ export function secretManifest(plan: PodPlan): object {
 
 /** The pod of a launch: the engine, and the wrapper that lets only its server reach it. Pure. */
 export function podManifest(plan: PodPlan): object {
-  const { settings, serverId, namespace, options, needs } = plan
-  const { launchId, engineId, modelId } = options
-  const name = podName(launchId)
-  const { service_account: account, image_pull_secrets: pullSecrets, volumes } = settings
+  const { name, namespace, ...named } = metadataOf(plan)
+  const { maxMs } = plan.needs
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: {
-      name,
-      namespace,
-      labels: { [labels.server]: serverId, [labels.launch]: launchId, 'app.kubernetes.io/managed-by': 'infer' },
-      annotations: {
-        'infer/engine': engineId,
-        'infer/model': modelId,
-        'kubectl.kubernetes.io/default-container': containers.engine,
-      },
-    },
+    metadata: { name, namespace, ...named },
     spec: {
       // A launch runs once: after its end the server decides where the next one goes.
       restartPolicy: 'Never',
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      terminationGracePeriodSeconds: 30,
-      ...(account !== undefined && { serviceAccountName: account }),
-      ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map(one => ({ name: one })) }),
-      ...(needs.maxMs !== null && { activeDeadlineSeconds: Math.max(1, Math.ceil(needs.maxMs / 1_000)) }),
-      nodeSelector: settings.node_selector,
-      ...affinityOf(plan),
-      tolerations: [
-        ...settings.tolerations,
-        ...['not-ready', 'unreachable'].map(taint => ({
-          key: `node.kubernetes.io/${taint}`,
-          operator: 'Exists',
-          effect: 'NoExecute',
-          tolerationSeconds: lostNodeSeconds,
-        })),
-      ],
-      volumes: [
-        {
-          name: 'wrapper',
-          secret: {
-            secretName: name,
-            items: ['wrapper.py', 'settings.json', 'certificate.pem', 'key.pem'].map(key => ({ key, path: key })),
-          },
-        },
-        { name: 'engine', emptyDir: {} },
-        // Processes of one engine exchange tensors there; the usual 64 MiB are too few.
-        { name: 'shared-memory', emptyDir: { medium: 'Memory' } },
-        ...volumes.map(({ claim, host_path: path, read_only: readOnly }, at) => ({
-          name: `volume-${at}`,
-          ...(claim === undefined ? { hostPath: { path } } : { persistentVolumeClaim: { claimName: claim, readOnly } }),
-        })),
-      ],
+      ...(maxMs !== null && { activeDeadlineSeconds: Math.max(1, Math.ceil(maxMs / 1_000)) }),
+      ...podSpec(plan),
       containers: [wrapperContainer(plan), engineContainer(plan)],
     },
   }
@@ -149,13 +121,100 @@ function affinityOf({ avoid = [] }: PodPlan): object {
   return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } }
 }
 
-const wrapperContainer = ({ settings, ports }: PodPlan): object => ({
+/** The LeaderWorkerSet of a launch that spans nodes: a pod on each, of which the first has the wrapper. Pure. */
+export function setManifest(plan: PodPlan): object {
+  const { name, namespace, ...named } = metadataOf(plan)
+  // It allows no other policy than to start containers again.
+  const template = (own: object, ...parts: object[]) => ({
+    metadata: named,
+    spec: { restartPolicy: 'Always', ...own, containers: parts },
+  })
+  return {
+    apiVersion: `${leaderWorkerSets.group}/v1`,
+    kind: leaderWorkerSets.kind,
+    metadata: { name, namespace, ...named },
+    spec: {
+      replicas: 1,
+      startupPolicy: 'LeaderCreated',
+      leaderWorkerTemplate: {
+        size: plan.needs.nodes,
+        restartPolicy: 'None',
+        leaderTemplate: template(podSpec(plan), wrapperContainer(plan), engineContainer(plan)),
+        workerTemplate: template(podSpec(plan, false), otherContainer(plan)),
+      },
+    },
+  }
+}
+
+function metadataOf({ serverId, namespace, options: { launchId, engineId, modelId } }: PodPlan) {
+  return {
+    name: podName(launchId),
+    namespace,
+    labels: { [labels.server]: serverId, [labels.launch]: launchId, 'app.kubernetes.io/managed-by': 'infer' },
+    annotations: {
+      'infer/engine': engineId,
+      'infer/model': modelId,
+      'kubectl.kubernetes.io/default-container': containers.engine,
+    },
+  }
+}
+
+/** What pods of a launch have besides their containers. Without a wrapper they do not get its key. */
+function podSpec(plan: PodPlan, hasWrapper = true): object {
+  const { settings, options } = plan
+  const { service_account: account, image_pull_secrets: pullSecrets, volumes } = settings
+  return {
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: 30,
+    ...(account !== undefined && { serviceAccountName: account }),
+    ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map(one => ({ name: one })) }),
+    nodeSelector: settings.node_selector,
+    ...affinityOf(plan),
+    tolerations: [
+      ...settings.tolerations,
+      ...['not-ready', 'unreachable'].map(taint => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: lostNodeSeconds,
+      })),
+    ],
+    volumes: [
+      ...(hasWrapper ? [wrapperVolume(options.launchId)] : []),
+      { name: 'engine', emptyDir: {} },
+      // Processes of one engine exchange tensors there; the usual 64 MiB are too few.
+      { name: 'shared-memory', emptyDir: { medium: 'Memory' } },
+      ...volumes.map(({ claim, host_path: path, read_only: readOnly }, at) => ({
+        name: `volume-${at}`,
+        ...(claim === undefined ? { hostPath: { path } } : { persistentVolumeClaim: { claimName: claim, readOnly } }),
+      })),
+    ],
+  }
+}
+
+const wrapperVolume = (launchId: string): object => ({
+  name: 'wrapper',
+  secret: {
+    secretName: podName(launchId),
+    items: ['wrapper.py', 'settings.json', 'certificate.pem', 'key.pem'].map(key => ({ key, path: key })),
+  },
+})
+
+/** The command of a container. Those of a launch that spans nodes are started again after their end, and run it once all the same. */
+function commandOf(container: string, { needs }: PodPlan, argv: readonly string[]): string[] {
+  if (needs.nodes === 1) return [...argv]
+  const script = '[ -e "$0" ] && { trap "exit 0" TERM; sleep 2147483647 & wait; }; : > "$0"; exec "$@"'
+  return ['/bin/sh', '-c', literal(script), `${engineFolder}/${container}-has-run`, ...argv]
+}
+
+const wrapperContainer = (plan: PodPlan): object => ({
   name: containers.wrapper,
-  image: settings.wrapper_image,
+  image: plan.settings.wrapper_image,
   imagePullPolicy: 'IfNotPresent',
-  command: ['python3', '-I', `${wrapperFolder}/wrapper.py`, wrapperFolder],
+  command: commandOf(containers.wrapper, plan, ['python3', '-I', `${wrapperFolder}/wrapper.py`, wrapperFolder]),
   env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
-  ports: [{ name: 'wrapper', containerPort: ports.wrapper }],
+  ports: [{ name: 'wrapper', containerPort: plan.ports.wrapper }],
   resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '512Mi' } },
   securityContext: { allowPrivilegeEscalation: false },
   volumeMounts: [
@@ -164,27 +223,59 @@ const wrapperContainer = ({ settings, ports }: PodPlan): object => ({
   ],
 })
 
-function engineContainer(plan: PodPlan): object {
-  const { settings, options, needs, image, ports } = plan
-  const places: Record<string, string> = {
+/** The engine in the pods after the first, whose end is the end of theirs. */
+function otherContainer(plan: PodPlan): object {
+  const meets = `import os, socket; socket.create_connection((os.environ['${leaderWorkerSets.address}'], ${plan.ports.wrapper}), 2).close()`
+  const look = { exec: { command: ['python3', '-c', meets] }, periodSeconds: 5, timeoutSeconds: 5 }
+  return {
+    ...engineContainer(plan, plan.options.otherNodes),
+    // The first may still pull its image.
+    startupProbe: { ...look, failureThreshold: 720 },
+    livenessProbe: { ...look, failureThreshold: 3 },
+  }
+}
+
+/** What replaces words in braces in the command of an engine. */
+function placesOf({ needs, ports }: PodPlan): Record<string, string> {
+  const { address, rank } = leaderWorkerSets
+  return {
     '{port}': String(ports.engine),
     '{socket}': socketPath,
     '{home}': engineFolder,
+    // Kubernetes replaces references to variables.
+    ...(needs.nodes > 1 && {
+      '{nodes}': String(needs.nodes),
+      '{node_rank}': `$(${rank})`,
+      '{first_node}': `$(${address})`,
+      '{first_node_port}': String(ports.meeting),
+    }),
   }
-  const argv = options.argv.map(part => part.replaceAll(/\{\w+\}/g, found => places[found] ?? found))
+}
+
+function engineContainer(plan: PodPlan, more: readonly string[] = []): object {
+  const { settings, options, needs, image, ports } = plan
+  const places = placesOf(plan)
+  const argv = [...options.argv, ...more].map(part =>
+    literal(part).replaceAll(/\{\w+\}/g, found => places[found] ?? found),
+  )
+  const ofPod = needs.nodes > 1 && !('VLLM_HOST_IP' in options.env) ? ['VLLM_HOST_IP'] : []
   const cards = needs.cards > 0 ? { [settings.resource]: String(needs.cards) } : {}
   return {
     name: containers.engine,
     image: image.name,
     imagePullPolicy: 'IfNotPresent',
-    command: [image.program ?? argv[0]!, ...argv.slice(1)].map(literal),
+    command: commandOf(containers.engine, plan, [image.program ?? argv[0]!, ...argv.slice(1)]),
     workingDir: engineFolder,
     env: [
       { name: 'INFER_LAUNCH_ID', value: options.launchId },
-      ...Object.keys(variablesOf(plan)).map(name => ({
-        name,
-        valueFrom: { secretKeyRef: { name: podName(options.launchId), key: `env.${name}` } },
-      })),
+      // By this address the parts on other nodes reach it.
+      ...ofPod.map(name => ({ name, valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } })),
+      ...Object.keys(variablesOf(plan))
+        .filter(name => !ofPod.includes(name))
+        .map(name => ({
+          name,
+          valueFrom: { secretKeyRef: { name: podName(options.launchId), key: `env.${name}` } },
+        })),
     ],
     resources: {
       requests: {

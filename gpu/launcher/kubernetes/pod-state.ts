@@ -28,9 +28,27 @@ export interface PodState {
   message: string
   /** Whether it is no longer in the cluster: what is known of it is what was seen last. */
   isRemoved: boolean
+  /** Which part of a launch that spans nodes it is: 0 for the first; null for one that is a whole launch. */
+  rank: number | null
+  /** Of the pods of a launch that spans nodes taken together: what only they have. */
+  group?: GroupState
 }
 
-export const labels = { server: 'infer/server', launch: 'infer/launch' } as const
+export interface GroupState {
+  /** How the first of them has ended, by which the launch ends; null while all of them run or wait. */
+  fault: { status: string | null; reason: string | null } | null
+  /** Whether the first part has begun to run. */
+  hasOutput: boolean
+  /** The uid of one that has a node and does not run yet; null if there is none. */
+  waiting: string | null
+}
+
+export const labels = {
+  server: 'infer/server',
+  launch: 'infer/launch',
+  /** Given by the controller of a LeaderWorkerSet. */
+  rank: 'leaderworkerset.sigs.k8s.io/worker-index',
+} as const
 export const containers = { engine: 'engine', wrapper: 'wrapper' } as const
 
 interface Condition {
@@ -39,10 +57,18 @@ interface Condition {
   reason?: string
   message?: string
 }
+interface StateWords {
+  reason?: string
+  message?: string
+  exitCode?: number
+  signal?: number
+}
 interface ContainerStatus {
   name?: string
   image?: string
-  state?: Record<string, { reason?: string; message?: string; exitCode?: number; signal?: number } | undefined>
+  state?: Record<string, StateWords | undefined>
+  /** How it has ended before it was started again, which only pods of a LeaderWorkerSet are. */
+  lastState?: { terminated?: StateWords }
 }
 export interface PodObject {
   metadata?: {
@@ -85,12 +111,15 @@ export function podStateIn(object: PodObject, serverId: string): PodState | unde
     reason: cause.reason ?? '',
     message: cause.message ?? '',
     isRemoved: false,
+    rank: metadata.labels[labels.rank] === undefined ? null : Number(metadata.labels[labels.rank]),
   }
 }
 
 function containerIn({ spec, status }: PodObject, name: string): ContainerState {
   const image = spec?.containers?.find(one => one.name === name)?.image ?? ''
-  const { running, terminated, waiting } = status?.containerStatuses?.find(one => one.name === name)?.state ?? {}
+  const { state = {}, lastState } = status?.containerStatuses?.find(one => one.name === name) ?? {}
+  // It runs once: what was started again in its place runs nothing.
+  const { running, waiting, terminated = lastState?.terminated } = state
   const words = terminated ?? waiting ?? {}
   return {
     state: terminated ? 'ended' : running ? 'running' : 'waiting',

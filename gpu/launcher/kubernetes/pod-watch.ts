@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
+import type { ClusterLists } from './cluster-lists.ts'
 import { labels, type PodObject, type PodState, podStateIn } from './pod-state.ts'
 
-/** Pods in one page of a list, of 5 kB each: few, so that parsing them holds up nothing for long. */
-const pageSize = 20
+/** A name that no pod has. */
+const noPod = 'metadata.name=-'
 /** Seconds after which the API server ends a watch, and it is begun again. */
 const watchSeconds = 280
 const listMs = 30_000
@@ -12,6 +13,7 @@ const retryMs = (failures: number): number => Math.min(10_000, 200 * 2 ** Math.m
 
 export interface PodWatchOptions {
   api: ClusterApi
+  lists: ClusterLists
   serverId: string
   /** Called with every pod of the server once all were listed, with the number of that list, and each time pods have changed. */
   seen: (pods: readonly PodState[], list: number | null) => void
@@ -23,35 +25,44 @@ interface WatchEvent {
 }
 
 /** Knows the pods of a server: lists them, watches what changes, and lists them again after a gap. */
-export function openPodWatch({ api, serverId, seen }: PodWatchOptions) {
+export function openPodWatch({ api, lists, serverId, seen }: PodWatchOptions) {
   const path = `/api/v1/namespaces/${api.namespace}/pods`
   const query = { labelSelector: `${labels.server}=${serverId}` }
   const closing = new AbortController()
-  const pods = new Map<string, PodState>()
   /** The version from which changes are watched; empty before the first list, and after a gap. */
   let version = ''
   let isWatching = false
-  let lists = 0
+  let count = 0
   let listing: Promise<void> | undefined
+  /** The pods of the last list, by their texts. */
+  let listed = new Map<string, PodState>()
+  /** Pods that have changed since the list in progress has begun, which may tell older states of them; null: it was removed. */
+  let changedSince = new Map<string, PodState | null>()
   let wake = Promise.withResolvers<void>()
 
   async function listAll(): Promise<void> {
-    const number = ++lists
+    const number = ++count
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(listMs)])
     const all = new Map<string, PodState>()
+    const now = new Map<string, PodState>()
+    changedSince = new Map()
     let from = ''
-    for await (const page of api.pages(path, query, pageSize, signal)) {
+    for await (const page of lists.pages(path, query, { kind: 'pods', serverId }, signal)) {
       // Pages of one list have the version of its first.
       from ||= page.version
-      for (const object of page.items) {
-        const pod = podStateIn(object, serverId)
-        if (pod) all.set(pod.name, pod)
+      for (const text of page.texts) {
+        const pod = listed.get(text) ?? (JSON.parse(text) as PodState)
+        now.set(text, pod)
+        all.set(pod.name, pod)
       }
     }
-    pods.clear()
-    for (const [name, pod] of all) pods.set(name, pod)
-    version = from
-    seen([...pods.values()], number)
+    listed = now
+    for (const [name, pod] of changedSince)
+      if (pod) all.set(name, pod)
+      else all.delete(name)
+    // A watch goes on from its own version.
+    if (!isWatching) version = from
+    seen([...all.values()], number)
     wake.resolve()
   }
 
@@ -88,9 +99,9 @@ export function openPodWatch({ api, serverId, seen }: PodWatchOptions) {
     if (type === 'BOOKMARK') return undefined
     const pod = podStateIn(object, serverId)
     if (!pod) return undefined
-    if (type === 'DELETED') pods.delete(pod.name)
-    else pods.set(pod.name, pod)
-    return { ...pod, isRemoved: type === 'DELETED' }
+    const isRemoved = type === 'DELETED'
+    changedSince.set(pod.name, isRemoved ? null : pod)
+    return { ...pod, isRemoved }
   }
 
   async function run(): Promise<void> {
@@ -117,11 +128,12 @@ export function openPodWatch({ api, serverId, seen }: PodWatchOptions) {
   const running = run()
   return {
     /** Number of the last list that has begun. */
-    lists: (): number => lists,
+    lists: (): number => count,
     /** Resolves when the pods are known as they are about now. Rejects if the API server does not answer. */
     async fresh(signal: AbortSignal): Promise<void> {
       if (!isWatching) return await abortable(relist(), signal)
-      await api.request({ path, query: { ...query, limit: '1', resourceVersion: '0' } }, signal)
+      // Only whether it answers is asked: its answer has no pods. With this version a limit would be ignored.
+      await api.request({ path, query: { ...query, fieldSelector: noPod, resourceVersion: '0' } }, signal)
       if (!isWatching) await abortable(relist(), signal)
     },
     /** All pods are listed again, as one that should be known is not. */

@@ -1,3 +1,5 @@
+import { leaderWorkerSets } from './pod-manifest.ts'
+
 /** A rule of a role, as Kubernetes writes it. */
 export interface RoleRule {
   apiGroups: readonly string[]
@@ -5,12 +7,16 @@ export interface RoleRule {
   verbs: readonly string[]
 }
 
-/** What a server may do in the namespace of its pods: all that it does there. */
+/** What a server may do in the namespace of its pods for models on one node: all that it does there. */
 export const namespaceRules: readonly RoleRule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'delete'] },
   { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
   { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['events'], verbs: ['list'] },
+]
+/** What it may do there besides for models that span nodes. */
+export const spanningRules: readonly RoleRule[] = [
+  { apiGroups: [leaderWorkerSets.group], resources: [leaderWorkerSets.resource], verbs: ['create', 'get', 'delete'] },
 ]
 /** What it may do in the whole cluster, to know which GPUs are free. */
 export const clusterRules: readonly RoleRule[] = [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['list'] }]

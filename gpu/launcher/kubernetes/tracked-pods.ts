@@ -3,11 +3,13 @@ import type { Log } from '../../../core/log.ts'
 import { holdControls } from '../held-controls.ts'
 import type { Launch } from '../launcher.ts'
 import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
+import type { ClusterLists } from './cluster-lists.ts'
 import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
 import { openPodLog, type PodLog } from './pod-log.ts'
-import { podName } from './pod-manifest.ts'
+import { firstPodName, podName } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 import { openPodWatch, type PodWatch } from './pod-watch.ts'
+import { openTrackedGroups, type TrackedGroups } from './tracked-groups.ts'
 
 /** Milliseconds between two looks at launches of which nothing is heard, and after which a launch is asked for its events. */
 const lookMs = 5_000
@@ -20,6 +22,7 @@ export interface TrackingOptions {
   pool: string
   serverId: string
   api: ClusterApi
+  lists: ClusterLists
   records: { write(record: PodRecord): Promise<void>; remove(launchId: string): Promise<void> }
   /** Milliseconds between two words to each wrapper, and for which a pod may stay after its time. */
   beatMs: number
@@ -33,6 +36,7 @@ export class TrackedPods {
   readonly listeners = new Set<() => void>()
   readonly reachListeners = new Set<(launchId: string, isReached: boolean) => void>()
   readonly watch: PodWatch
+  readonly groups: TrackedGroups
   readonly #options: TrackingOptions
   readonly #controls: ReturnType<typeof holdControls>
   readonly #logs = new Map<string, PodLog & { begin: () => void }>()
@@ -52,14 +56,24 @@ export class TrackedPods {
         this.#announce([launchId])
       },
     })
+    this.groups = openTrackedGroups({
+      api: options.api,
+      held: this.held,
+      changed: pod => this.#update([pod], null),
+      remove: (pod, seconds, signal) => this.remove(pod, seconds, signal),
+      closing: this.#closing.signal,
+    })
     for (const record of records) this.hold(record).expectedFrom = 1
-    this.watch = openPodWatch({ ...options, seen: (pods, list) => this.#seen(pods, list) })
+    this.watch = openPodWatch({
+      ...options,
+      seen: (pods, list) => this.#update(this.groups.take(pods, list !== null), list),
+    })
     this.#timer = setInterval(() => void this.#look(), lookMs)
     this.#timer.unref()
   }
 
   hold(record: PodRecord): HeldPod {
-    const { launchId, end } = record
+    const { launchId, end, nodes = 1 } = record
     const launch: HeldPod = {
       record,
       pod: undefined,
@@ -68,12 +82,16 @@ export class TrackedPods {
       deletingSince: null,
       event: undefined,
       isCleaning: false,
+      withdrawal: null,
     }
     this.held.set(launchId, launch)
     if (end) return launch
     const begun = Promise.withResolvers<void>()
     const isOver = () => launch.record.end !== null
-    const log = openPodLog(this.#options.api, podName(launchId), { begun: begun.promise, isOver })
+    const log = openPodLog(this.#options.api, nodes > 1 ? firstPodName(launchId) : podName(launchId), {
+      begun: begun.promise,
+      isOver,
+    })
     this.#logs.set(launchId, { ...log, begin: begun.resolve })
     return launch
   }
@@ -87,9 +105,11 @@ export class TrackedPods {
   #listed = (launch: HeldPod): Launch | undefined =>
     listedPod(launch, this.#controls.isUnreachable(launch.record.launchId))
 
-  /** The nodes on which engines cannot be reached. */
+  /** The nodes on which engines cannot be reached: of one that spans nodes the first, which has its address. */
   unreachableNodes = (): string[] => [
-    ...new Set(this.list().flatMap(({ isUnreachable, node }) => (isUnreachable && node !== null ? [node] : []))),
+    ...new Set(
+      this.list().flatMap(({ isUnreachable, node }) => (isUnreachable && node !== null ? node.split(', ', 1) : [])),
+    ),
   ]
 
   /** A request could not connect to an engine: looks at once whether its wrapper answers. */
@@ -103,16 +123,22 @@ export class TrackedPods {
     void this.#options.records.write(launch.record).catch(() => {})
   }
 
-  #seen(pods: readonly PodState[], list: number | null): void {
+  /** Takes over what was seen of launches, each as one pod. */
+  #update(pods: readonly PodState[], list: number | null): void {
     const { pool, lostMs, log } = this.#options
     const now = performance.now()
-    const { found, ended, surplus } = comparePods(this.held, pods, { list, now, lostMs })
+    const { found, ended, surplus, unseen } = comparePods(this.held, pods, { list, now, lostMs })
+    const changed: string[] = []
     for (const [launchId, pod] of found) {
       const launch = this.held.get(launchId)!
+      // A list of all has mostly the pods that are known.
+      if (launch.pod === pod && !pod.group) continue
+      changed.push(launchId)
       launch.pod = pod
       launch.deletingSince = pod.deletingIn === null ? null : (launch.deletingSince ?? now)
-      if (launch.record.uid === null) this.accepted(launch, pod.uid)
-      if (pod.engine.state !== 'waiting') this.#logs.get(launchId)?.begin()
+      if (pod.group) this.groups.endWithFirst(launch)
+      if (launch.record.uid === null) void this.#identify(launch, pod)
+      if (pod.group?.hasOutput ?? pod.engine.state !== 'waiting') this.#logs.get(launchId)?.begin()
       this.#connect(launch)
     }
     for (const { launchId, end } of ended) this.end(this.held.get(launchId)!, end)
@@ -121,8 +147,21 @@ export class TrackedPods {
         pool,
         pods: surplus.map(one => one.name).join(' '),
       })
-    for (const one of surplus) void this.remove(one, 1, this.#closing.signal).catch(() => {})
-    this.#announce([...found.keys()])
+    for (const one of surplus) void this.#removeSurplus(one).catch(() => {})
+    for (const launchId of unseen) void this.#identify(this.held.get(launchId)!)
+    this.#announce(changed)
+  }
+
+  #removeSurplus(pod: PodState): Promise<unknown> {
+    const { signal } = this.#closing
+    return pod.group ? this.groups.removeSet(pod.launchId, null, signal) : this.remove(pod, 1, signal)
+  }
+
+  /** Looks what a launch without a known pod, or of an unknown start, is. */
+  async #identify(launch: HeldPod, pod?: PodState): Promise<void> {
+    const isSet = pod === undefined || pod.group !== undefined
+    const uid = isSet ? await this.groups.find(launch, this.#closing.signal).catch(() => null) : pod.uid
+    if (uid !== null && launch.record.uid === null) this.accepted(launch, uid)
   }
 
   /** Tells listeners where one of these launches is listed as something else than before. */
@@ -160,13 +199,21 @@ export class TrackedPods {
     output?.close()
     while (!this.#closing.signal.aborted)
       try {
-        if (uid !== null) await this.remove({ name: podName(launchId), uid }, 1, this.#closing.signal)
+        if (uid !== null) await this.delete(launch, 1, this.#closing.signal)
         await this.removeSecret(launchId, this.#closing.signal)
         break
       } catch {
         await pause(lookMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {})
       }
     launch.isCleaning = false
+  }
+
+  /** Deletes what a launch was accepted as, with so many seconds to end. Resolves with whether it was there, as far as that is known. */
+  async delete(launch: HeldPod, seconds: number, signal: AbortSignal): Promise<boolean> {
+    const { launchId, uid, nodes = 1 } = launch.record
+    if (nodes === 1) return await this.remove({ name: podName(launchId), uid: uid! }, seconds, signal)
+    await this.groups.withdraw(launch, seconds, signal)
+    return true
   }
 
   /** Deletes a pod, with so many seconds to end. A later call may shorten that. Resolves with whether it was there. */
@@ -192,12 +239,16 @@ export class TrackedPods {
 
   #limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(callMs)])
 
-  /** Keeps a connection to the wrapper of every engine that runs. */
+  /**
+   * Keeps a connection to every wrapper that runs. It waits for a server from its own start, though its engine may still pull its
+   * image, or wait for other nodes.
+   */
   #connect(launch: HeldPod): void {
-    const { launchId, certificate, key, ports, end } = launch.record
-    const { endpoint, node } = listedPod(launch) ?? {}
-    if (end || !endpoint) return
-    const address = { host: launch.pod!.address!, port: ports.wrapper }
+    const { launchId, certificate, key, ports } = launch.record
+    const { state, node } = listedPod(launch) ?? {}
+    const { address: host, wrapper } = launch.pod ?? {}
+    if (!host || wrapper?.state !== 'running' || (state !== 'pending' && state !== 'running')) return
+    const address = { host, port: ports.wrapper }
     this.#controls.keep({ launchId, address, tls: { certificate, key }, node: node ?? null })
   }
 
@@ -205,19 +256,19 @@ export class TrackedPods {
   async #look(): Promise<void> {
     const live = [...this.held.values()].filter(({ record, pod }) => !record.end && pod)
     for (const launch of live) this.#connect(launch)
-    this.#seen(
-      live.flatMap(({ pod }) => (pod?.deletingIn == null ? [] : [pod])),
+    this.#update(
+      live.flatMap(({ pod }) => (pod?.deletingIn == null && !pod?.group?.fault ? [] : [pod])),
       null,
     )
     for (const launch of live) {
       const { pod } = launch
-      if (pod?.node != null && pod.phase === 'Pending')
-        launch.event = await this.#lastWarning(pod).catch(() => launch.event)
+      const waiting = pod?.group ? pod.group.waiting : pod?.node != null && pod.phase === 'Pending' ? pod.uid : null
+      if (waiting !== null) launch.event = await this.#lastWarning(waiting).catch(() => launch.event)
     }
     this.#announce(live.map(({ record }) => record.launchId))
   }
 
-  async #lastWarning({ uid }: PodState): Promise<string | undefined> {
+  async #lastWarning(uid: string): Promise<string | undefined> {
     const path = `/api/v1/namespaces/${this.#options.api.namespace}/events`
     const query = { fieldSelector: `involvedObject.uid=${uid},type=Warning`, limit: '20' }
     const { items = [] } = (await this.#options.api.request({ path, query }, this.#limited(this.#closing.signal))) as {

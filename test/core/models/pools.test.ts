@@ -111,9 +111,9 @@ describe('errors name the place and what to do', () => {
     ],
     [
       model('engine: vllm, nodes: 2, devices: 8'),
-      /^f:2:\d+: Model 'a': it spans 2 nodes, and 'local' is no Slurm cluster\. List only pools of the kind slurm in 'pools'/,
+      /^f:2:\d+: Model 'a': it spans 2 nodes, and 'local' is no cluster\. List only pools of the kind slurm or kubernetes in 'pools'/,
     ],
-    [model('engine: vllm, nodes: 2, devices: 8, pools: [lab, box2]'), /and 'box2' is no Slurm cluster/],
+    [model('engine: vllm, nodes: 2, devices: 8, pools: [lab, box2]'), /and 'box2' is no cluster/],
     [model('engine: vllm, nodes: 2, pools: [lab]'), /'devices' must be the number of GPUs on each: devices: 8\./],
     [model('nodes: 0'), /'models\[0\]\.nodes'/],
     [`models: [{ id: a, source: /x.gguf, pools: [toString] }]`, /there is no pool 'toString'/],

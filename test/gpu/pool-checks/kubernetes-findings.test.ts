@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type KubernetesPool, PoolSettings } from '../../../core/models/pools.ts'
-import type { NodeObject } from '../../../gpu/launcher/kubernetes/capacity.ts'
 import { ApiRefusal } from '../../../gpu/launcher/kubernetes/cluster-api.ts'
+import type { NodeObject } from '../../../gpu/launcher/kubernetes/node-cards.ts'
 import {
   callFinding,
   clusterRightsFinding,

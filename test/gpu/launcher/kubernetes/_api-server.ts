@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { request as askSecurely, createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { actionOf, type TestRole } from './_role.ts'
 
@@ -15,6 +16,7 @@ interface Stored {
     labels?: Record<string, string>
     deletionTimestamp?: string
     deletionGracePeriodSeconds?: number
+    ownerReferences?: { uid: string }[]
   }
   spec?: { nodeName?: string; [name: string]: unknown }
   status?: Record<string, unknown>
@@ -43,8 +45,18 @@ export async function startApiServer(role: TestRole) {
   const objects = new Map<string, Stored>()
   const changes: Change[] = []
   const watchers = new Set<(change: Change) => void>()
-  /** What the test has it do: fail, refuse pods with these words, forbid paths, or forget changes until this version. */
-  const state = { fails: false, quota: null as string | null, forbidden: null as RegExp | null, forgotten: 0 }
+  /**
+   * What the test has it do: fail, refuse watches, know no LeaderWorkerSet, refuse pods with these words, forbid paths, or forget
+   * changes until this version.
+   */
+  const state = {
+    fails: false,
+    watches: true,
+    hasSets: true,
+    quota: null as string | null,
+    forbidden: null as RegExp | null,
+    forgotten: 0,
+  }
   let version = 100
   let uids = 0
 
@@ -69,14 +81,22 @@ export async function startApiServer(role: TestRole) {
     const object = objects.get(path)!
     objects.delete(path)
     change('DELETED', object, collection)
-    // The owner of a secret takes it along.
+    // An owner takes along what it owns.
     for (const [other, { metadata }] of objects)
-      if (
-        (metadata as { ownerReferences?: { uid: string }[] }).ownerReferences?.some(
-          one => one.uid === object.metadata.uid,
-        )
-      )
-        objects.delete(other)
+      if (metadata.ownerReferences?.some(({ uid }) => uid === object.metadata.uid))
+        erase(other, other.slice(0, other.lastIndexOf('/')), 30)
+  }
+
+  /** Deletes an object: pods that have a node get so many seconds. */
+  function erase(path: string, collection: string, seconds: number): void {
+    const object = objects.get(path)!
+    const isBound = collection.endsWith('/pods') && object.spec?.nodeName !== undefined
+    if (!isBound || seconds === 0) remove(path, collection)
+    else if (seconds < (object.metadata.deletionGracePeriodSeconds ?? Number.POSITIVE_INFINITY)) {
+      object.metadata.deletionGracePeriodSeconds = seconds
+      object.metadata.deletionTimestamp = new Date(Date.now() + seconds * 1_000).toISOString()
+      change('MODIFIED', object, collection)
+    }
   }
 
   const server = createServer({ cert: certificate, key }, (request, response) => {
@@ -99,8 +119,17 @@ export async function startApiServer(role: TestRole) {
     if (url.pathname === '/version') return send(response, 200, { gitVersion: 'v1.99.0' })
     if (url.pathname.endsWith('/selfsubjectaccessreviews')) return review(body, response)
     const [, namespace, resource = '', name, subresource] =
-      /^\/api\/v1(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(url.pathname) ?? []
-    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event' }[resource]
+      /^\/(?:api\/v1|apis\/leaderworkerset\.x-k8s\.io\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(
+        url.pathname,
+      ) ?? []
+    if (url.pathname.startsWith('/apis/leader')) {
+      if (!state.hasSets)
+        return void response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n')
+      if (resource === '')
+        return send(response, 200, { kind: 'APIResourceList', resources: [{ name: 'leaderworkersets' }] })
+    }
+    const sets = { leaderworkersets: 'LeaderWorkerSet' }
+    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...sets }[resource]
     if (!kind) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource')
     const collection = `${namespace ?? ''}/${resource}`
     const path = `${collection}/${name}`
@@ -118,20 +147,17 @@ export async function startApiServer(role: TestRole) {
     const object = objects.get(path)
     if (!object) throw new Refusal(404, 'NotFound', `${resource} "${name}" not found`)
     if (subresource === 'log') return log(object, url.search, response)
-    if (subresource === 'binding') object.spec!.nodeName = body.target!.name
+    if (subresource === 'binding') {
+      const { nodeName } = object.spec!
+      if (nodeName !== undefined) throw new Refusal(409, 'Conflict', `pod ${name} is already assigned to ${nodeName}`)
+      object.spec!.nodeName = body.target!.name
+    }
     if (method === 'PATCH') merge(object, body)
     if (method === 'DELETE') {
       const wanted = body?.preconditions?.uid
       if (wanted !== undefined && wanted !== object.metadata.uid)
         throw new Refusal(409, 'Conflict', 'the UID in the precondition does not match')
-      const seconds = body?.gracePeriodSeconds ?? 30
-      const isBound = resource === 'pods' && object.spec?.nodeName !== undefined
-      if (!isBound || seconds === 0) remove(path, collection)
-      else if (seconds < (object.metadata.deletionGracePeriodSeconds ?? Number.POSITIVE_INFINITY)) {
-        object.metadata.deletionGracePeriodSeconds = seconds
-        object.metadata.deletionTimestamp = new Date(Date.now() + seconds * 1_000).toISOString()
-        change('MODIFIED', object, collection)
-      }
+      erase(path, collection, body?.gracePeriodSeconds ?? 30)
     } else if (method !== 'GET') change('MODIFIED', object, collection)
     send(response, 200, object)
   }
@@ -160,13 +186,24 @@ export async function startApiServer(role: TestRole) {
       ([path, one]) => isIn(path.slice(0, path.lastIndexOf('/')), collection) && matches(one, query),
     )
     const begin = Number(query.get('continue') ?? 0)
-    const end = begin + Number(query.get('limit') ?? all.length)
+    // It answers from its cache then, which has no pages.
+    const isWhole = query.get('resourceVersion') === '0' || query.get('limit') === null
+    const end = isWhole ? all.length : begin + Number(query.get('limit'))
     const metadata = { resourceVersion: String(version), ...(end < all.length && { continue: String(end) }) }
-    send(response, 200, { kind: 'List', metadata, items: all.slice(begin, end).map(([, one]) => one) })
+    const text = JSON.stringify({ kind: 'List', metadata, items: all.slice(begin, end).map(([, one]) => one) })
+    // As the API server does it: short answers are not compressed.
+    const isLong = text.length > 128 << 10
+    const isCompressed = isLong && /gzip/.test(response.req.headers['accept-encoding'] ?? '')
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      ...(isCompressed && { 'content-encoding': 'gzip' }),
+    })
+    response.end(isCompressed ? gzipSync(text, { level: 1 }) : text)
   }
 
   function watch(query: URLSearchParams, collection: string, response: ServerResponse): void {
     const from = Number(query.get('resourceVersion') ?? 0)
+    if (!state.watches) throw new Refusal(503, 'ServiceUnavailable', 'too many watches')
     if (from < state.forgotten) throw new Refusal(410, 'Expired', `too old resource version: ${from}`)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
@@ -257,6 +294,7 @@ const isIn = (one: string, other: string): boolean =>
 function matches(object: Stored, query: URLSearchParams): boolean {
   const words = (name: string) => (query.get(name) ?? '').split(',').filter(Boolean)
   const fields: Record<string, unknown> = {
+    'metadata.name': object.metadata.name,
     'spec.nodeName': object.spec?.nodeName,
     'status.phase': object.status?.phase,
     'involvedObject.uid': object.involvedObject?.uid,

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { freePort } from '../../../../gpu/launcher/address.ts'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
-import { apiOf, type TestCluster, writeKubeconfig } from './_server.ts'
+import { writeKubeconfig } from './_kubeconfig.ts'
+import { apiOf, type TestCluster } from './_server.ts'
 
 /** The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too. */
 const programs = process.env.INFER_TEST_KUBERNETES

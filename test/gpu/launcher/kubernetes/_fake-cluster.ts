@@ -1,7 +1,10 @@
 import { type FakeApiServer, startApiServer, tokens } from './_api-server.ts'
+import { writeKubeconfig } from './_kubeconfig.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
 import { openRole, type TestRole } from './_role.ts'
-import { apiOf, type TestCluster, writeKubeconfig } from './_server.ts'
+import { apiOf, type TestCluster } from './_server.ts'
+
+import { startSetController } from './_set-controller.ts'
 
 export interface FakeCluster {
   server: FakeApiServer
@@ -14,7 +17,7 @@ export interface FakeCluster {
   close(): Promise<void>
 }
 
-/** An API server of the tests with a node, whose files are in a folder. */
+/** An API server of the tests with a node and the controller of LeaderWorkerSet. Its files are in a folder. */
 export async function startFakeCluster(folder: string): Promise<FakeCluster> {
   const namespace = 'inference'
   const role = openRole(namespace)
@@ -24,6 +27,7 @@ export async function startFakeCluster(folder: string): Promise<FakeCluster> {
     writeKubeconfig(folder, { who, url, token: tokens[who], authority, serverName: 'infer' })
   const api = await apiOf({ kubeconfig: configOf('administrator'), namespace })
   const kubelet = await startKubelet(api, 'node1')
+  const sets = startSetController(api)
   return {
     server,
     cluster: { kubeconfig: configOf('infer'), namespace },
@@ -31,6 +35,7 @@ export async function startFakeCluster(folder: string): Promise<FakeCluster> {
     api,
     kubelet,
     async close() {
+      await sets.close()
       await kubelet.close()
       await api.close()
       await server.close()

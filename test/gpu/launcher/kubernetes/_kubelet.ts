@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
 import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { openLogBytes } from '../../../../gpu/launcher/log-bytes.ts'
-import { endSurvivors } from '../_launch.ts'
+import { processesWith, sendSignal } from '../../../../gpu/launcher/processes.ts'
 
 interface Env {
   name: string
@@ -22,7 +22,7 @@ interface Container {
   command: string[]
   env?: Env[]
   volumeMounts?: { name: string; mountPath: string }[]
-  livenessProbe?: { tcpSocket: { port: number }; failureThreshold: number }
+  livenessProbe?: { tcpSocket?: { port: number }; exec?: { command: string[] }; failureThreshold: number }
 }
 interface Pod {
   metadata: {
@@ -35,6 +35,7 @@ interface Pod {
   }
   spec: {
     nodeName?: string
+    restartPolicy?: string
     nodeSelector?: Record<string, string>
     volumes?: { name: string; secret?: { secretName: string; items: { key: string; path: string }[] } }[]
     containers: Container[]
@@ -46,6 +47,9 @@ interface Running {
   children: Map<string, ChildProcess>
   log: ReturnType<typeof openLogBytes>
   states: Map<string, object>
+  /** How containers have ended that were started again. */
+  lastStates: Map<string, object>
+  start: (container: Container) => void
   endsBy: number
   ending?: Promise<void>
   over: boolean
@@ -53,6 +57,8 @@ interface Running {
 
 /** Labels that have the kubelet of the test do something else than start a pod. */
 const unschedulable = 'test/unschedulable'
+/** A variable of all processes of a container: its pod and its name. */
+const ofPod = 'INFER_TEST_POD'
 /** Milliseconds between two probes, of which real ones have seconds. */
 const probeMs = 300
 
@@ -121,7 +127,8 @@ export async function startKubelet(api: ClusterApi, node: string) {
       image,
       imageID: '',
       ready: false,
-      restartCount: 0,
+      restartCount: running.lastStates.has(name) ? 1 : 0,
+      lastState: running.lastStates.get(name) ?? {},
       state: states.get(name) ?? { waiting: { reason: 'ContainerCreating' } },
     }))
     const body = { status: { podIP: '127.0.0.1', podIPs: [{ ip: '127.0.0.1' }], containerStatuses, ...more } }
@@ -136,6 +143,8 @@ export async function startKubelet(api: ClusterApi, node: string) {
       children: new Map(),
       log: openLogBytes(),
       states: new Map(),
+      lastStates: new Map(),
+      start() {},
       endsBy: Number.POSITIVE_INFINITY,
       over: false,
     }
@@ -148,7 +157,13 @@ export async function startKubelet(api: ClusterApi, node: string) {
     }
     const target = { apiVersion: 'v1', kind: 'Node', name: node }
     const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target }
-    await api.request({ method: 'POST', path: `${base}/${name}/binding`, body: binding }, signal)
+    try {
+      await api.request({ method: 'POST', path: `${base}/${name}/binding`, body: binding }, signal)
+    } catch (thrown) {
+      // Another node has it.
+      pods.delete(uid)
+      throw thrown
+    }
     if (pod.spec.containers.some(({ image }) => image.startsWith('missing'))) {
       const waiting = { reason: 'ErrImagePull', message: 'failed to pull and unpack image: not found' }
       running.states.set('engine', { waiting })
@@ -160,24 +175,28 @@ export async function startKubelet(api: ClusterApi, node: string) {
   async function start(running: Running): Promise<void> {
     const { pod, folder } = running
     const secrets = new Map<string, Record<string, string>>()
-    for (const { secret } of pod.spec.volumes ?? []) {
-      if (!secret) continue
-      const path = base.replace(/pods$/, `secrets/${secret.secretName}`)
+    const named = new Set([
+      ...(pod.spec.volumes ?? []).flatMap(({ secret }) => secret?.secretName ?? []),
+      ...pod.spec.containers.flatMap(({ env = [] }) => env.flatMap(one => one.valueFrom?.secretKeyRef?.name ?? [])),
+    ])
+    for (const of of named) {
+      const path = base.replace(/pods$/, `secrets/${of}`)
       const { data, stringData } = (await api.request({ path }, signal)) as Record<string, Record<string, string>>
       const decoded = Object.entries(data ?? {}).map(
         ([at, text]) => [at, Buffer.from(text, 'base64').toString()] as const,
       )
-      secrets.set(secret.secretName, { ...stringData, ...Object.fromEntries(decoded) })
+      secrets.set(of, { ...stringData, ...Object.fromEntries(decoded) })
     }
     const moved = (text: string): string =>
-      text.replaceAll(/\/run\/infer\/(\w+)/g, (_all, at: string) => join(folder, at)).replaceAll('$$', '$')
+      text.replaceAll(/\/run\/infer\/(\w+)/g, (_all, at: string) => join(folder, at))
     for (const { volumeMounts = [] } of pod.spec.containers)
       for (const { mountPath } of volumeMounts)
         if (mountPath.startsWith('/run/infer')) mkdirSync(moved(mountPath), { recursive: true })
     for (const { secret } of pod.spec.volumes ?? [])
       for (const { key: at, path } of secret?.items ?? [])
         writeFileSync(join(moved('/run/infer/wrapper'), path), moved(secrets.get(secret!.secretName)![at]!))
-    for (const container of pod.spec.containers) run(running, container, secrets, moved)
+    running.start = container => run(running, container, secrets, moved)
+    for (const container of pod.spec.containers) running.start(container)
     await tell(running, { phase: 'Running' })
   }
 
@@ -191,11 +210,15 @@ export async function startKubelet(api: ClusterApi, node: string) {
     const variables = env.map(({ name: variable, value, valueFrom }) => {
       const { fieldRef, secretKeyRef } = valueFrom ?? {}
       const text = secretKeyRef ? secrets.get(secretKeyRef.name)![secretKeyRef.key]! : fieldRef ? '127.0.0.1' : value!
-      return [variable, moved(text)]
+      return [variable, moved(text)] as const
     })
-    const [program, ...args] = command.map(moved)
+    const given: Record<string, string> = Object.fromEntries(variables)
+    const expanded = (text: string) =>
+      moved(text).replaceAll(/\$\$|\$\((\w+)\)/g, (all, of?: string) => (of === undefined ? '$' : (given[of] ?? all)))
+    const [program, ...args] = command.map(expanded)
+    const environment = { PATH: process.env.PATH, ...given, [ofPod]: `${running.pod.metadata.uid} ${name}` }
     const child = spawn(program!, args, {
-      env: { PATH: process.env.PATH, ...Object.fromEntries(variables) },
+      env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
       cwd: running.folder,
@@ -213,19 +236,25 @@ export async function startKubelet(api: ClusterApi, node: string) {
       child.on('error', () => resolve(128))
     })
     void ended.then(code => containerEnded(running, container, code))
-    if (container.livenessProbe) void probe(running, container)
+    if (container.livenessProbe) void probe(running, container, environment)
   }
 
-  async function containerEnded(running: Running, { name }: Container, exitCode: number): Promise<void> {
+  async function containerEnded(running: Running, container: Container, exitCode: number): Promise<void> {
+    const { name } = container
     if (isDead) return void running.children.delete(name)
     // Its PID namespace ends with it.
-    if (name === 'engine') {
-      await endSurvivors(running.pod.metadata.labels?.['infer/launch'] ?? '')
-      running.log.end()
-    }
+    await endProcessesOf(running.pod, name)
+    if (name === 'engine') running.log.end()
     const reason = exitCode === 0 ? 'Completed' : 'Error'
-    running.states.set(name, { terminated: { exitCode, reason, startedAt: null, finishedAt: null } })
+    const ended = { terminated: { exitCode, reason, startedAt: null, finishedAt: null } }
     running.children.delete(name)
+    if (running.pod.spec.restartPolicy === 'Always' && !running.ending) {
+      running.lastStates.set(name, ended)
+      if (name === 'engine') running.log = openLogBytes()
+      running.start(container)
+      return await tell(running)
+    }
+    running.states.set(name, ended)
     running.over = running.children.size === 0
     const failed = [...running.states.values()].some(
       one => (one as { terminated?: { exitCode: number } }).terminated?.exitCode !== 0,
@@ -234,14 +263,23 @@ export async function startKubelet(api: ClusterApi, node: string) {
   }
 
   /** Counts failures once it has succeeded, in place of the initial delay. */
-  async function probe(running: Running, { name, livenessProbe }: Container): Promise<void> {
+  async function probe(
+    running: Running,
+    { name, livenessProbe }: Container,
+    environment: Record<string, string | undefined>,
+  ): Promise<void> {
+    const { tcpSocket, exec, failureThreshold } = livenessProbe!
+    // What a probe runs is not the engine.
+    const { INFER_LAUNCH_ID: _launchId, [ofPod]: _pod, ...own } = environment
+    const holds = () => (tcpSocket ? accepts(tcpSocket.port) : succeeds(exec!.command, own))
+    const probed = running.children.get(name)
     let failures = Number.NEGATIVE_INFINITY
-    while (running.children.has(name) && failures < livenessProbe!.failureThreshold) {
+    while (running.children.get(name) === probed && failures < failureThreshold) {
       await pause(probeMs, undefined, { ref: false })
-      failures = (await accepts(livenessProbe!.tcpSocket.port)) ? 0 : failures + 1
+      failures = (await holds()) ? 0 : failures + 1
     }
     const child = running.children.get(name)
-    if (isDead || !child) return
+    if (isDead || !child || child !== probed) return
     kill(child, 'SIGTERM')
     await Promise.race([once(child, 'close'), pause(1_000)])
     kill(child, 'SIGKILL')
@@ -264,6 +302,8 @@ export async function startKubelet(api: ClusterApi, node: string) {
     const { uid, deletionTimestamp, deletionGracePeriodSeconds = 30 } = pod.metadata
     const running = pods.get(uid)
     if (isDead) return
+    const { nodeName = node } = pod.spec ?? {}
+    if (!running && nodeName !== node) return
     if (!running && type !== 'DELETED') return void begin(pod).catch(() => {})
     if (!running || (type !== 'DELETED' && deletionTimestamp === undefined)) return
     const seconds = type === 'DELETED' ? 0 : deletionGracePeriodSeconds
@@ -275,9 +315,13 @@ export async function startKubelet(api: ClusterApi, node: string) {
     const decoder = new TextDecoder()
     for (let from = ''; !signal.aborted; )
       try {
-        for await (const { items, version } of from === '' ? api.pages(base, {}, 500, signal) : []) {
-          for (const one of items) seen('ADDED', one as Pod)
-          from = version
+        if (from === '') {
+          const { items, metadata } = (await api.request({ path: base }, signal)) as {
+            items: Pod[]
+            metadata: { resourceVersion: string }
+          }
+          for (const one of items) seen('ADDED', one)
+          from = metadata.resourceVersion
         }
         let rest = ''
         for await (const bytes of api.stream({ path: base, query: { watch: '1', resourceVersion: from } }, signal)) {
@@ -303,7 +347,7 @@ export async function startKubelet(api: ClusterApi, node: string) {
     /** What its processes do from outside: everything of a node that has lost its power. */
     async killAll(): Promise<void> {
       for (const running of pods.values()) for (const child of running.children.values()) kill(child, 'SIGKILL')
-      for (const { pod } of pods.values()) await endSurvivors(pod.metadata.labels?.['infer/launch'] ?? 'none')
+      for (const { pod } of pods.values()) await endProcessesOf(pod, 'engine')
     },
     async close(): Promise<void> {
       isDead = true
@@ -317,6 +361,18 @@ export async function startKubelet(api: ClusterApi, node: string) {
     },
   }
 }
+
+async function endProcessesOf({ metadata: { uid } }: Pod, container: string): Promise<void> {
+  for (const { pid } of await processesWith({ [ofPod]: new Set([`${uid} ${container}`]) })) sendSignal(pid, 'SIGKILL')
+}
+
+/** Runs a command in a container, as a probe. */
+const succeeds = (command: readonly string[], env: Record<string, string | undefined>): Promise<boolean> =>
+  new Promise(resolve => {
+    const child = spawn(command[0]!, command.slice(1), { env, stdio: 'ignore' })
+    child.on('close', code => resolve(code === 0))
+    child.on('error', () => resolve(false))
+  })
 
 function kill(child: ChildProcess, how: NodeJS.Signals): void {
   try {

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { InspectionFinding } from '../../../../core/inspection.ts'
 import type { Model } from '../../../../core/models/model.ts'
@@ -27,30 +25,6 @@ export const kubernetesSettings = (cluster: TestCluster, of: object = {}): Kuber
     ...cluster,
     ...of,
   }) as KubernetesPool
-
-/** Writes a kubeconfig with the token of somebody. */
-export function writeKubeconfig(
-  folder: string,
-  {
-    who,
-    url,
-    token,
-    authority,
-    serverName,
-  }: { who: string; url: string; token: string; authority: string; serverName: string },
-): string {
-  const path = join(folder, `kubeconfig-${who}`)
-  const data = Buffer.from(authority).toString('base64')
-  const cluster = { server: url, 'certificate-authority-data': data, 'tls-server-name': serverName }
-  const text = JSON.stringify({
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-    clusters: [{ name: 'test', cluster }],
-    users: [{ name: 'test', user: { token } }],
-  })
-  writeFileSync(path, text)
-  return path
-}
 
 export const apiOf = async (cluster: TestCluster) =>
   openClusterApi(await openClusterAccess(kubernetesSettings(cluster), process.env))

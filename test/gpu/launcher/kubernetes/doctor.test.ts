@@ -7,7 +7,8 @@ import { keptLog, temporary, until } from '../_launch.ts'
 import { tokens } from './_api-server.ts'
 import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
-import { doctorOf, kubernetesSettings, writeKubeconfig } from './_server.ts'
+import { writeKubeconfig } from './_kubeconfig.ts'
+import { doctorOf, kubernetesSettings } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 const model = fakeModel('big', [], { pools: [{ pool: 'k8s', image: 'engine:1' }], devices: 2 })

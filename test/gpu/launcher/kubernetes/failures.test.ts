@@ -58,6 +58,19 @@ describe.skipIf(absent !== undefined)(`pods, when something fails${absent ? ` ($
     await until(() => ![...server.objects.keys()].some(key => key.includes(podName(launchId))))
   })
 
+  test('a pod that could not be deleted yet when its engine ended is deleted when the server stops', async () => {
+    const launcher = await openAt(cluster)
+    server.state.forbidden = /^DELETE/
+    onTestFinished(() => void (server.state.forbidden = null))
+    const launchId = newId()
+    await launcher.start(podOptions(launchId, ['--exit', '3']), signal())
+    await listed(launcher, launchId, isGone)
+    expect(server.objects.has(podPath(launchId))).toBe(true)
+    server.state.forbidden = null
+    await launcher.close()
+    await until(() => ![...server.objects.keys()].some(key => key.includes(podName(launchId))))
+  })
+
   test.runIf(full)('a pod that is evicted says why', async () => {
     const launcher = await openAt(cluster)
     const { launchId } = await started(launcher)

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import { type KubernetesPool, PoolSettings } from '../../../../core/models/pools.ts'
-import { cardsOf, devicesOf, type NodeObject, requestedByOthers } from '../../../../gpu/launcher/kubernetes/capacity.ts'
 import { comparePods, type HeldPod, type PodRecord } from '../../../../gpu/launcher/kubernetes/listed-pods.ts'
+import {
+  cardsOf,
+  devicesOf,
+  type NodeObject,
+  requestedByOthers,
+} from '../../../../gpu/launcher/kubernetes/node-cards.ts'
 import { launchStateOf } from '../../../../gpu/launcher/kubernetes/pod-launch-state.ts'
 import { type PodPlan, podManifest, podName, secretManifest } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { type PodState, podStateIn, statusOf } from '../../../../gpu/launcher/kubernetes/pod-state.ts'
@@ -233,6 +238,7 @@ const held = (record: Partial<PodRecord> = {}, more: Partial<HeldPod> = {}): Rea
         deletingSince: null,
         event: undefined,
         isCleaning: false,
+        withdrawal: null,
         ...more,
       },
     ],

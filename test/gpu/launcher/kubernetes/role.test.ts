@@ -34,6 +34,19 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
       `Kubernetes has refused the pod of 'fake': the pod ${podName(taken)} belongs to somebody else.`,
     )
 
+    // An engine that spans nodes, and its name that is taken.
+    const wide = `wkr_${process.pid}role-4`
+    const spanning = (id: string) => {
+      const options = podOptions(id, [])
+      return launcher.start({ ...options, needs: { ...options.needs!, nodes: 2 } }, signal())
+    }
+    await spanning(wide)
+    await spanning(wide)
+    const sets = `/apis/leaderworkerset.x-k8s.io/v1/namespaces/${cluster.namespace}/leaderworkersets`
+    const takenSet = `wkr_${process.pid}role-5`
+    await api.request({ method: 'POST', path: sets, body: { metadata: { name: podName(takenSet) } } }, signal())
+    await expect(spanning(takenSet)).rejects.toThrow(/the LeaderWorkerSet infer-wkr-\S+ belongs to somebody else/)
+
     // A pod with a node on which it does not start.
     const slow = await openAt(cluster, newServer(), { node_selector: { 'test/unschedulable': 'yes' } })
     const stuck = `wkr_${process.pid}role-3`
@@ -54,6 +67,7 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
 
     for (const [of, id] of [
       [launcher, launchId],
+      [launcher, wide],
       [slow, stuck],
     ] as const) {
       await of.stop(id, 0, signal())

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { optionalText } from '../../../../core/optional-file.ts'
+import { podName } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
+import type { Launch, Launcher } from '../../../../gpu/launcher/launcher.ts'
+import { findProgram } from '../../../../gpu/sandbox/program.ts'
+import { fixtureProgram } from '../../../_fixtures.ts'
+import { full } from '../../../_full.ts'
+import { survivors, until } from '../_launch.ts'
+import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
+import { temporaryFolder } from './_folder.ts'
+import { isGone, isReady, listed, newServer, openAt, podOptions } from './_server.ts'
+
+const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
+const signal = () => AbortSignal.timeout(20_000)
+let count = 0
+
+describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${absent ? ` (${absent})` : ''}`, () => {
+  let fake: FakeCluster
+  beforeAll(async () => {
+    fake = await startFakeCluster(temporaryFolder())
+  })
+  afterAll(() => fake.close())
+
+  const objectsOf = (launchId: string) =>
+    [...fake.server.objects.keys()].filter(path => path.includes(podName(launchId)))
+
+  /** Starts an engine on so many nodes, and waits until it is so. */
+  async function started(
+    launcher: Launcher,
+    nodes: number,
+    flags: readonly string[] = [],
+    isUp: (launch: Launch) => boolean | Promise<boolean> = isReady,
+  ) {
+    const launchId = `wkr_${process.pid}s${++count}-1`
+    const rank = ['--nnodes', '{nodes}', '--node-rank', '{node_rank}']
+    const first = ['--master-addr', '{first_node}', '--master-port', '{first_node_port}']
+    const argv = [
+      process.execPath,
+      fixtureProgram('spanning-engine'),
+      '--socket',
+      '{socket}',
+      ...rank,
+      ...first,
+      ...flags,
+    ]
+    const needs = { nodes, cards: 2, cpus: 1, memoryBytes: 1 << 20, maxMs: null, image: { name: 'engine:1' } }
+    await launcher.start(podOptions(launchId, [], { argv, needs, otherNodes: ['--headless'] }), signal())
+    return { launchId, launch: await listed(launcher, launchId, isUp) }
+  }
+
+  test('all parts meet, the first one answers, and a stop leaves nothing', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId, launch } = await started(launcher, 3)
+    expect(launch).toMatchObject({ state: 'running', node: 'node1, node1, node1' })
+    expect([...partsOf(await survivors(launchId)).keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2])
+    expect(objectsOf(launchId)).toHaveLength(5)
+    await launcher.stop(launchId, 5_000, signal())
+    expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: null })
+    expect(await survivors(launchId)).toEqual([])
+    let output = ''
+    for await (const { bytes } of launcher.logs(launchId, 0, signal())) output += Buffer.from(bytes).toString()
+    expect(output).toMatch(/^part 0 of 3 .* as 127\.0\.0\.1$/m)
+    await until(() => objectsOf(launchId).length === 0)
+    expect([...fake.role.refused]).toEqual([])
+  })
+
+  test('the end of any part ends all, once, and says where', async () => {
+    const launcher = await openAt(fake.cluster)
+    const flags = ['--exit-of', '1', '--ignore-term', '--grandchild']
+    const { launchId, launch } = await started(launcher, 2, flags, isGone)
+    expect(launch).toMatchObject({ status: '7', reason: "Its part on the node 'node1' has ended with 7." })
+    await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
+    const next = await started(launcher, 2)
+    process.kill(partsOf(await survivors(next.launchId)).get(0)!, 'SIGSEGV')
+    expect(await listed(launcher, next.launchId, isGone)).toMatchObject({
+      status: 'SIGSEGV',
+      reason: 'It was ended by SIGSEGV.',
+    })
+    await until(async () => (await survivors(next.launchId)).length === 0)
+  })
+
+  test('the next server takes it over, and a set that somebody deletes leaves nothing', async () => {
+    const server = newServer()
+    const before = await openAt(fake.cluster, server)
+    const { launchId, launch } = await started(before, 2)
+    await before.leave()
+    const next = await openAt(fake.cluster, server)
+    expect((await listed(next, launchId, isReady)).endpoint).toEqual(launch.endpoint)
+    const path = `/apis/leaderworkerset.x-k8s.io/v1/namespaces/${fake.cluster.namespace}/leaderworkersets/${podName(launchId)}`
+    await fake.api.request({ method: 'DELETE', path }, signal())
+    expect(await listed(next, launchId, isGone)).toMatchObject({ reason: expect.stringContaining('deleted') as string })
+    await until(async () => (await survivors(launchId)).length === 0)
+  })
+
+  test.runIf(full)('a pod that is deleted ends all, also where its controller makes it again', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    const path = `/api/v1/namespaces/${fake.cluster.namespace}/pods/${podName(launchId)}-0-1`
+    await fake.api.request({ method: 'DELETE', path, body: { gracePeriodSeconds: 1 } }, signal())
+    const { reason } = await listed(launcher, launchId, isGone)
+    expect(reason).toBe("Its pod on the node 'node1' was deleted.")
+    await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
+  })
+
+  test.runIf(full)('no part outlives the grace of a server that does not come back', { timeout: 60_000 }, async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    await launcher.leave()
+    await until(async () => partsOf(await survivors(launchId)).size === 0)
+  })
+
+  test('a cluster without LeaderWorkerSet refuses it with a sentence, and nothing is left', async () => {
+    fake.server.state.hasSets = false
+    onTestFinished(() => void (fake.server.state.hasSets = true))
+    const launcher = await openAt(fake.cluster)
+    await expect(started(launcher, 2)).rejects.toMatchObject({
+      code: 'worker_error',
+      message:
+        "'fake' spans 2 nodes, and the cluster of the pool 'k8s' has no LeaderWorkerSet. Install its controller (https://lws.sigs.k8s.io), or remove 'nodes' of the model.",
+    })
+    expect(await launcher.list(signal())).toEqual([])
+    expect(objectsOf(`wkr_${process.pid}s${count}-1`)).toEqual([])
+  })
+})
+
+/** The parts of an engine: process ids by rank. */
+function partsOf(pids: readonly number[]): Map<number, number> {
+  return new Map(
+    pids.flatMap(pid => {
+      const words = (optionalText(`/proc/${pid}/cmdline`) ?? '').split('\0')
+      const at = words.indexOf('--node-rank')
+      return at < 0 || words[0] === '/bin/sh' ? [] : [[Number(words[at + 1]), pid] as const]
+    }),
+  )
+}
