@@ -73,6 +73,7 @@ import { beginListening } from './listening.ts'
 import { openInspection } from './open-inspection.ts'
 import { openOwnCommand } from './own-command.ts'
 import { serveFronts } from './serve-fronts.ts'
+import { openServerEngines } from './server-engines.ts'
 import { openServerGpuSetup } from './server-gpu-setup.ts'
 import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
@@ -290,6 +291,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const run = openOwnCommand(dataDir)
   const models = openServerModels({ run, config: path, dataDir, configured: registry.all, log })
   const gpuSetup = openServerGpuSetup({ run, log })
+  const engineSetups = openServerEngines({ run, config: path, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
@@ -311,6 +313,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     models,
     modelPull: openServerPull(run, path),
     gpuSetup,
+    engineSetups,
     fleet,
     jobs,
     conversations: openConversations({ store }),
@@ -352,7 +355,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     drainMs,
     flushing,
-    timers: [peers, throughput, history, inspection, reload, models, gpuSetup],
+    timers: [peers, throughput, history, inspection, reload, models, gpuSetup, engineSetups],
     executions,
     expansion,
     background: [executions, waits, organizations, batches],
