@@ -115,7 +115,11 @@ export const walks: readonly Walk[] = [
       await hand.click(link(hand.page, 'Chat'))
       await hand.click(hand.page.getByRole('link', { name: 'Tell me about whales' }).first())
       await ask(hand, 'And dolphins?')
-      await expect.poll(() => hand.page.getByRole('article', { name: 'infer/tiny-chat' }).count()).toBe(2)
+      await hand.page
+        .getByRole('article', { name: 'infer/tiny-chat' })
+        .nth(1)
+        .getByText(/tokens out/)
+        .waitFor()
     },
   },
   {
