@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { CDPSession, Page } from 'playwright-core'
 import { openConsole } from '../console/_console.ts'
 import { firstScreen } from '../console/_first-screen.ts'
+import { longestTask, type Task, tasksText } from './_tasks.ts'
 
 const seconds = Number(process.argv[2] ?? 5)
 const rounds = 5
@@ -26,46 +27,43 @@ async function busySeconds(devtools: CDPSession): Promise<number> {
   return of('ScriptDuration') + of('RecalcStyleDuration') + of('LayoutDuration')
 }
 
-// Scripts of the page, as text: what they use is known to browsers only.
-const watchTasks = `globalThis.tasks = []
-new PerformanceObserver(list => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' })`
 /** Resolves when what a script has changed is drawn. */
 const twoFrames = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 
 interface Updates {
   /** Milliseconds of script, style and layout from each update to the next: everything in between included. */
   updates: number[]
-  /** Of each time, milliseconds; 0: below 50, which is no long task to a browser. */
-  longest: number[]
+  /** Of each time. */
+  longest: Task[]
 }
 
 /** Follows a page that reads `address` again for each update. */
 async function follow(page: Page, address: RegExp): Promise<Updates> {
   const devtools = await page.context().newCDPSession(page)
   await devtools.send('Performance.enable')
-  await page.evaluate(watchTasks)
   const updates: number[] = []
-  const longest: number[] = []
+  const longest: Task[] = []
   let before = await busySeconds(devtools)
   for (let round = 0; round < rounds; round++) {
-    const end = performance.now() + seconds * 1_000
-    while (performance.now() < end) {
-      const answer = await page.waitForResponse(response => address.test(response.url()), { timeout: 30_000 })
-      await answer.finished()
-      await page.evaluate(twoFrames)
-      const after = await busySeconds(devtools)
-      updates.push((after - before) * 1_000)
-      before = after
+    const watch = async () => {
+      const end = performance.now() + seconds * 1_000
+      while (performance.now() < end) {
+        const answer = await page.waitForResponse(response => address.test(response.url()), { timeout: 30_000 })
+        await answer.finished()
+        await page.evaluate(twoFrames)
+        const after = await busySeconds(devtools)
+        updates.push((after - before) * 1_000)
+        before = after
+      }
     }
-    longest.push(await page.evaluate<number>('Math.max(0, ...tasks.splice(0))'))
+    longest.push(await longestTask(page, watch))
   }
   return { updates, longest }
 }
 
-const longText = (ms: number): string => (ms === 0 ? 'below 50' : ms.toFixed(0))
 const said = ({ updates, longest }: Updates): string =>
   `median ${middle(updates).toFixed(1)} ms of script and layout for each of ${updates.length} updates (most ` +
-  `${Math.max(...updates).toFixed(1)} ms), longest task ${longText(middle(longest))} ms (most ${longText(Math.max(...longest))} ms)`
+  `${Math.max(...updates).toFixed(1)} ms), longest task ${tasksText(longest)}`
 
 const draw = (prompt: string, more: object = {}) => ({
   task: 'slug/text-to-image',
