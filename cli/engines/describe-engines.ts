@@ -37,7 +37,7 @@ export function describeEngines({
   installed: readonly InstalledVersion[]
 }): EngineList {
   const hasCards = canCompute(cards)
-  const setups = allSetups(hasCards).map(({ engines: _, ...setup }) => ({
+  const setups = allSetups(hasCards).map(({ engines: _engines, ...setup }) => ({
     ...setup,
     ...stateOf(setup.name, installed),
   }))

@@ -298,13 +298,13 @@ export const walks: readonly Walk[] = [
 
 /** Goes a walk from the first page, and returns what it took. */
 export async function go(
-  { before, walk }: Walk,
+  way: Walk,
   opened: ConsolePage,
   console: TestConsole,
 ): Promise<{ clicks: number; keys: number; seconds: number }> {
-  await before?.(console, opened.page)
+  await way.before?.(console, opened.page)
   const hand = openHand(opened.page)
   const began = performance.now()
-  await walk(hand, console)
+  await way.walk(hand, console)
   return { clicks: hand.clicks, keys: hand.keys, seconds: (performance.now() - began) / 1_000 }
 }

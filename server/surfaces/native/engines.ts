@@ -73,7 +73,7 @@ const List = namedObject('EngineList', 'The engines of the machine.', {
   setups: array('What can be installed by name.', Setup),
 })
 
-const progressView = ({ totalBytes, log: _, ...rest }: EngineSetupRun) => ({ ...rest, total_bytes: totalBytes })
+const progressView = ({ totalBytes, log: _log, ...rest }: EngineSetupRun) => ({ ...rest, total_bytes: totalBytes })
 const runView = (run: EngineSetupRun) => ({ ...progressView(run), log: [...run.log] })
 const engineView = ({ tasks, setups, ...rest }: EngineView) => ({ ...rest, tasks: [...tasks], setups: [...setups] })
 const setupView = (setup: EngineSetupView, run: EngineSetupRun | null) => ({ ...setup, run: run && progressView(run) })
