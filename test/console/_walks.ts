@@ -18,7 +18,7 @@ export interface Hand {
   select(what: Locator, option: string): Promise<void>
 }
 
-export function openHand(page: Page): Hand {
+function openHand(page: Page): Hand {
   const hand: Hand = {
     page,
     clicks: 0,
