@@ -14,6 +14,7 @@ import { approvalRoutes } from './surfaces/native/approvals.ts'
 import { auditRoutes } from './surfaces/native/audit.ts'
 import { conversationLinkRoutes } from './surfaces/native/conversation-links.ts'
 import { conversationRoutes } from './surfaces/native/conversations.ts'
+import { engineRoutes } from './surfaces/native/engines.ts'
 import { eventRoutes, executionEventRoutes } from './surfaces/native/events.ts'
 import { executionRoutes } from './surfaces/native/executions.ts'
 import { gpuRoutes } from './surfaces/native/gpu.ts'
@@ -84,6 +85,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...modelLoadRoutes(owners),
     ...modelAdministrationRoutes(owners),
     ...gpuSetupRoutes(owners),
+    ...engineRoutes(owners),
     ...gpuRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),

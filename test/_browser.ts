@@ -16,6 +16,9 @@ export const chromium = installed('chromium', 'chromium-browser', 'google-chrome
 /** The same engine without the windows, where it is installed: three fifths of the processor time. */
 export const windowless = installed('chromium-headless-shell') ?? chromium
 
+/** Firefox, for the walks that both browsers go; undefined without one. */
+export const firefox = installed('firefox-esr', 'firefox')
+
 const options = [
   ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
   ['--disable-background-networking', '--disable-component-update', '--disable-sync'],

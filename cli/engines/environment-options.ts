@@ -3,6 +3,7 @@ import { withoutLogin } from '../../core/models/hub/settings.ts'
 import { usageFailure } from '../terminal/exit-codes.ts'
 import { withCommon } from '../terminal/options.ts'
 import { releaseName } from './releases/release-kinds.ts'
+import { withEvents } from './setup-events.ts'
 
 /** Adds the common options, and the index of the packages. */
 export const withIndex = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
@@ -14,7 +15,7 @@ export const withIndex = <Args extends unknown[], Options extends OptionValues>(
 
 /** Adds what happens to the version in use, and which files may name versions. */
 export const withVersions = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
-  command
+  withEvents(command)
     .option('--release <version>', 'go back to an installed version, as infer engine list shows it', readVersion)
     .option('--beside', 'keep the current version for models without `engine_version`')
     .option('--config <path>', configOption)

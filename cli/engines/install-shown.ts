@@ -14,6 +14,7 @@ import type { InstalledNow } from './install-environment.ts'
 import { installedEnvironments } from './installed-environments.ts'
 import { configuredIndex } from './python-tools.ts'
 import { servedVersions } from './releases/served-versions.ts'
+import { printEvent } from './setup-events.ts'
 
 export interface ShownOptions {
   dataDir: string
@@ -32,6 +33,8 @@ export interface ShownOptions {
   /** The file whose models may name versions; default: infer.yaml in the data directory. */
   config?: string
   json?: boolean
+  /** Print the progress as JSON, for the server. */
+  events?: boolean
 }
 
 interface Shown extends InstalledNow {
@@ -49,7 +52,7 @@ export async function installShown(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Shown> {
-  const { dataDir, from, indexUrl, release, beside } = options
+  const { dataDir, from, indexUrl, release, beside, events } = options
   const requirements = options.requirements === undefined ? undefined : readRequirements(options.requirements)
   const { installEnvironment } = await import('./install-environment.ts')
   const bytes = options.cpu ? processorOnlyBytes : kind.bytes
@@ -62,9 +65,13 @@ export async function installShown(
     signal,
     onStep(text: string) {
       step = text
-      terminal.waiting(text)
+      if (events) printEvent('step', text, terminal)
+      else terminal.waiting(text)
     },
-    onLine: (line: string) => terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1)),
+    onLine(line: string) {
+      if (events) printEvent('line', line, terminal)
+      else terminal.progress(`${step}: ${line}`.slice(0, (terminal.stderr.columns ?? 80) - 1))
+    },
   }
   const opened = kind.source && (await openProgram(kind, kind.source, { ...options, from }, tools))
   try {

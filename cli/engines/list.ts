@@ -1,12 +1,14 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
+import { hostEnvironment } from '../../core/config.ts'
+import { findGraphicsCards } from '../../gpu/devices/graphics-cards.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
-import { findEngines } from '../models/engine-programs.ts'
 import { withCommon, withExamples } from '../terminal/options.ts'
 import { sizeText } from '../terminal/quantities-text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { describeEngines } from './describe-engines.ts'
 import { type EnvironmentKind, environmentKinds } from './environment-kinds.ts'
 import { environmentBytes, type InstalledEnvironment, installedEnvironments } from './installed-environments.ts'
 import { releaseKinds } from './releases/release-kinds.ts'
@@ -16,21 +18,28 @@ export function define(command: Command, terminal: Terminal): void {
   withCommon(command)
     .summary('list backends for GPUs, installed releases, Python environments and engines')
     .description(
-      'Lists the backends for GPUs of the built-in engine, the installed releases of llama-server and sd-server and the Python environments of the data directory, with their state and size, and the engines whose programs are in them or on the PATH. Asks no server: see infer engine update --check.',
+      'Lists the backends for GPUs of the built-in engine, the installed releases of llama-server and sd-server and the Python environments of the data directory, with their state and size, and all engines with where their programs were found and what to do next. Asks no server for new versions: see infer engine update --check.',
     )
     .action(async ({ dataDir, json }) => {
       const { installedBackends } = await import('./installed-backends.ts')
       const backends = await installedBackends(localDirectory(command, dataDir), terminal.environment)
       const releases = await releasesIn(localDirectory(command, dataDir))
       const rows = await environmentsIn(localDirectory(command, dataDir))
-      const engines = findEngines({ dataDir: localDirectory(command, dataDir), path: terminal.environment.PATH ?? '' })
-      if (json)
-        return terminal.json({
-          backends,
-          releases,
-          environments: rows,
-          engines: engines.map(({ engine, path = null }) => ({ engine, path })),
-        })
+      const { engines, setups } = describeEngines({
+        dataDir: localDirectory(command, dataDir),
+        path: terminal.environment.PATH ?? '',
+        cards: await findGraphicsCards({ environment: hostEnvironment() }),
+        installed: [
+          ...releases.map(({ engine, ...one }) => ({
+            ...one,
+            name: engine,
+            state: 'complete',
+            isCurrent: one.is_current,
+          })),
+          ...rows.map(({ is_current: isCurrent, ...one }) => ({ ...one, isCurrent })),
+        ],
+      })
+      if (json) return terminal.json({ backends, releases, environments: rows, engines, setups })
       if (rows.length + releases.length === 0)
         terminal.remark('There are no environments. Make one with: infer engine setup speech')
       const all = [
@@ -53,8 +62,12 @@ export function define(command: Command, terminal: Terminal): void {
         )
       terminal.print('')
       terminal.table(
-        ['ENGINE', 'PROGRAM'],
-        [['gguf', 'built in'], ...engines.map(({ engine, path }) => [engine, path ?? 'not installed'])],
+        ['ENGINE', 'PROGRAM', 'NEXT'],
+        engines.map(({ engine, state, path, blocked, advice }) => [
+          engine,
+          path ?? (state === 'built_in' ? 'built in' : 'not installed'),
+          blocked ?? advice ?? '',
+        ]),
       )
     })
   withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])

@@ -26,6 +26,7 @@ interface Options extends CommonOptions {
   config?: string
   release?: string
   beside?: true
+  events?: true
 }
 
 /** `infer engine setup`: installs the backend for GPUs, an engine of its maker's releases, or a Python environment. */

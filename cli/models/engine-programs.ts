@@ -51,7 +51,8 @@ export function installAdvice(engine: string, tasks: readonly Task[]): string {
   return installation ? `The engine '${engine}' is not installed on this machine. ${installation.advice}` : ''
 }
 
-function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): string | undefined {
+/** The path of an engine's program, in an environment or on the PATH; undefined if it is not there. */
+export function programOf(preset: Preset, { dataDir, path, tasks }: InstalledWhere): string | undefined {
   const { program, environments = [] } = preset.installation?.(tasks) ?? {}
   if (program === undefined) return undefined
   const folders = [...environments, preset.name].map(one => programsFolder(join(environmentsFolder(dataDir), one)))

@@ -70,11 +70,9 @@ import { openClosing } from './closing.ts'
 import { consoleLink } from './console-link.ts'
 import { createFirstOrganization } from './first-organization.ts'
 import { beginListening } from './listening.ts'
+import { openMachineAdministration } from './machine-administration.ts'
 import { openInspection } from './open-inspection.ts'
-import { openOwnCommand } from './own-command.ts'
 import { serveFronts } from './serve-fronts.ts'
-import { openServerGpuSetup } from './server-gpu-setup.ts'
-import { openServerModels, openServerPull } from './server-models.ts'
 import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 import { openTaskRunners } from './task-runners.ts'
 
@@ -287,9 +285,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts })
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
-  const run = openOwnCommand(dataDir)
-  const models = openServerModels({ run, config: path, dataDir, configured: registry.all, log })
-  const gpuSetup = openServerGpuSetup({ run, log })
+  const administration = openMachineAdministration({ dataDir, config: path, configured: registry.all, log })
   const flushUses = () => Promise.all([accounts.flushUses(), sessions.flush()])
   const flushing = setInterval(() => void flushUses(), 10_000).unref()
 
@@ -308,9 +304,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     registry,
     peers,
     reload,
-    models,
-    modelPull: openServerPull(run, path),
-    gpuSetup,
+    ...administration.owners,
     fleet,
     jobs,
     conversations: openConversations({ store, key: keys.conversationLinks }),
@@ -352,7 +346,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     drainMs,
     flushing,
-    timers: [peers, throughput, history, inspection, reload, models, gpuSetup],
+    timers: [peers, throughput, history, inspection, reload, administration],
     executions,
     expansion,
     background: [executions, waits, organizations, batches],

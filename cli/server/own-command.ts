@@ -12,6 +12,8 @@ export interface CommandEvent {
   file?: string
   bytes?: number
   total_bytes?: number
+  /** What a setup does now, or a line of its tools. */
+  text?: string
 }
 
 /** Bytes of its output that are kept: the catalogue has 200 kB. */

@@ -3,9 +3,10 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { windowless } from '../_browser.ts'
+import { firefox, windowless } from '../_browser.ts'
 import { full } from '../_full.ts'
 import { openHome, type Server } from '../e2e/_home.ts'
+import { launchFirefox } from './_firefox.ts'
 
 /** The two sizes in which every page is used. */
 export const desktop = { width: 1280, height: 800 } as const
@@ -67,22 +68,7 @@ export async function openConsole(
   const home = openHome({ programs: ['ffmpeg', 'ffprobe'] })
   if (config) home.configure(config)
   const server = home.serve([], environment)
-  const [browser] = await Promise.all([
-    driver.launch({
-      executablePath: program!,
-      // As people have it: pages that are left are kept for the way back, and scroll bars take space.
-      ignoreDefaultArgs: ['--disable-back-forward-cache', '--hide-scrollbars'],
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-dev-shm-usage',
-        // A microphone that beeps.
-        '--use-fake-device-for-media-stream',
-        '--use-fake-ui-for-media-stream',
-      ],
-    }),
-    server.ready,
-  ])
+  const [browser] = await Promise.all([launch(program!), server.ready])
   const secret = home.secret()
   async function call<T>(path: string, body?: unknown, method?: string): Promise<T> {
     const answer = await server.fetch(path, { body, ...(method === undefined ? {} : { method }) })
@@ -110,6 +96,23 @@ export async function openConsole(
   }
 }
 
+const launch = (executablePath: string): Promise<Browser> =>
+  executablePath === firefox
+    ? launchFirefox(firefox)
+    : driver.launch({
+        executablePath,
+        // As people have it: pages that are left are kept for the way back, and scroll bars take space.
+        ignoreDefaultArgs: ['--disable-back-forward-cache', '--hide-scrollbars'],
+        args: [
+          '--no-sandbox',
+          '--disable-gpu',
+          '--disable-dev-shm-usage',
+          // A microphone that beeps.
+          '--use-fake-device-for-media-stream',
+          '--use-fake-ui-for-media-stream',
+        ],
+      })
+
 async function openConsolePage(
   browser: Browser,
   server: Server,
@@ -117,7 +120,9 @@ async function openConsolePage(
   size: Size,
   token: string | null,
 ): Promise<ConsolePage> {
-  const context = await browser.newContext({ viewport: { ...size }, baseURL: server.url, reducedMotion: 'reduce' })
+  // Firefox has the setting from its start: it does not know the command.
+  const reducedMotion = browser.browserType().name() === 'firefox' ? null : 'reduce'
+  const context = await browser.newContext({ viewport: { ...size }, baseURL: server.url, reducedMotion })
   const faults: string[] = []
   const expected: RegExp[] = []
   const page = await context.newPage()

@@ -257,3 +257,21 @@ test('the prompt is shared by all tasks, and what a task has made is there after
   await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
   expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('')
 })
+
+test('an image of the library becomes the input of another task', async () => {
+  const { id } = await console.call<{ id: string }>('/api/jobs', {
+    task: 'slug/text-to-image',
+    model_id: 'infer/demo',
+    inputs: { prompt: 'A white horse', width: 64, height: 64 },
+  })
+  await console.call(`/api/jobs/${id}?wait=30`)
+  await using opened = await console.open('/library?q=white+horse')
+  const { page } = opened
+  await page.getByRole('link', { name: 'Open image: A white horse' }).click()
+  await page.getByRole('dialog').getByRole('link', { name: 'Use as input' }).click()
+  await expect.poll(() => page.getByLabel('Task', { exact: true }).innerText()).toBe('Image to image')
+  await page.getByLabel('Prompt', { exact: true }).fill('A black horse')
+  await page.getByRole('button', { name: 'Run' }).click()
+  const run = page.getByRole('article').filter({ hasText: 'A black horse' })
+  await run.getByRole('img', { name: 'Image 1: A black horse' }).waitFor()
+})

@@ -30,6 +30,10 @@ const unsent: Record<string, string> = {
   'GET /api/jobs/{id}/stream': 'of a request with `Prefer: resume`; test/server/work/resume.test.ts resumes some',
   'POST /api/gpu-setup': 'needs a GPU; test/server/surfaces/native/gpu-setup.test.ts has a stand-in',
   'DELETE /api/gpu-setup': 'as for POST',
+  'GET /api/engine-setups/{name}': 'as for POST /api/engine-setups/{name}',
+  'POST /api/engine-setups/{name}':
+    'downloads an engine; test/server/surfaces/native/engines.test.ts installs one from a stand-in for its releases',
+  'DELETE /api/engine-setups/{name}': 'as for POST',
   'GET /approvals/{token}': 'a page for people; test/server/surfaces/native/approvals.test.ts fills it in',
   'POST /approvals/{token}': 'the form of that page',
   'GET /shared/{token}': 'a page for people; test/console/chat.test.ts reads it',
@@ -133,6 +137,7 @@ describe('every example of the reference is answered as documented', soon, () =>
       'GET /api/model-catalog',
       'GET /api/model-downloads',
       'GET /api/gpu-setup',
+      'GET /api/engines',
     ])
       await run.send(name)
     await run.send('GET /api/plan', { query: { model: 'infer/tiny-chat' } })

@@ -3,10 +3,11 @@ import { localDirectory } from '../../client/find-server.ts'
 import { interruptible } from '../../terminal/interruption.ts'
 import { withCommon, withExamples } from '../../terminal/options.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { withEvents } from '../setup-events.ts'
 import { releaseBackends, releaseKinds, releaseName } from './release-kinds.ts'
 
 const withOrigin = <Args extends unknown[], Options extends OptionValues>(command: Command<Args, Options>) =>
-  withCommon(command)
+  withEvents(withCommon(command))
     .option('--from <where>', 'a folder of --download-only, or a mirror with the paths of GitHub; default: GitHub')
     .option('--config <path>', 'the file whose models may name versions; default: infer.yaml in the data directory')
     .option('-y, --yes', 'do not ask')

@@ -13,6 +13,7 @@ import { sizeText } from '../../terminal/quantities-text.ts'
 import { confirm } from '../../terminal/standard-input.ts'
 import { printable } from '../../terminal/styled-line.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { printEvent } from '../setup-events.ts'
 import { chooseBuild, type ReleaseMachine, textOf } from './choose-build.ts'
 import { describeRelease, findRelease, hostOf, type Release, type ReleaseSource, readRelease } from './find-release.ts'
 import { type Chosen, downloadFiles, filesOf, installRelease } from './install-release.ts'
@@ -29,6 +30,8 @@ export interface SetUpReleaseOptions extends CommonOptions {
   beside?: boolean
   config?: string
   yes?: boolean
+  /** Do not ask, and print the progress as JSON, for the server. */
+  events?: boolean
 }
 
 type Located = SetUpReleaseOptions & { dataDir: string }
@@ -85,7 +88,9 @@ async function find(kind: ReleaseKind, options: Located, terminal: Terminal, sig
   const given = folderOf(options)
   if (given !== undefined) return readRelease(kind, given)
   const source = sourceOf(options)
-  if (!options.json) terminal.waiting(`Asking ${hostOf(source)} for releases of ${kind.title}`)
+  const step = `Asking ${hostOf(source)} for releases of ${kind.title}`
+  if (options.events) printEvent('step', step, terminal)
+  else if (!options.json) terminal.waiting(step)
   try {
     return await behindProxy(hostEnvironment(), () => findRelease(kind, options.release, source, signal))
   } finally {
@@ -115,11 +120,14 @@ async function install(
   if (chosen.build === null) throw refused('conflict', `${chosen.why}. ${chosen.advice}`)
   const target = downloadOnly ?? join(releasesFolder(dataDir, kind), release.version)
   if (!json) show(kind, release, chosen, { ...options, target }, terminal)
-  if (!options.yes && (json || !terminal.interactive))
+  const isAccepted = options.yes || options.events
+  if (!isAccepted && (json || !terminal.interactive))
     throw usageFailure('This command asks for confirmation, which needs a terminal. Add --yes to confirm.')
   const question = downloadOnly === undefined ? 'Install it?' : 'Download it?'
-  if (!options.yes && !(await confirm(question, true, terminal, signal))) return terminal.remark('Nothing was changed.')
-  const tools = { kind, source: sourceOf(options), signal, onEvent: json ? () => {} : openPullDisplay(terminal, false) }
+  if (!isAccepted && !(await confirm(question, true, terminal, signal))) return terminal.remark('Nothing was changed.')
+  const isQuiet = json && !options.events
+  const onEvent = isQuiet ? () => {} : openPullDisplay(terminal, options.events === true)
+  const tools = { kind, source: sourceOf(options), signal, onEvent }
   try {
     await behindProxy(hostEnvironment(), () =>
       downloadOnly === undefined
@@ -202,7 +210,7 @@ async function place(
     beside,
     host: hostEnvironment(),
     sandbox: await probeSandbox(hostEnvironment()),
-    onStep: text => terminal.waiting(text),
+    onStep: text => (options.events ? printEvent('step', text, terminal) : terminal.waiting(text)),
   })
   terminal.progress('')
   const built = textOf(chosen.build)

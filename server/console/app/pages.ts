@@ -5,6 +5,7 @@ import {
   Building2,
   ChartColumn,
   CircleCheck,
+  Cpu,
   Files,
   Images,
   Layers,
@@ -65,6 +66,7 @@ export const pages: readonly Page[] = [
   page('activity', 'files', Files, 'f', 'user:read', () => import('./pages/files/files.tsx')),
   page('activity', 'usage', ChartColumn, 'u', 'user:read', () => import('./pages/usage/usage.tsx')),
   page('manage', 'models', Bot, 'm', 'user:read', () => import('./pages/models/models.tsx')),
+  page('manage', 'engines', Cpu, 'n', 'admin:read', () => import('./pages/engines/engines.tsx')),
   page(
     'manage',
     'organizations',

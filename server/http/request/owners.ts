@@ -18,6 +18,7 @@ import type { Journal } from '../../../core/journal.ts'
 import type { Log } from '../../../core/log.ts'
 import type { Media } from '../../../core/media/media.ts'
 import type { Config } from '../../../core/models/config.ts'
+import type { Engines } from '../../../core/models/engine-setup.ts'
 import type { Fleet } from '../../../core/models/fleet.ts'
 import type { GpuSetup } from '../../../core/models/gpu-setup.ts'
 import type { ModelAdministration, ModelPull } from '../../../core/models/model-administration.ts'
@@ -70,6 +71,8 @@ interface AllOwners {
   modelPull: ModelPull
   /** Installs what the built-in engine needs to use the GPUs. */
   gpuSetup: GpuSetup
+  /** The engines of this machine, and their installation. */
+  engineSetups: Engines
   fleet: Fleet
   jobs: Jobs
   responses: Responses

@@ -1,15 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
@@ -22,49 +13,16 @@ import { Model } from '../../../core/models/model.ts'
 import { enginePath } from '../../../gpu/launcher/environment.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
 import { findProgram } from '../../../gpu/sandbox/program.ts'
+import { installUv } from '../../fixtures/uv.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 const kind = environmentKinds.vllm
-
-/**
- * A `uv` that makes real virtual environments, and whose packages are modules that know their version. A package whose
- * version a file in `faults` names is broken; `stop` ends an installation after that package.
- */
-const uv = `#!/usr/bin/env python3
-import os, re, subprocess, sys
-here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, 'calls'), 'a') as calls:
-    calls.write(sys.argv[1] + '\\n')
-if sys.argv[1] == 'venv':
-    sys.exit(subprocess.call([sys.executable, '-m', 'venv', '--without-pip', sys.argv[-1]]))
-python = sys.argv[sys.argv.index('--python') + 1]
-folder = os.path.dirname(os.path.dirname(python))
-libraries = os.path.join(folder, 'lib', os.listdir(os.path.join(folder, 'lib'))[0], 'site-packages')
-faults = os.listdir(os.path.join(here, 'faults'))
-for name, version in re.findall(r'^([a-z0-9._-]+)==([^\\s;]+)', open(sys.argv[sys.argv.index('-r') + 1]).read(), re.M):
-    module = name.replace('-', '_')
-    os.makedirs(os.path.join(libraries, f'{module}-{version}.dist-info'), exist_ok=True)
-    os.makedirs(os.path.join(libraries, module), exist_ok=True)
-    with open(os.path.join(libraries, module, '__init__.py'), 'w') as file:
-        file.write('import absent' if name in faults else f'version = {version!r}')
-    with open(os.path.join(libraries, module, 'later.py'), 'w') as file:
-        file.write(f'version = {version!r}')
-    if name == 'vllm':
-        program = os.path.join(folder, 'bin', 'vllm')
-        with open(program, 'w') as file:
-            file.write(f'#!{python}\\nimport sys\\nprint("ready", flush=True)\\nsys.stdin.readline()\\nimport vllm.later\\nprint(vllm.later.version)\\n')
-        os.chmod(program, 0o755)
-    if 'stop-' + name in faults:
-        sys.exit('Connection refused')
-`
 
 function setUp() {
   const folder = temporaryFolder()
   const dataDir = join(folder, 'data')
   const programs = join(folder, 'programs')
-  mkdirSync(join(programs, 'faults'), { recursive: true })
-  writeFileSync(join(programs, 'uv'), uv)
-  chmodSync(join(programs, 'uv'), 0o755)
+  installUv(programs)
   const versions = join(dataDir, 'engines/vllm')
   const PATH = `${programs}:${process.env.PATH}`
   const engine = (...args: string[]) => infer(['engine', ...args, '--data-dir', dataDir], { env: { PATH } })

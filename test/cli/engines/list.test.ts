@@ -45,17 +45,27 @@ test('engines are found in environments and on the PATH', async () => {
     inferProcess(['engine', 'list', '--data-dir', dataDir, ...args], { env: { PATH: join(dataDir, 'programs') } })
   const { environments, engines } = json(await list('--json')) as {
     environments: object[]
-    engines: { engine: string; path: string | null }[]
+    engines: { engine: string; path: string | null; origin: string; state: string; advice: string | null }[]
   }
   expect(environments).toEqual([
     expect.objectContaining({ name: 'python', state: 'incomplete', versions: { torch: '2.11.0' } }),
   ])
-  expect(engines.filter(({ path }) => path !== null)).toEqual([
-    { engine: 'whisper-server', path: whisper },
-    { engine: 'python', path: worker },
+  expect(
+    engines.flatMap(({ engine, path, origin, state, advice }) =>
+      path ? [{ engine, path, origin, state, advice }] : [],
+    ),
+  ).toEqual([
+    { engine: 'whisper-server', path: whisper, origin: 'system', state: 'installed', advice: null },
+    {
+      engine: 'python',
+      path: worker,
+      origin: 'setup',
+      state: 'installed',
+      advice: 'Its installation was interrupted. Continue it with: infer engine setup python',
+    },
   ])
   const { stdout } = await list()
   expect(stdout).toMatch(/python +torch 2\.11\.0 +incomplete/)
   expect(stdout).toMatch(/gguf\s+built in/)
-  expect(stdout).toMatch(/sd-server\s+not installed/)
+  expect(stdout).toMatch(/sd-server\s+not installed\s+Install it with: infer engine setup sd-server/)
 })

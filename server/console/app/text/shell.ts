@@ -13,6 +13,7 @@ export const shellText = {
       'chat',
       'playground',
       'models',
+      'engines',
       'jobs',
       'workflows',
       'executions',

@@ -20,6 +20,7 @@ import {
   type MouseEvent,
   memo,
   useCallback,
+  useDeferredValue,
   useEffect,
   useEffectEvent,
   useMemo,
@@ -53,9 +54,7 @@ import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
 import { useDrawing } from './use-drawing.ts'
-
-type FlowNode = Node<NodeCardData>
-type FlowEdge = Edge<LineData>
+import { type FlowEdge, type FlowNode, useFlow } from './use-flow.ts'
 
 const nodeTypes = { card: NodeCard }
 const edgeTypes = { line: GraphLine }
@@ -73,7 +72,9 @@ const manyMinZoom = 0.3
 
 /** The cards and edges of the workflow with their places; people unfold the ports of a card. */
 function useGraph() {
-  const { workflow, tasks, nested, runs } = useEditor()
+  const { workflow: newest, tasks, nested, runs } = useEditor()
+  // What a person types in is drawn first.
+  const workflow = useDeferredValue(newest)
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const unfold = useCallback(
     (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
@@ -101,63 +102,6 @@ function useGraph() {
 }
 type Graph = ReturnType<typeof useGraph>
 
-/** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
-function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph) {
-  const { readOnly, selected } = useEditor()
-  const [nodes, setNodes] = useState<FlowNode[]>([])
-  const [edges, setEdges] = useState<FlowEdge[]>([])
-  useEffect(() => {
-    setNodes(before => {
-      const known = new Map(before.map(node => [node.id, node]))
-      // Several are selected as long as the one with the properties is among them.
-      const chosen = new Set(before.filter(node => node.selected).map(node => idOfCard(node.id)))
-      const several = selected !== undefined && chosen.has(selected) ? chosen : new Set([selected])
-      return cards.map(({ id, node, ports, at }) => {
-        const key = cardKey(id)
-        const old = known.get(key)
-        const data = { node, ports, expanded, unfold }
-        return {
-          ...old,
-          id: key,
-          type: 'card',
-          position: at,
-          data: old && sameData(old.data, data) ? old.data : data,
-          selected: several.has(id),
-          draggable: node !== undefined && !readOnly,
-          deletable: node !== undefined && !readOnly,
-          ariaLabel: node ? `${editorText.node} ${id}` : editorText.parameters,
-          ...(many ? unmeasured(ports, node !== undefined, old?.measured) : {}),
-        }
-      })
-    })
-    setEdges(before => {
-      const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
-      return drawn.map(edge => ({
-        id: edge.id,
-        type: 'line',
-        source: cardKey(edge.from),
-        sourceHandle: edge.fromPort,
-        target: cardKey(edge.to),
-        targetHandle: edge.toPort,
-        data: { edge, detour: detours.get(edge.id) },
-        selected: chosen.has(edge.id),
-        deletable: !readOnly,
-        interactionWidth: 16,
-        ...(edge.link ? {} : { style: { strokeDasharray: '6 4' } }),
-        ariaLabel: (edge.link ? editorText.edgeOf : editorText.edgeOrder)(
-          edge.from === parametersId ? editorText.parameters : edge.from,
-          edge.to,
-        ),
-      }))
-    })
-  }, [cards, drawn, detours, expanded, unfold, selected, readOnly, many])
-  const selectEdges = useCallback((changes: EdgeChange<FlowEdge>[]) => {
-    const selections = changes.filter(({ type }) => type === 'select')
-    setEdges(now => applyEdgeChanges(selections, now))
-  }, [])
-  return { nodes, setNodes, edges, selectEdges }
-}
-
 /**
  * The library's view, which follows when nodes are added, arranged or show all results, not when a person moves one. It
  * shows the whole graph when a person has it arranged.
@@ -175,7 +119,11 @@ function useView({ cards, arranged }: Graph) {
     shown.current = arrangements
     show(view.current, cards, isWhole ? fitAllOptions : fitOptions)
   })
+  const wasEmpty = useRef(true)
   useEffect(() => {
+    // Before the library has the cards of a large graph: it draws those in view, and would draw others first.
+    if (wasEmpty.current) showGraph()
+    wasEmpty.current = cards.length === 0
     const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
   }, [cards.length, arranged, arrangements, ran, ended])
@@ -222,6 +170,8 @@ export const GraphView = memo(function GraphView() {
     if (edit) apply(edit)
   }
   const drawing = useDrawing(cards, view)
+  // It has a mark for each card, so it comes after those in view.
+  const hasOverview = useDeferredValue(nodes.length > manyForOverview, false)
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
     const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
     const edits: Edit[] = cut
@@ -304,7 +254,7 @@ export const GraphView = memo(function GraphView() {
               <Maximize aria-hidden />
             </ControlButton>
           </Controls>
-          {cards.length > manyForOverview && (
+          {hasOverview && (
             <MiniMap
               pannable
               zoomable
@@ -333,23 +283,6 @@ function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards']
   if (free) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
-/** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
-function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured']): Partial<FlowNode> {
-  const { width, height } = sizeOf(ports)
-  return {
-    measured: before ?? { width, height },
-    handles: portPlaces(ports, isNode).map(({ id, y, isOutput }) => ({
-      id,
-      type: isOutput ? 'source' : 'target',
-      position: isOutput ? Position.Right : Position.Left,
-      x: (isOutput ? width : 0) - portSize / 2,
-      y: y - portSize / 2,
-      width: portSize,
-      height: portSize,
-    })),
-  }
-}
-
 /** The colour of a card in the overview: of what its task makes. */
 const cardColour = ({ data: { node } }: FlowNode): string => {
   const kind = node && isTask(node.task) ? kindOfTask(node.task) : undefined
@@ -357,6 +290,3 @@ const cardColour = ({ data: { node } }: FlowNode): string => {
 }
 
 const mayDelete = () => Promise.resolve(isGraphFocused())
-
-const sameData = (a: NodeCardData, b: NodeCardData): boolean =>
-  a.node === b.node && a.expanded === b.expanded && JSON.stringify(a.ports) === JSON.stringify(b.ports)
