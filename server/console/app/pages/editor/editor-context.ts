@@ -49,12 +49,17 @@ interface EditorFacts {
 
 export const EditorContext = createContext<EditorFacts | undefined>(undefined)
 
+/** What cards and lines need: apart, because there are hundreds, and little of the rest is about them. */
+type CardFacts = Pick<EditorFacts, 'tasks' | 'runs' | 'approvals'>
+export const CardsContext = createContext<CardFacts | undefined>(undefined)
+
 /** The problems of the workflow: apart, because they change after each edit, and most parts show none. */
 export const ProblemsContext = createContext<readonly Problem[]>([])
 export const useProblems = (): readonly Problem[] => useContext(ProblemsContext)
 
-export function useEditor(): EditorFacts {
-  const facts = useContext(EditorContext)
-  if (!facts) throw new Error('useEditor is only for parts of the editor.')
+const given = <Facts>(facts: Facts | undefined): Facts => {
+  if (!facts) throw new Error('This is only for parts of the editor.')
   return facts
 }
+export const useEditor = (): EditorFacts => given(useContext(EditorContext))
+export const useCards = (): CardFacts => given(useContext(CardsContext))

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { type CSSProperties, useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { type CSSProperties, startTransition, useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { api, at, dataOf, type Schema, tasksQuery, useSession } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Failed, Notice, Queried, useBeginning } from '../../components/page.tsx'
@@ -9,10 +9,10 @@ import { editorText } from '../../text/editor.ts'
 import { type Edit, nodePath, setValue, together } from './document/edits.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
-import { emptySource, sourceOf } from './document/source.ts'
+import { emptySource, openStored } from './document/source.ts'
 import { dropDraft, newWorkflow, readDraft } from './drafts.ts'
 import { type Adding, Drawer } from './drawer.tsx'
-import { EditorContext, ProblemsContext } from './editor-context.ts'
+import { CardsContext, EditorContext, ProblemsContext } from './editor-context.ts'
 import { GraphView } from './graph-view.tsx'
 import { ListView } from './list-view.tsx'
 import { propertiesId } from './panel/properties.tsx'
@@ -35,9 +35,9 @@ export default function Editor({ id }: { id: string }) {
   const stored = useQuery({
     queryKey: ['workflows', 'edited', id],
     queryFn: async () => {
-      if (id === newWorkflow) return { version: 0, source: emptySource(editorText.newName) }
+      if (id === newWorkflow) return { version: 0, source: emptySource(editorText.newName), parsed: undefined }
       const { workflow } = await dataOf(api.GET('/api/workflows/{id}', at({ id })))
-      return { version: workflow.version, source: sourceOf(workflow) }
+      return { version: workflow.version, ...(await openStored(workflow)) }
     },
     // What is edited is replaced only by the person who edits.
     staleTime: Number.POSITIVE_INFINITY,
@@ -45,7 +45,7 @@ export default function Editor({ id }: { id: string }) {
   })
   return (
     <Queried query={stored} lines={8}>
-      {({ version, source }) => (
+      {({ version, source, parsed }) => (
         <Queried query={tasks} lines={8}>
           {known => (
             <Workbench
@@ -53,6 +53,7 @@ export default function Editor({ id }: { id: string }) {
               id={id}
               version={version}
               source={source}
+              read={parsed && { text: source, parsed }}
               tasks={known}
               reload={() => void stored.refetch()}
             />
@@ -68,19 +69,21 @@ interface WorkbenchProps {
   version: number
   /** What the server has, as YAML. */
   source: string
+  /** The same as it was read; absent for a new workflow. */
+  read: Parameters<typeof useDocument>[2]
   tasks: ReadonlyMap<string, TaskFacts>
   reload: () => void
 }
 
 /** One open workflow: the graph or list, and over it the panel with properties, YAML, problems and the run. */
-function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
+function Workbench({ id, version, source, read, tasks, reload }: WorkbenchProps) {
   const { can, session } = useSession()
   const token = session.token.id
   const readOnly = !can('user:write')
   const [draft, setDraft] = useState(() => readDraft(token, id))
   const own = draft?.version === version ? draft : undefined
   const stale = draft && draft.version !== version && draft.text !== draft.saved ? draft : undefined
-  const opened = useDocument(own?.text ?? source, own?.sound ?? source)
+  const opened = useDocument(own?.text ?? source, own?.sound ?? source, read)
   const { text, parsed, workflow, setText, undo, redo, reset } = opened
   const { problems, failure: unchecked } = useValidation(text, parsed, !readOnly)
   const storage = useStorage(id, { version, source, saved: own?.saved ?? source }, opened)
@@ -96,8 +99,11 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const hasTimeLine = run.execution !== undefined && run.timeLine
 
   const select = useCallback((node: string | undefined) => {
-    setSelected(node)
-    if (node !== undefined) setSide(now => (now === 'yaml' || now === undefined ? now : 'properties'))
+    // The graph shows the selection itself; the properties follow a part at a time.
+    startTransition(() => {
+      setSelected(node)
+      if (node !== undefined) setSide(now => (now === 'yaml' || now === undefined ? now : 'properties'))
+    })
   }, [])
   const reveal = useCallback((id: string | undefined) => {
     setSelected(id)
@@ -164,6 +170,7 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
       arrangements,
     ],
   )
+  const cardFacts = useMemo(() => ({ tasks, runs, approvals }), [tasks, runs, approvals])
   useShortcuts({
     add: () => !readOnly && addNode(),
     save: () => !readOnly && storage.unsaved && parsed.value && storage.save(),
@@ -175,93 +182,95 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
   const errors = problems.filter(({ severity }) => severity === 'error').length
   return (
     <EditorContext value={facts}>
-      <ProblemsContext value={problems}>
-        <div data-fill className="flex min-h-0 flex-1 flex-col">
-          <Toolbar
-            id={id}
-            text={text}
-            document={opened}
-            storage={storage}
-            run={() => runPart(undefined)}
-            canSave={parsed.value !== undefined}
-            canRun={errors === 0 && workflow.nodes.length > 0}
-          />
-          <div className="border-line space-y-2 border-b px-4 py-2 empty:hidden">
-            {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
-            {stale && (
-              <Question
-                about={editorText.olderDraft(stale.version)}
-                answers={{
-                  [editorText.useDraft]: () => {
-                    setText(stale.text)
-                    setDraft(undefined)
-                  },
-                  [editorText.dropDraft]: () => {
-                    dropDraft(token, id)
-                    setDraft(undefined)
-                  },
-                }}
-              />
-            )}
-            {openedWithFaults && parsed.faults[0] && (
-              <Question
-                about={editorText.openedWithFaults(parsed.faults[0].line)}
-                answers={{ [editorText.problems(problems.length)]: () => setSide('problems') }}
-              />
-            )}
-            {storage.failure && <Failed failure={storage.failure} />}
-            {storage.conflict && (
-              <Question
-                about={editorText.conflict}
-                answers={{
-                  [editorText.loadTheirs]: () => {
-                    storage.forget()
-                    reset(source)
-                    storage.dismiss()
-                    reload()
-                  },
-                  [editorText.saveAnyway]: storage.saveAnyway,
-                }}
-              />
-            )}
-          </div>
-          <div
-            style={
-              {
-                '--details': `${side === undefined ? 0 : width}px`,
-                '--run': hasTimeLine ? `${height}px` : '0px',
-                '--drawer': adding ? '20.75rem' : '0rem',
-              } as CSSProperties
-            }
-            className="relative flex min-h-0 flex-1 flex-col"
-            {...(readOnly ? {} : importing)}
-          >
-            {/* Before the graph, so that Tab leads from the drawer to it. */}
-            {adding && <Drawer adding={adding} close={() => setAdding(undefined)} />}
-            <Views />
-            {hasTimeLine && <RunTimeLine run={run} height={height} setHeight={setHeight} />}
-            <Sides
+      <CardsContext value={cardFacts}>
+        <ProblemsContext value={problems}>
+          <div data-fill className="flex min-h-0 flex-1 flex-col">
+            <Toolbar
+              id={id}
+              text={text}
               document={opened}
-              unchecked={unchecked}
-              run={run}
-              side={side}
-              choose={setSide}
-              width={width}
-              setWidth={setWidth}
+              storage={storage}
+              run={() => runPart(undefined)}
+              canSave={parsed.value !== undefined}
+              canRun={errors === 0 && workflow.nodes.length > 0}
             />
+            <div className="border-line space-y-2 border-b px-4 py-2 empty:hidden">
+              {readOnly && <Notice kind="info">{editorText.readOnly}</Notice>}
+              {stale && (
+                <Question
+                  about={editorText.olderDraft(stale.version)}
+                  answers={{
+                    [editorText.useDraft]: () => {
+                      setText(stale.text)
+                      setDraft(undefined)
+                    },
+                    [editorText.dropDraft]: () => {
+                      dropDraft(token, id)
+                      setDraft(undefined)
+                    },
+                  }}
+                />
+              )}
+              {openedWithFaults && parsed.faults[0] && (
+                <Question
+                  about={editorText.openedWithFaults(parsed.faults[0].line)}
+                  answers={{ [editorText.problems(problems.length)]: () => setSide('problems') }}
+                />
+              )}
+              {storage.failure && <Failed failure={storage.failure} />}
+              {storage.conflict && (
+                <Question
+                  about={editorText.conflict}
+                  answers={{
+                    [editorText.loadTheirs]: () => {
+                      storage.forget()
+                      reset(source)
+                      storage.dismiss()
+                      reload()
+                    },
+                    [editorText.saveAnyway]: storage.saveAnyway,
+                  }}
+                />
+              )}
+            </div>
+            <div
+              style={
+                {
+                  '--details': `${side === undefined ? 0 : width}px`,
+                  '--run': hasTimeLine ? `${height}px` : '0px',
+                  '--drawer': adding ? '20.75rem' : '0rem',
+                } as CSSProperties
+              }
+              className="relative flex min-h-0 flex-1 flex-col"
+              {...(readOnly ? {} : importing)}
+            >
+              {/* Before the graph, so that Tab leads from the drawer to it. */}
+              {adding && <Drawer adding={adding} close={() => setAdding(undefined)} />}
+              <Views />
+              {hasTimeLine && <RunTimeLine run={run} height={height} setHeight={setHeight} />}
+              <Sides
+                document={opened}
+                unchecked={unchecked}
+                run={run}
+                side={side}
+                choose={setSide}
+                width={width}
+                setWidth={setWidth}
+              />
+            </div>
           </div>
-        </div>
-        {run.runnable && (
-          <RunDialog
-            runnable={run.runnable}
-            close={() => run.ask(undefined)}
-            started={execution => {
-              run.follow(execution)
-              setSide('run')
-            }}
-          />
-        )}
-      </ProblemsContext>
+          {run.runnable && (
+            <RunDialog
+              runnable={run.runnable}
+              close={() => run.ask(undefined)}
+              started={execution => {
+                run.follow(execution)
+                setSide('run')
+              }}
+            />
+          )}
+        </ProblemsContext>
+      </CardsContext>
     </EditorContext>
   )
 }
@@ -269,12 +278,9 @@ function Workbench({ id, version, source, tasks, reload }: WorkbenchProps) {
 /** The workflow as a graph or as a list. */
 function Views() {
   const [view, setView] = useState<'graph' | 'list'>('graph')
-  // The text was read in this task; a large graph is drawn in the next, so that neither holds the page for long.
+  // A large graph is drawn after the rest, a part at a time, so that neither holds the page for long.
   const [isReady, setReady] = useState(false)
-  useEffect(() => {
-    const timer = setTimeout(() => setReady(true))
-    return () => clearTimeout(timer)
-  }, [])
+  useEffect(() => startTransition(() => setReady(true)), [])
   const names = { graph: editorText.graph, list: editorText.list }
   return (
     <Tabs

@@ -1,7 +1,7 @@
 import { BaseEdge, type Edge, type EdgeProps, getBezierPath } from '@xyflow/react'
 import { detourPath } from '../../components/graph/detours.ts'
 import type { GraphEdge } from './document/graph.ts'
-import { useEditor } from './editor-context.ts'
+import { useCards } from './editor-context.ts'
 
 export interface LineData extends Record<string, unknown> {
   edge: GraphEdge
@@ -11,7 +11,7 @@ export interface LineData extends Record<string, unknown> {
 
 /** A line between two cards, which passes other cards above or below them. */
 export function GraphLine({ data, style, interactionWidth, ...ends }: EdgeProps<Edge<LineData>>) {
-  const isRunning = useEditor().runs.get(data?.edge.to ?? '')?.status === 'running'
+  const isRunning = useCards().runs.get(data?.edge.to ?? '')?.status === 'running'
   const { sourceX, sourceY, targetX, targetY } = ends
   const path =
     data?.detour === undefined

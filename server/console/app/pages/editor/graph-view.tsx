@@ -20,6 +20,7 @@ import {
   type MouseEvent,
   memo,
   useCallback,
+  useDeferredValue,
   useEffect,
   useEffectEvent,
   useMemo,
@@ -53,6 +54,7 @@ import { NodeCard, type NodeCardData } from './node-card.tsx'
 import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
 import { useDrawing } from './use-drawing.ts'
+import { useGrowing } from './use-growing.ts'
 
 type FlowNode = Node<NodeCardData>
 type FlowEdge = Edge<LineData>
@@ -60,6 +62,9 @@ type FlowEdge = Edge<LineData>
 const nodeTypes = { card: NodeCard }
 const edgeTypes = { line: GraphLine }
 const noCards: never[] = []
+const noEdges: never[] = []
+/** Of many nodes so many are given to the library in one task. */
+const cardsAtOnce = 20
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
 const fitOptions = { minZoom: 0.55, maxZoom: 1 }
@@ -73,7 +78,9 @@ const manyMinZoom = 0.3
 
 /** The cards and edges of the workflow with their places; people unfold the ports of a card. */
 function useGraph() {
-  const { workflow, tasks, nested, runs } = useEditor()
+  const { workflow: newest, tasks, nested, runs } = useEditor()
+  // What a person types in is drawn first.
+  const workflow = useDeferredValue(newest)
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
   const unfold = useCallback(
     (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
@@ -102,10 +109,13 @@ function useGraph() {
 type Graph = ReturnType<typeof useGraph>
 
 /** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
-function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph) {
+function useFlow({ cards: all, edges: found, detours, expanded, unfold, many }: Graph) {
   const { readOnly, selected } = useEditor()
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
+  const cards = useGrowing(all, many ? cardsAtOnce : Number.POSITIVE_INFINITY)
+  // The cards are there before their lines.
+  const drawn = useDeferredValue(cards.length < all.length || all.length === 0 ? noEdges : found)
   useEffect(() => {
     setNodes(before => {
       const known = new Map(before.map(node => [node.id, node]))
@@ -115,8 +125,8 @@ function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph
       return cards.map(({ id, node, ports, at }) => {
         const key = cardKey(id)
         const old = known.get(key)
-        const data = { node, ports, expanded, unfold }
-        return {
+        const data = { node, ports, expanded, unfold, isOfMany: many }
+        return kept(old, {
           ...old,
           id: key,
           type: 'card',
@@ -127,30 +137,34 @@ function useFlow({ cards, edges: drawn, detours, expanded, unfold, many }: Graph
           deletable: node !== undefined && !readOnly,
           ariaLabel: node ? `${editorText.node} ${id}` : editorText.parameters,
           ...(many ? unmeasured(ports, node !== undefined, old?.measured) : {}),
-        }
+        })
       })
     })
+  }, [cards, expanded, unfold, selected, readOnly, many])
+  useEffect(() => {
     setEdges(before => {
-      const chosen = new Set(before.filter(edge => edge.selected).map(({ id }) => id))
-      return drawn.map(edge => ({
-        id: edge.id,
-        type: 'line',
-        source: cardKey(edge.from),
-        sourceHandle: edge.fromPort,
-        target: cardKey(edge.to),
-        targetHandle: edge.toPort,
-        data: { edge, detour: detours.get(edge.id) },
-        selected: chosen.has(edge.id),
-        deletable: !readOnly,
-        interactionWidth: 16,
-        ...(edge.link ? {} : { style: { strokeDasharray: '6 4' } }),
-        ariaLabel: (edge.link ? editorText.edgeOf : editorText.edgeOrder)(
-          edge.from === parametersId ? editorText.parameters : edge.from,
-          edge.to,
-        ),
-      }))
+      const known = new Map(before.map(edge => [edge.id, edge]))
+      return drawn.map(edge =>
+        kept(known.get(edge.id), {
+          id: edge.id,
+          type: 'line',
+          source: cardKey(edge.from),
+          sourceHandle: edge.fromPort,
+          target: cardKey(edge.to),
+          targetHandle: edge.toPort,
+          data: keptLine(known.get(edge.id)?.data, { edge, detour: detours.get(edge.id) }),
+          selected: known.get(edge.id)?.selected ?? false,
+          deletable: !readOnly,
+          interactionWidth: 16,
+          ...(edge.link ? {} : { style: orderStyle }),
+          ariaLabel: (edge.link ? editorText.edgeOf : editorText.edgeOrder)(
+            edge.from === parametersId ? editorText.parameters : edge.from,
+            edge.to,
+          ),
+        }),
+      )
     })
-  }, [cards, drawn, detours, expanded, unfold, selected, readOnly, many])
+  }, [drawn, detours, readOnly])
   const selectEdges = useCallback((changes: EdgeChange<FlowEdge>[]) => {
     const selections = changes.filter(({ type }) => type === 'select')
     setEdges(now => applyEdgeChanges(selections, now))
@@ -175,7 +189,11 @@ function useView({ cards, arranged }: Graph) {
     shown.current = arrangements
     show(view.current, cards, isWhole ? fitAllOptions : fitOptions)
   })
+  const wasEmpty = useRef(true)
   useEffect(() => {
+    // Before the library has the cards of a large graph: it draws those in view, and would draw others first.
+    if (wasEmpty.current) showGraph()
+    wasEmpty.current = cards.length === 0
     const timer = setTimeout(() => showGraph(), 50)
     return () => clearTimeout(timer)
   }, [cards.length, arranged, arrangements, ran, ended])
@@ -222,6 +240,8 @@ export const GraphView = memo(function GraphView() {
     if (edit) apply(edit)
   }
   const drawing = useDrawing(cards, view)
+  // It has a mark for each card, so it comes after those in view.
+  const hasOverview = useDeferredValue(nodes.length > manyForOverview, false)
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
     const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
     const edits: Edit[] = cut
@@ -304,7 +324,7 @@ export const GraphView = memo(function GraphView() {
               <Maximize aria-hidden />
             </ControlButton>
           </Controls>
-          {cards.length > manyForOverview && (
+          {hasOverview && (
             <MiniMap
               pannable
               zoomable
@@ -333,11 +353,40 @@ function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards']
   if (free) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
+const orderStyle = { strokeDasharray: '6 4' }
+
+/** The object from before if it says the same: the library looks again at each other one. */
+function kept<Part extends object>(before: Part | undefined, next: Part): Part {
+  const isSame =
+    before !== undefined && Object.entries(next).every(([name, value]) => isEqual(before[name as keyof Part], value))
+  return isSame ? before : next
+}
+
+/** The same value, or the same place or size. */
+function isEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true
+  const [one, other] = [a, b] as (Partial<Record<'x' | 'y' | 'width' | 'height', number>> | undefined)[]
+  if (typeof one?.x === 'number') return one.x === other?.x && one.y === other.y
+  return typeof one?.width === 'number' && one.width === other?.width && one.height === other.height
+}
+
+const keptLine = (before: LineData | undefined, next: LineData): LineData =>
+  before?.detour === next.detour && before?.edge.link?.source === next.edge.link?.source ? (before ?? next) : next
+
+/** What the library measures of a card that is drawn, by its ports. */
+const sizes = new WeakMap<Ports, Required<Pick<FlowNode, 'measured' | 'handles'>>>()
+
 /** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
 function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured']): Partial<FlowNode> {
+  let known = sizes.get(ports)
+  if (!known) sizes.set(ports, (known = expected(ports, isNode)))
+  return { measured: before ?? known.measured, handles: known.handles }
+}
+
+function expected(ports: Ports, isNode: boolean): Required<Pick<FlowNode, 'measured' | 'handles'>> {
   const { width, height } = sizeOf(ports)
   return {
-    measured: before ?? { width, height },
+    measured: { width, height },
     handles: portPlaces(ports, isNode).map(({ id, y, isOutput }) => ({
       id,
       type: isOutput ? 'source' : 'target',
@@ -359,4 +408,6 @@ const cardColour = ({ data: { node } }: FlowNode): string => {
 const mayDelete = () => Promise.resolve(isGraphFocused())
 
 const sameData = (a: NodeCardData, b: NodeCardData): boolean =>
-  a.node === b.node && a.expanded === b.expanded && JSON.stringify(a.ports) === JSON.stringify(b.ports)
+  a.node === b.node &&
+  a.expanded === b.expanded &&
+  (a.ports === b.ports || JSON.stringify(a.ports) === JSON.stringify(b.ports))

@@ -1,20 +1,21 @@
 import { type NodeProps, useUpdateNodeInternals } from '@xyflow/react'
 import { ChevronDown, ChevronRight, Pin, Repeat, StickyNote } from 'lucide-react'
-import { memo, useEffect, useId, useRef } from 'react'
+import { memo, useEffect, useId, useRef, useState } from 'react'
 import { taskEdge } from '../../components/colours.ts'
 import { editorText } from '../../text/editor.ts'
 import { itemsText } from '../executions/items-text.ts'
 import { type ExecutionNode } from '../executions/use-execution.ts'
 import { countProblems, type ProblemCounts } from './document/diagnostics.ts'
-import { parametersId } from './document/graph.ts'
+import { parametersId, sizeOf } from './document/graph.ts'
 import { inputHandle, listHandle, orderHandles, outputHandle, type Ports } from './document/ports.ts'
 import { outputText } from './document/references.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { WorkflowNode } from './document/workflow-document.ts'
-import { useEditor, useProblems } from './editor-context.ts'
-import { Port, PortKindMark } from './port.tsx'
+import { useCards, useProblems } from './editor-context.ts'
+import { LivePorts, Port, PortKindMark } from './port.tsx'
 import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 import { CardWait } from './run/node-wait.tsx'
+import { useTurn } from './use-turn.ts'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */
@@ -22,6 +23,8 @@ export interface NodeCardData extends Record<string, unknown> {
   ports: Ports
   expanded: ReadonlySet<string>
   unfold: (key: string) => void
+  /** One of very many: its size and the places of its ports are known, and what is in it is drawn later. */
+  isOfMany: boolean
 }
 
 /** Pixels by which a part of a result stands right of what it is in. */
@@ -29,7 +32,7 @@ const branchIndent = 12
 
 /** A node of the graph: task, model, state, and the ports that values are dragged between. */
 export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps & { data: NodeCardData }) {
-  const { tasks, runs } = useEditor()
+  const { tasks, runs } = useCards()
   const problems = useProblems()
   const { node } = data
   return (
@@ -54,7 +57,11 @@ interface CardProps extends ProblemCounts {
 
 /** What is drawn of a node: again only if something of it has changed, because each edit may change any of them. */
 const Card = memo(function Card({ id, data, selected, task, run, errors, warnings }: CardProps) {
-  const { node, ports, expanded, unfold } = data
+  const { node, ports, expanded, unfold, isOfMany } = data
+  // Cards that come into view are drawn a few at a time.
+  const isWhole = useTurn(isOfMany)
+  // The library's handles listen to all of its state, so a card has them once the pointer was on it.
+  const [isLive, setLive] = useState(!isOfMany || hasTouch)
   const cardId = node?.id ?? parametersId
   const update = useUpdateNodeInternals()
   const shape = [
@@ -74,84 +81,103 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
     errors > 0 ? 'border-bad' : run?.status === 'running' || run?.status === 'waiting' ? 'border-accent' : 'border-line'
   return (
     <div
+      onPointerEnter={() => setLive(true)}
+      // With a size that the library knows, it measures nothing.
+      style={isOfMany && !run ? { height: sizeOf(ports).height } : undefined}
       className={`bg-surface w-[248px] rounded-lg border text-xs shadow-xs ${edge} ${ring} ${task ? taskEdge(task.id) : ''}`}
     >
-      <div className="border-line relative border-b px-3 py-2">
-        {node && (
+      <LivePorts value={isLive}>
+        <div className="border-line relative border-b px-3 py-2">
+          {node && (
+            <>
+              <Port card={node.id} ports={ports} handle={orderHandles.after} title={editorText.orderTarget} />
+              <Port card={node.id} ports={ports} handle={orderHandles.before} title={editorText.orderPort} />
+            </>
+          )}
+          <div className="flex items-center justify-between gap-2">
+            <span className="truncate text-sm font-semibold">
+              {node ? (node.name ?? node.id) : editorText.parameters}
+            </span>
+            <NodeBadge run={run} errors={errors} warnings={warnings} />
+          </div>
+          {node && (
+            <div className="flex items-center gap-1">
+              <p className="text-muted min-w-0 flex-1 truncate">
+                {task?.title ?? editorText.unknownTask}
+                {task?.needs_model !== false && ` · ${node.model ?? editorText.noModel}`}
+              </p>
+              {node.pin !== undefined && (
+                <Pin role="img" aria-label={editorText.pin} className="text-accent size-3.5" />
+              )}
+              {node.note !== undefined && <Note text={node.note} />}
+            </div>
+          )}
+        </div>
+        {isWhole && (
           <>
-            <Port card={node.id} ports={ports} handle={orderHandles.after} title={editorText.orderTarget} />
-            <Port card={node.id} ports={ports} handle={orderHandles.before} title={editorText.orderPort} />
+            {ports.list !== undefined && (
+              <div className="bg-accent-soft text-accent relative flex h-6 items-center gap-1.5 px-3">
+                <Port card={cardId} ports={ports} handle={listHandle} title={editorText.listPort} />
+                <Repeat aria-hidden className="size-3.5 shrink-0" />
+                <span className="truncate" title={editorText.forEachOf(ports.list)}>
+                  {editorText.forEachOf(ports.list)}
+                </span>
+                {run?.items && <span className="ml-auto shrink-0">{itemsText(run.items)}</span>}
+              </div>
+            )}
+            {ports.inputs.map(({ path, name, required, taken: { kind } }) => (
+              <div key={inputHandle(path)} className="group/port relative flex h-6 items-center gap-1.5 px-3">
+                <Port
+                  card={cardId}
+                  ports={ports}
+                  handle={inputHandle(path)}
+                  title={editorText.input(outputText(path))}
+                />
+                <span className={`truncate ${required ? 'font-medium' : ''}`} title={outputText(path)}>
+                  {name}
+                </span>
+                <PortKindMark kind={kind} />
+              </div>
+            ))}
+            {node && task && (
+              <Unfold
+                open={expanded.has(`in ${node.id}`)}
+                names={[editorText.moreInputs, editorText.fewerInputs]}
+                press={() => unfold(`in ${node.id}`)}
+              />
+            )}
+            {ports.outputs.map(({ path, name, carries, branch }) => (
+              <div key={path} className="group/port relative flex h-6 items-center justify-end gap-1.5 px-3">
+                <span
+                  className={`truncate ${branch ? 'flex-1' : ''}`}
+                  style={branch && { paddingLeft: branch.depth * branchIndent }}
+                  title={path}
+                >
+                  {branch?.label ?? name}
+                </span>
+                <PortKindMark kind={carries} />
+                <Port card={cardId} ports={ports} handle={outputHandle(path)} title={editorText.output(path)} />
+              </div>
+            ))}
+            {node && task && (
+              <Unfold
+                open={expanded.has(`out ${node.id}`)}
+                names={[editorText.allOutputs, editorText.fewerOutputs]}
+                press={() => unfold(`out ${node.id}`)}
+                right
+              />
+            )}
+            {node && run?.status === 'waiting' && <CardWait id={node.id} />}
+            {run && <ResultPreview node={run} small />}
           </>
         )}
-        <div className="flex items-center justify-between gap-2">
-          <span className="truncate text-sm font-semibold">
-            {node ? (node.name ?? node.id) : editorText.parameters}
-          </span>
-          <NodeBadge run={run} errors={errors} warnings={warnings} />
-        </div>
-        {node && (
-          <div className="flex items-center gap-1">
-            <p className="text-muted min-w-0 flex-1 truncate">
-              {task?.title ?? editorText.unknownTask}
-              {task?.needs_model !== false && ` · ${node.model ?? editorText.noModel}`}
-            </p>
-            {node.pin !== undefined && <Pin role="img" aria-label={editorText.pin} className="text-accent size-3.5" />}
-            {node.note !== undefined && <Note text={node.note} />}
-          </div>
-        )}
-      </div>
-      {ports.list !== undefined && (
-        <div className="bg-accent-soft text-accent relative flex h-6 items-center gap-1.5 px-3">
-          <Port card={cardId} ports={ports} handle={listHandle} title={editorText.listPort} />
-          <Repeat aria-hidden className="size-3.5 shrink-0" />
-          <span className="truncate" title={editorText.forEachOf(ports.list)}>
-            {editorText.forEachOf(ports.list)}
-          </span>
-          {run?.items && <span className="ml-auto shrink-0">{itemsText(run.items)}</span>}
-        </div>
-      )}
-      {ports.inputs.map(({ path, name, required, taken: { kind } }) => (
-        <div key={inputHandle(path)} className="group/port relative flex h-6 items-center gap-1.5 px-3">
-          <Port card={cardId} ports={ports} handle={inputHandle(path)} title={editorText.input(outputText(path))} />
-          <span className={`truncate ${required ? 'font-medium' : ''}`} title={outputText(path)}>
-            {name}
-          </span>
-          <PortKindMark kind={kind} />
-        </div>
-      ))}
-      {node && task && (
-        <Unfold
-          open={expanded.has(`in ${node.id}`)}
-          names={[editorText.moreInputs, editorText.fewerInputs]}
-          press={() => unfold(`in ${node.id}`)}
-        />
-      )}
-      {ports.outputs.map(({ path, name, carries, branch }) => (
-        <div key={path} className="group/port relative flex h-6 items-center justify-end gap-1.5 px-3">
-          <span
-            className={`truncate ${branch ? 'flex-1' : ''}`}
-            style={branch && { paddingLeft: branch.depth * branchIndent }}
-            title={path}
-          >
-            {branch?.label ?? name}
-          </span>
-          <PortKindMark kind={carries} />
-          <Port card={cardId} ports={ports} handle={outputHandle(path)} title={editorText.output(path)} />
-        </div>
-      ))}
-      {node && task && (
-        <Unfold
-          open={expanded.has(`out ${node.id}`)}
-          names={[editorText.allOutputs, editorText.fewerOutputs]}
-          press={() => unfold(`out ${node.id}`)}
-          right
-        />
-      )}
-      {node && run?.status === 'waiting' && <CardWait id={node.id} />}
-      {run && <ResultPreview node={run} small />}
+      </LivePorts>
     </div>
   )
 })
+
+/** With fingers there is no pointer over a card before it is touched. */
+const hasTouch = matchMedia('(any-pointer: coarse)').matches
 
 /** A mark that shows what people should know about the node while the pointer or the focus is on it. */
 function Note({ text }: { text: string }) {

@@ -1,14 +1,17 @@
-import { Handle, Position } from '@xyflow/react'
+import { Handle, type HandleProps, Position } from '@xyflow/react'
 import { createContext, useContext } from 'react'
 import { kindColours } from '../../components/colours.ts'
 import { KindIcon } from '../../components/marks.tsx'
 import { editorText } from '../../text/editor.ts'
 import { type Drawn, judgeEnd, portOf } from './document/connections.ts'
 import type { PortKind } from './document/port-kinds.ts'
-import type { Ports } from './document/ports.ts'
+import { cardKey, type Ports } from './document/ports.ts'
 
 /** The line that a person draws from a port; it changes only when one begins and ends. */
 export const DrawnContext = createContext<Drawn | undefined>(undefined)
+
+/** Whether lines can be drawn from the ports of a card: others only look so, and lines may lead to them. */
+export const LivePorts = createContext(true)
 
 const hasColour = (kind: PortKind) => kind === 'text' || kind === 'image' || kind === 'video' || kind === 'audio'
 
@@ -48,7 +51,8 @@ export function Port({ card, ports, handle, title }: PortProps) {
   }[judgement?.fit ?? 'possible']
   return (
     <>
-      <Handle
+      <Dot
+        card={card}
         type={isOutput ? 'source' : 'target'}
         position={isOutput ? Position.Right : Position.Left}
         id={handle}
@@ -65,5 +69,32 @@ export function Port({ card, ports, handle, title }: PortProps) {
         </span>
       )}
     </>
+  )
+}
+
+type DotProps = Required<Pick<HandleProps, 'type' | 'position'>> & {
+  card: string
+  id: string
+  title: string
+  className: string
+  'data-fit': string | undefined
+}
+
+/**
+ * The library's handle, or an element that it takes for one at the end of a line. Of hundreds of handles each would look
+ * whenever anything of the graph changes.
+ */
+function Dot({ card, type, position, id, className, ...rest }: DotProps) {
+  if (useContext(LivePorts)) return <Handle type={type} position={position} id={id} className={className} {...rest} />
+  const node = cardKey(card)
+  return (
+    <div
+      {...rest}
+      data-id={`1-${node}-${id}-${type}`}
+      data-nodeid={node}
+      data-handleid={id}
+      data-handlepos={position}
+      className={`react-flow__handle react-flow__handle-${position} nodrag nopan ${type} connectable connectablestart connectableend connectionindicator ${className}`}
+    />
   )
 }

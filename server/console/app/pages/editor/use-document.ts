@@ -10,14 +10,14 @@ import { documentText, type Parsed, parseWorkflow, readDocument } from './docume
 
 /**
  * Owns the text of the edited workflow, its history, and what it says. `before`: a text without faults, for the graph if
- * `initial` has some.
+ * `initial` has some. `read`: what a text says that was read already.
  */
-export function useDocument(initial: string, before: string) {
+export function useDocument(initial: string, before: string, read?: { text: string; parsed: Parsed }) {
   const [history, setHistory] = useState(() => openHistory(initial))
   // Read by several edits of one moment, each of which follows the one before.
   const latest = useRef(history)
   const text = history.present
-  const known = useRef<{ text: string; parsed: Parsed }>(undefined)
+  const known = useRef(read)
   const parsedOf = useCallback((wanted: string): Parsed => {
     if (known.current?.text !== wanted) known.current = { text: wanted, parsed: parseWorkflow(wanted) }
     return known.current.parsed

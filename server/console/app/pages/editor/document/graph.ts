@@ -99,15 +99,40 @@ export function graphOf(
       })),
   ]
   const unique = [...new Map(edges.map(edge => [edge.id, edge])).values()]
+  const taken = Map.groupBy(links, ({ to }) => to)
+  const given = Map.groupBy(links, ({ from }) => from)
   const cards = nodes.map(node => {
-    const task = tasks.get(node.task)
-    const [all, whole] = [expanded.has(`in ${node.id}`), expanded.has(`out ${node.id}`)]
-    const ports = portsOf(node, task, resultOf(node, { tasks, nested }), links, { inputs: all, outputs: whole })
-    return { id: node.id, node, ports, ...sizeOf(ports, previews ? (task?.category ?? 'text') : undefined) }
+    const own = [...(taken.get(node.id) ?? []), ...(given.get(node.id) ?? [])]
+    const all = { inputs: expanded.has(`in ${node.id}`), outputs: expanded.has(`out ${node.id}`) }
+    return cardOf(node, { tasks, nested, links: own, all, previews })
   })
   if (outputs.length === 0) return { cards, edges: unique }
   const ports = { inputs: [], outputs }
   return { cards: [{ id: parametersId, node: undefined, ports, ...sizeOf(ports) }, ...cards], edges: unique }
+}
+
+interface CardFacts {
+  tasks: ReadonlyMap<string, TaskFacts>
+  nested: NestedWorkflows
+  /** The links to and from the node. */
+  links: readonly NodeLink[]
+  all: { inputs: boolean; outputs: boolean }
+  previews: boolean
+}
+
+/** The card that was made last of a node, and of what. An edit leaves most of hundreds of nodes as they are. */
+const made = new WeakMap<WorkflowNode, { of: readonly unknown[]; card: UnplacedCard }>()
+
+function cardOf(node: WorkflowNode, { tasks, nested, links, all, previews }: CardFacts): UnplacedCard {
+  const task = tasks.get(node.task)
+  const of = [task, nested.get(node.id), all.inputs, all.outputs, previews, JSON.stringify(links)]
+  const known = made.get(node)
+  if (known?.of.every((one, at) => one === of[at])) return known.card
+  const ports = portsOf(node, task, resultOf(node, { tasks, nested }), links, all)
+  const size = sizeOf(ports, previews ? (task?.category ?? 'text') : undefined)
+  const card = { id: node.id, node, ports, ...size }
+  made.set(node, { of, card })
+  return card
 }
 
 /**

@@ -1,9 +1,9 @@
-import { stringify } from 'yaml'
+import { Document, stringify, type YAMLMap } from 'yaml'
 import type { Reference } from '../../../../../../core/workflows/references.ts'
 import { type Schema } from '../../../api/schema.ts'
 import { addEdge, addNode, type Edit, setValue, together } from './edits.ts'
 import { replaceInDefault, replaceReferences } from './references.ts'
-import { isRecord, type Workflow } from './workflow-document.ts'
+import { isRecord, type Parsed, readDocument, type Workflow } from './workflow-document.ts'
 
 /** A workflow as the API returns it. */
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
@@ -12,11 +12,40 @@ type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
     dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
   }
 
+/** How workflows are written: no line is folded, and what is the same twice is written twice. */
+const writing = { lineWidth: 0, aliasDuplicateObjects: false } as const
+
 /** Writes a stored workflow as YAML; fields with their defaults are left out. */
-export function sourceOf(stored: StoredWorkflow): string {
+export const sourceOf = (stored: StoredWorkflow): string => stringify(definitionOf(stored), writing)
+
+/** How many nodes become a part of a document in one task. */
+const slice = 50
+
+const nextTask = (): Promise<void> => new Promise(done => setTimeout(done))
+
+/**
+ * Opens a stored workflow: its YAML as `sourceOf` writes it, and the document that parsing it would give, without parsing:
+ * for hundreds of nodes that takes longer than all the rest. Works in tasks of some milliseconds each.
+ */
+export async function openStored(stored: StoredWorkflow): Promise<{ source: string; parsed: Parsed }> {
+  const { dag, ...head } = definitionOf(stored)
+  const document = new Document({ ...head, dag: { ...dag, nodes: {} } }, writing)
+  const nodes = document.getIn(['dag', 'nodes']) as YAMLMap
+  const entries = Object.entries(dag.nodes)
+  for (let from = 0; from < entries.length; from += slice) {
+    for (const [id, node] of entries.slice(from, from + slice)) nodes.items.push(document.createPair(id, node))
+    await nextTask()
+  }
+  const source = document.toString(writing)
+  await nextTask()
+  return { source, parsed: readDocument(document, source) }
+}
+
+/** What the YAML of a stored workflow says. */
+function definitionOf(stored: StoredWorkflow) {
   const { name, description, region, timeout, on_failure, tags, budget, concurrency, parameters, dag } = stored
   const nodes = Object.entries(dag?.nodes ?? {}).map(([id, node]) => [id, tidyNode(node as Record<string, unknown>)])
-  const workflow = {
+  return {
     name,
     description: description || undefined,
     tags: tags?.length ? tags : undefined,
@@ -28,7 +57,6 @@ export function sourceOf(stored: StoredWorkflow): string {
     parameters: parameters ?? undefined,
     dag: { nodes: Object.fromEntries(nodes), edges: dag?.edges?.length ? dag.edges : undefined },
   }
-  return stringify(workflow, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
 const tidyNode = ({ outputs, on_error, ...node }: Record<string, unknown>): Record<string, unknown> => ({

@@ -2,7 +2,7 @@ import { TextLink } from '../../../components/button.tsx'
 import { editorText } from '../../../text/editor.ts'
 import { ApprovalLink, ApprovalNotice, mayAnswerText } from '../../executions/approval-notice.tsx'
 import type { ExecutionNode } from '../../executions/use-execution.ts'
-import { useEditor } from '../editor-context.ts'
+import { useCards, useEditor } from '../editor-context.ts'
 
 /** What a node of the run waits for: the question to a person, or the execution that it has started. */
 export function NodeWait({ node: { node_id, child_execution_id } }: { node: ExecutionNode }) {
@@ -23,7 +23,7 @@ export function NodeWait({ node: { node_id, child_execution_id } }: { node: Exec
 
 /** The same on the card of the node. */
 export function CardWait({ id }: { id: string }) {
-  const approval = useEditor().approvals.get(id)
+  const approval = useCards().approvals.get(id)
   if (!approval) return null
   return (
     <div className="border-line space-y-2 border-t p-2">
