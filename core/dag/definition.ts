@@ -6,6 +6,7 @@ import { Condition } from './condition.ts'
 /** Limits for definitions in requests; executions have no such limits. Source: the API contract, 1.7.3. */
 export const maxNodes = 500
 const maxEdges = 1_000
+const maxFrames = 100
 /** The maximum number of JSON members of a workflow of that size. */
 export const maxMembers = 30_000
 
@@ -164,6 +165,21 @@ export type WorkflowNode = z.output<typeof WorkflowNode>
 /** Whether a node has a pin. In the definition of an execution only pins that count are left. */
 export const isPinned = ({ pin }: Pick<WorkflowNode, 'pin'>): boolean => pin !== undefined && pin !== null
 
+/** A rectangle behind the nodes of an editor. */
+const Frame = z
+  .object({
+    text: z.string().default('').describe('The heading of the nodes in it, or a note.'),
+    position: z.object({
+      x: z.number().describe('Pixels from the left.'),
+      y: z.number().describe('Pixels from the top.'),
+    }),
+    size: z.object({
+      width: z.number().positive().describe('Width in pixels.'),
+      height: z.number().positive().describe('Height in pixels.'),
+    }),
+  })
+  .meta({ id: 'WorkflowFrame', description: 'A frame in an editor: a group of the nodes that lie in it, or a note.' })
+
 /** Nodes by id, and the edges between them. `diagnose` checks whether the graph makes sense. */
 export const Dag = z
   .strictObject({
@@ -183,6 +199,11 @@ export const Dag = z
       .max(maxEdges)
       .default([])
       .describe(`The edges between the nodes, ${maxEdges} at most.`),
+    frames: z
+      .array(Frame)
+      .max(maxFrames)
+      .optional()
+      .describe(`Frames of an editor, ${maxFrames} at most. Executions do not keep them.`),
   })
   .meta({ id: 'Dag', description: 'The graph of a workflow: a directed graph without cycles.' })
 export type Dag = z.output<typeof Dag>

@@ -148,7 +148,8 @@ export function openExecutions(dependencies: {
       ...execution
     } = options
     const { unused, ...part } = selectedPart(whole, selection)
-    const dag = await withFileIds(part.dag, requester.organizationId, store.files)
+    const { frames: _, ...graph } = part.dag
+    const dag = await withFileIds(graph, requester.organizationId, store.files)
     const given = { ...whole, ...part, dag }
     const diagnostics = await diagnoseExecution(dag, given.parameters ?? undefined, offer, workflow?.id)
     requireRunnable(blockingOf(diagnostics))

@@ -248,6 +248,56 @@ test('on a phone and by keyboard, a person adds a node in the list and chooses w
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 })
 
+test('a frame groups nodes: it is written in, moves with them, is stored, and is removed by keyboard', async () => {
+  const { paint } = story.dag.nodes
+  const id = await stored({
+    name: 'Framed',
+    dag: {
+      nodes: {
+        image: { ...paint, inputs: { prompt: 'a' }, position: { x: 0, y: 0 } },
+        other: { ...paint, inputs: { prompt: 'b' }, position: { x: 400, y: 0 } },
+      },
+      frames: [{ text: 'Pictures', position: { x: -40, y: -80 }, size: { width: 340, height: 600 } }],
+    },
+  })
+  await using opened = await console.open(`/workflows/${id}`, { size: desktop })
+  const { page } = opened
+  const frame = page.locator('.react-flow__node-frame').filter({ hasText: 'Pictures' })
+  await frame.waitFor()
+  const node = (name: string) => page.locator(`.react-flow__node[data-id="${name}"]`)
+  const boxes = async () => [
+    await frame.boundingBox(),
+    await node('image').boundingBox(),
+    await node('other').boundingBox(),
+  ]
+  const before = await boxes()
+  const begin = before[0]!
+  await page.mouse.move(begin.x + begin.width - 30, begin.y + 12)
+  await page.mouse.down()
+  await page.mouse.move(begin.x + begin.width + 10, begin.y + 72, { steps: 4 })
+  await page.mouse.up()
+  const after = await boxes()
+  const [shift, own, none] = after.map((box, at) => [box!.x - before[at]!.x, box!.y - before[at]!.y].map(Math.round))
+  expect(shift![0]).toBeGreaterThan(20)
+  expect([own, none]).toEqual([shift, [0, 0]])
+  // It is selected: its text can be changed.
+  await page.getByRole('textbox', { name: 'Text of the frame' }).fill('Two\npictures')
+  await opened.expectAccessible()
+  await opened.screenshot('workflow-frame')
+  await button(page, 'Add a frame').click()
+  await expect.poll(() => page.locator('.react-flow__node-frame').count()).toBe(2)
+  await button(page, 'Save').click()
+  await page.getByText('Saved as version 2.').waitFor()
+  const { workflow } = await console.call<{
+    workflow: { dag: { frames: { text: string }[]; nodes: typeof story.dag.nodes } }
+  }>(`/api/workflows/${id}`)
+  expect(workflow.dag.frames.map(({ text }) => text)).toEqual(['Two\npictures', ''])
+  await page.locator('.react-flow__node-frame').nth(1).focus()
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Delete')
+  await expect.poll(() => page.locator('.react-flow__node-frame').count()).toBe(1)
+})
+
 test('a run that cannot be read at first is read again, and its image drags the card', async () => {
   const id = await stored({ name: 'Again' })
   await using opened = await console.open('/models', { size: desktop })

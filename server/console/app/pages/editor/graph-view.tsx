@@ -1,20 +1,15 @@
 import {
-  applyEdgeChanges,
   applyNodeChanges,
   Background,
   type Connection,
   ControlButton,
   Controls,
-  type Edge,
-  type EdgeChange,
   MiniMap,
-  type Node,
   type NodeChange,
-  Position,
   ReactFlow,
   type ReactFlowInstance,
 } from '@xyflow/react'
-import { Maximize } from 'lucide-react'
+import { Group, Maximize } from 'lucide-react'
 import {
   type DragEvent,
   type MouseEvent,
@@ -25,82 +20,38 @@ import {
   useEffectEvent,
   useMemo,
   useRef,
-  useState,
 } from 'react'
 import { isTask, kindOfTask } from '../../components/colours.ts'
-import { usePlaces } from '../../components/graph/use-places.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
-import {
-  detoursOf,
-  editOfConnection,
-  editOfCut,
-  graphOf,
-  newNode,
-  parametersId,
-  placedCards,
-  portPlaces,
-  portSize,
-  sizeOf,
-} from './document/graph.ts'
-import { cardKey, idOfCard, type Ports } from './document/ports.ts'
+import { addFrame, frameOfKey, placeOfFrame, removeFrames } from './document/frames.ts'
+import { editOfConnection, editOfCut, newNode, parametersId } from './document/graph.ts'
+import { idOfCard } from './document/ports.ts'
 import { viewOf } from './document/view.ts'
 import { taskDragType } from './drawer.tsx'
 import { useEditor } from './editor-context.ts'
+import { FrameCard } from './frame-card.tsx'
 import { freeSpace } from './free-space.ts'
-import { GraphLine, type LineData } from './graph-line.tsx'
+import { GraphLine } from './graph-line.tsx'
 import { EmptyGraph } from './list-view.tsx'
-import { NodeCard, type NodeCardData } from './node-card.tsx'
+import { NodeCard } from './node-card.tsx'
 import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
 import { useDrawing } from './use-drawing.ts'
-import { type FlowEdge, type FlowNode, useFlow } from './use-flow.ts'
+import { type CardNode, type FlowEdge, type FlowNode, useFlow } from './use-flow.ts'
+import { useFrames } from './use-frames.ts'
+import { type Graph, useGraph } from './use-graph.ts'
 
-const nodeTypes = { card: NodeCard }
+const nodeTypes = { card: NodeCard, frame: FrameCard }
 const edgeTypes = { line: GraphLine }
-const noCards: never[] = []
 const proOptions = { hideAttribution: true }
 /** At first texts can be read, even if not all nodes are in view; the button shows all. */
 const fitOptions = { minZoom: 0.55, maxZoom: 1 }
 const fitAllOptions = { minZoom: 0.1, maxZoom: 1 }
 /** Above this number of nodes an overview stands beside the graph. */
 const manyForOverview = 8
-/** Above this number of nodes only what is in view is drawn. */
-const manyNodes = 60
-/** The smallest zoom then: the overview beside it shows the whole. */
+/** The smallest zoom for many nodes: the overview beside the graph shows the whole. */
 const manyMinZoom = 0.3
-
-/** The cards and edges of the workflow with their places; people unfold the ports of a card. */
-function useGraph() {
-  const { workflow: newest, tasks, nested, runs } = useEditor()
-  // What a person types in is drawn first.
-  const workflow = useDeferredValue(newest)
-  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
-  const unfold = useCallback(
-    (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
-    [],
-  )
-  const ran = runs.size > 0
-  const { cards, edges } = useMemo(
-    () => graphOf(workflow, tasks, expanded, ran, nested),
-    [workflow, tasks, expanded, ran, nested],
-  )
-  const arranged = workflow.nodes.some(({ position }) => !position)
-  const places = usePlaces(arranged ? cards : noCards, edges)
-  const placed = useMemo(() => placedCards(cards, places), [cards, places])
-  const detours = useMemo(() => detoursOf(placed, edges), [placed, edges])
-  return {
-    cards: placed,
-    edges,
-    detours,
-    expanded,
-    unfold,
-    arranged,
-    isEmpty: cards.length === 0,
-    many: cards.length > manyNodes,
-  }
-}
-type Graph = ReturnType<typeof useGraph>
 
 /**
  * The library's view, which follows when nodes are added, arranged or show all results, not when a person moves one. It
@@ -138,33 +89,45 @@ export const GraphView = memo(function GraphView() {
   const { workflow, tasks, apply, readOnly, selected, select, addNode } = useEditor()
   const graph = useGraph()
   const { cards, isEmpty, many } = graph
-  const { nodes, setNodes, edges, selectEdges } = useFlow(graph)
+  const { frameNodes, withCarried, moved } = useFrames(cards)
+  const { nodes, setNodes, edges, selectEdges } = useFlow(graph, frameNodes)
   const view = useView(graph)
   useClipboard(useMemo(() => new Set(nodes.filter(node => node.selected).map(node => idOfCard(node.id))), [nodes]))
 
   const changeNodes = useCallback(
-    (changes: NodeChange<FlowNode>[]) => {
+    (given: NodeChange<FlowNode>[]) => {
+      const changes = withCarried(given, nodes) as NodeChange<FlowNode>[]
       setNodes(now => applyNodeChanges(changes, now))
       const chosen = changes.find(change => change.type === 'select' && change.selected)
       if (chosen && 'id' in chosen) {
-        const id = idOfCard(chosen.id)
-        select(id === parametersId ? undefined : id)
+        select(nodeOfKey(chosen.id))
       }
       const moves = changes.flatMap(change => {
         if (change.type !== 'position' || change.dragging !== false || !change.position) return []
+        const frame = frameOfKey(change.id)
+        if (frame !== undefined) return moved(frame, change.position) ?? []
         const id = idOfCard(change.id)
         const card = cards.find(one => one.id === id)
         const { x, y } = change.position
-        const moved = card?.node && (Math.round(x) !== card.at.x || Math.round(y) !== card.at.y)
-        return moved ? [moveNode(id, x, y)] : []
+        const isMoved = card?.node && (Math.round(x) !== card.at.x || Math.round(y) !== card.at.y)
+        return isMoved ? moveNode(id, x, y) : []
       })
       if (moves.length === 0) return
       // Moving one node keeps the others where they are seen.
-      const others = cards.flatMap(({ node, at }) => (node && !node.position ? [moveNode(node.id, at.x, at.y)] : []))
-      apply(together(...others, ...moves), 'move')
+      apply(together(placesOf(cards), ...moves), 'move')
     },
-    [cards, setNodes, apply, select],
+    [cards, nodes, setNodes, apply, select, withCarried, moved],
   )
+  const frame = () => {
+    const free = freeSpace()
+    const canvas = document.querySelector('.react-flow')?.getBoundingClientRect()
+    if (!free || !canvas || !view.current) return
+    const middle = { x: canvas.left + (free.left + free.right) / 2, y: canvas.top + (free.top + free.bottom) / 2 }
+    const chosen = new Set(nodes.filter(node => node.selected).map(node => idOfCard(node.id)))
+    // One node is selected for its properties.
+    const inside = chosen.size > 1 ? cards.filter(({ id, node }) => node && chosen.has(id)) : []
+    apply(together(placesOf(cards), addFrame('', placeOfFrame(inside, view.current.screenToFlowPosition(middle)))))
+  }
   const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
     const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
     if (edit) apply(edit)
@@ -173,16 +136,19 @@ export const GraphView = memo(function GraphView() {
   // It has a mark for each card, so it comes after those in view.
   const hasOverview = useDeferredValue(nodes.length > manyForOverview, false)
   const deleted = ({ nodes: gone, edges: cut }: { nodes: FlowNode[]; edges: FlowEdge[] }) => {
-    const ids = gone.map(({ id }) => idOfCard(id)).filter(id => id !== parametersId)
+    const frames = gone.flatMap(({ id }) => frameOfKey(id) ?? [])
+    const ids = gone.flatMap(({ id }) => nodeOfKey(id) ?? [])
     const edits: Edit[] = cut
       .filter(({ data }) => !ids.includes(data!.edge.from) && !ids.includes(data!.edge.to))
       .map(({ data }) => editOfCut(data!.edge))
     if (ids.length > 0) edits.push(removeNodes(ids))
+    if (frames.length > 0) edits.push(removeFrames(frames))
     if (edits.length > 0) apply(together(...edits))
     if (selected !== undefined && ids.includes(selected)) select(undefined)
   }
   const pressedTwice = (event: MouseEvent) => {
-    if (readOnly || !(event.target as Element).classList.contains('react-flow__pane')) return
+    if (readOnly || !(event.target as Element).matches('.react-flow__pane, .react-flow__node-frame *:not(textarea)'))
+      return
     const at = view.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY })
     addNode(at && { at, seen: cards })
   }
@@ -212,7 +178,7 @@ export const GraphView = memo(function GraphView() {
       <DrawnContext value={drawing.drawn}>
         <ReactFlow<FlowNode, FlowEdge>
           aria-label={editorText.graphLabel}
-          className="[&_.react-flow\_\_node:focus-within]:z-10! [&_.react-flow\_\_node:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
+          className="[&_.react-flow\_\_node-card:focus-within]:z-10! [&_.react-flow\_\_node-card:hover]:z-10! [--xy-controls-button-background-color-hover:var(--color-raised)] [--xy-controls-button-border-color:var(--color-line)] [--xy-controls-button-color-hover:var(--color-text)]"
           nodes={nodes}
           edges={edges}
           nodeTypes={nodeTypes}
@@ -229,7 +195,7 @@ export const GraphView = memo(function GraphView() {
           onConnectEnd={drawing.ended}
           onDelete={deleted}
           // The run may be beside the graph, and the node selected.
-          onNodeClick={(_, { id }) => select(idOfCard(id) === parametersId ? undefined : idOfCard(id))}
+          onNodeClick={(_, { id }) => select(nodeOfKey(id))}
           onPaneClick={() => select(undefined)}
           isValidConnection={drawing.mayConnect}
           zoomOnDoubleClick={false}
@@ -253,6 +219,11 @@ export const GraphView = memo(function GraphView() {
             >
               <Maximize aria-hidden />
             </ControlButton>
+            {!readOnly && (
+              <ControlButton aria-label={editorText.addFrame} title={editorText.addFrameHint} onClick={frame}>
+                <Group aria-hidden />
+              </ControlButton>
+            )}
           </Controls>
           {hasOverview && (
             <MiniMap
@@ -283,8 +254,20 @@ function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards']
   if (free) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
+/** The id of a node by the key of its card; undefined for frames and the parameters. */
+function nodeOfKey(key: string): string | undefined {
+  const id = idOfCard(key)
+  return id === parametersId || frameOfKey(key) !== undefined ? undefined : id
+}
+
+/** Keeps all nodes where they are seen, because one of them or a frame gets a place. */
+const placesOf = (cards: Graph['cards']): Edit =>
+  together(...cards.flatMap(({ node, at }) => (node && !node.position ? [moveNode(node.id, at.x, at.y)] : [])))
+
 /** The colour of a card in the overview: of what its task makes. */
-const cardColour = ({ data: { node } }: FlowNode): string => {
+const cardColour = (shown: FlowNode): string => {
+  if (shown.type === 'frame') return 'var(--color-raised)'
+  const { node } = shown.data as CardNode['data']
   const kind = node && isTask(node.task) ? kindOfTask(node.task) : undefined
   return kind === undefined ? 'var(--color-control)' : `var(--color-kind-${kind})`
 }

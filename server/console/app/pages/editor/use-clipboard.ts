@@ -7,7 +7,7 @@ import { useEditor } from './editor-context.ts'
 /** Whether keys are meant for the graph: the focus is in it, or nowhere. */
 export function isGraphFocused(): boolean {
   const focused = document.activeElement ?? document.body
-  return focused === document.body || focused.closest('.react-flow') !== null
+  return focused === document.body || (focused.closest('.react-flow') !== null && !focused.matches('textarea'))
 }
 
 /**

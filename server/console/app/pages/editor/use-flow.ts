@@ -1,31 +1,28 @@
 import { applyEdgeChanges, type Edge, type EdgeChange, type Node, Position } from '@xyflow/react'
 import { useCallback, useDeferredValue, useEffect, useState } from 'react'
 import { editorText } from '../../text/editor.ts'
-import { type GraphCard, type GraphEdge, parametersId, portPlaces, portSize, sizeOf } from './document/graph.ts'
+import { parametersId, portPlaces, portSize, sizeOf } from './document/graph.ts'
 import { cardKey, idOfCard, type Ports } from './document/ports.ts'
 import { useEditor } from './editor-context.ts'
+import type { FrameNode } from './frame-card.tsx'
 import type { LineData } from './graph-line.tsx'
 import type { NodeCardData } from './node-card.tsx'
+import type { Graph } from './use-graph.ts'
 import { useGrowing } from './use-growing.ts'
 
-export type FlowNode = Node<NodeCardData>
+export type CardNode = Node<NodeCardData, 'card'>
+export type FlowNode = CardNode | FrameNode
 export type FlowEdge = Edge<LineData>
 
 const noEdges: never[] = []
 /** Of many nodes so many are given to the library in one task. */
 const cardsAtOnce = 20
 
-interface Drawn extends Pick<NodeCardData, 'expanded' | 'unfold'> {
-  cards: readonly GraphCard[]
-  edges: readonly GraphEdge[]
-  /** The heights at which lines pass cards, by the ids of the edges. */
-  detours: ReadonlyMap<string, number>
-  /** Whether only what is in view is drawn. */
-  many: boolean
-}
-
 /** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
-export function useFlow({ cards: all, edges: found, detours, expanded, unfold, many }: Drawn) {
+export function useFlow(
+  { cards: all, edges: found, detours, expanded, unfold, many }: Graph,
+  frames: readonly FrameNode[],
+) {
   const { readOnly, selected } = useEditor()
   const [nodes, setNodes] = useState<FlowNode[]>([])
   const [edges, setEdges] = useState<FlowEdge[]>([])
@@ -38,11 +35,14 @@ export function useFlow({ cards: all, edges: found, detours, expanded, unfold, m
       // Several are selected as long as the one with the properties is among them.
       const chosen = new Set(before.filter(node => node.selected).map(node => idOfCard(node.id)))
       const several = selected !== undefined && chosen.has(selected) ? chosen : new Set([selected])
-      return cards.map(({ id, node, ports, at }) => {
+      const drawnFrames = frames.map(
+        frame => kept(known.get(frame.id), { ...known.get(frame.id), ...frame }) as FlowNode,
+      )
+      const drawnCards = cards.map(({ id, node, ports, at }): FlowNode => {
         const key = cardKey(id)
-        const old = known.get(key)
+        const old = known.get(key) as CardNode | undefined
         const data = { node, ports, expanded, unfold, isOfMany: many }
-        return kept(old, {
+        return kept<CardNode>(old, {
           ...old,
           id: key,
           type: 'card',
@@ -55,8 +55,9 @@ export function useFlow({ cards: all, edges: found, detours, expanded, unfold, m
           ...(many ? unmeasured(ports, node !== undefined, old?.measured) : {}),
         })
       })
+      return [...drawnFrames, ...drawnCards]
     })
-  }, [cards, expanded, unfold, selected, readOnly, many])
+  }, [cards, frames, expanded, unfold, selected, readOnly, many])
   useEffect(() => {
     setEdges(before => {
       const known = new Map(before.map(edge => [edge.id, edge]))
@@ -109,16 +110,16 @@ const keptLine = (before: LineData | undefined, next: LineData): LineData =>
   before?.detour === next.detour && before?.edge.link?.source === next.edge.link?.source ? (before ?? next) : next
 
 /** What the library measures of a card that is drawn, by its ports. */
-const sizes = new WeakMap<Ports, Required<Pick<FlowNode, 'measured' | 'handles'>>>()
+const sizes = new WeakMap<Ports, Required<Pick<CardNode, 'measured' | 'handles'>>>()
 
 /** The size and ports of a card that was not drawn yet, so that only cards in view need to be. */
-function unmeasured(ports: Ports, isNode: boolean, before: FlowNode['measured']): Partial<FlowNode> {
+function unmeasured(ports: Ports, isNode: boolean, before: CardNode['measured']): Partial<CardNode> {
   let known = sizes.get(ports)
   if (!known) sizes.set(ports, (known = expected(ports, isNode)))
   return { measured: before ?? known.measured, handles: known.handles }
 }
 
-function expected(ports: Ports, isNode: boolean): Required<Pick<FlowNode, 'measured' | 'handles'>> {
+function expected(ports: Ports, isNode: boolean): Required<Pick<CardNode, 'measured' | 'handles'>> {
   const { width, height } = sizeOf(ports)
   return {
     measured: { width, height },

@@ -24,7 +24,7 @@ const edgesPath = ['dag', 'edges'] as const
 export const nodePath = (id: string): Path => [...nodesPath, id]
 
 /** Creates the mappings of a path that are missing or empty. */
-function makeMaps(document: Document, path: Path): void {
+export function makeMaps(document: Document, path: Path): void {
   for (let length = 1; length <= path.length; length++) {
     const here = path.slice(0, length)
     const node = document.getIn(here, true) as Node | undefined

@@ -9,7 +9,7 @@ import { isRecord, type Parsed, readDocument, type Workflow } from './workflow-d
 type StoredWorkflow = Record<'name' | 'region' | 'on_failure', string> &
   Pick<Schema<'Workflow'>, 'description' | 'timeout' | 'parameters'> &
   Partial<Pick<Schema<'Workflow'>, 'budget' | 'concurrency' | 'tags'>> & {
-    dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[] }
+    dag?: { nodes: Record<string, object>; edges?: { from: string; to: string }[]; frames?: object[] }
   }
 
 /** How workflows are written: no line is folded, and what is the same twice is written twice. */
@@ -55,7 +55,11 @@ function definitionOf(stored: StoredWorkflow) {
     budget: budget ?? undefined,
     concurrency: concurrency ?? undefined,
     parameters: parameters ?? undefined,
-    dag: { nodes: Object.fromEntries(nodes), edges: dag?.edges?.length ? dag.edges : undefined },
+    dag: {
+      nodes: Object.fromEntries(nodes),
+      edges: dag?.edges?.length ? dag.edges : undefined,
+      frames: dag?.frames?.length ? dag.frames : undefined,
+    },
   }
 }
 

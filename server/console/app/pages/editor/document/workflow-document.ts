@@ -42,6 +42,15 @@ export interface WorkflowNode {
   position?: { x: number; y: number }
 }
 
+/** A rectangle behind the nodes: a group of those that lie in it, or a note. */
+export interface Frame {
+  /** Its place in the list of the document. */
+  index: number
+  text: string
+  position: { x: number; y: number }
+  size: { width: number; height: number }
+}
+
 /** What a document says, as far as it can be understood: an unfinished one is shown too. */
 export interface Workflow {
   name: string
@@ -55,6 +64,7 @@ export interface Workflow {
   parameters: { name: string; parameter: Parameter }[]
   nodes: WorkflowNode[]
   edges: { from: string; to: string }[]
+  frames: Frame[]
 }
 
 /** A fault of the text: it is not YAML, or not a mapping. */
@@ -133,7 +143,15 @@ export function workflowOf(value: Record<string, unknown>): Workflow {
       const { from, to } = recordAt(edge)
       return typeof from === 'string' && typeof to === 'string' ? [{ from, to }] : []
     }),
+    frames: listAt(dag.frames).flatMap((frame, index) => frameOf(index, recordAt(frame))),
   }
+}
+
+function frameOf(index: number, frame: Record<string, unknown>): Frame[] {
+  const [{ x, y }, { width, height }] = [recordAt(frame.position), recordAt(frame.size)]
+  const isPlaced = [x, y, width, height].every(value => typeof value === 'number')
+  const place = { position: { x, y }, size: { width, height } } as Pick<Frame, 'position' | 'size'>
+  return isPlaced ? [{ index, text: textAt(frame.text), ...place }] : []
 }
 
 const concurrencyOf = ({ limit, when_reached }: Record<string, unknown>) => ({

@@ -1,0 +1,84 @@
+import { isMap, isSeq } from 'yaml'
+import { type Edit, makeMaps, setValue, together } from './edits.ts'
+import type { GraphCard } from './graph.ts'
+import type { Frame } from './workflow-document.ts'
+
+const framesPath = ['dag', 'frames'] as const
+
+/** The id of a frame in the graph; no node can have it, because ids hold no quotes. */
+export const frameKey = (index: number): string => `'frame${index}`
+export const frameOfKey = (key: string): number | undefined =>
+  key.startsWith("'frame") ? Number(key.slice("'frame".length)) : undefined
+
+/** A place and a size, in pixels of the graph. */
+interface Rectangle {
+  x: number
+  y: number
+  width: number
+  height: number
+}
+
+export const rectangleOf = ({ position, size }: Pick<Frame, 'position' | 'size'>): Rectangle => ({
+  ...position,
+  ...size,
+})
+
+/** Pixels between a new frame and the cards in it; its text stands above them. */
+const padding = 32
+const heading = 40
+/** Of a frame around nothing. */
+const noteSize = { width: 320, height: 160 }
+
+/** Where a new frame stands: around cards, or with its middle at a point if there are none. */
+export function placeOfFrame(cards: readonly GraphCard[], middle: { x: number; y: number }): Rectangle {
+  if (cards.length === 0) return { x: middle.x - noteSize.width / 2, y: middle.y - noteSize.height / 2, ...noteSize }
+  const left = Math.min(...cards.map(({ at }) => at.x)) - padding
+  const top = Math.min(...cards.map(({ at }) => at.y)) - padding - heading
+  const right = Math.max(...cards.map(({ at, width }) => at.x + width)) + padding
+  const bottom = Math.max(...cards.map(({ at, height }) => at.y + height)) + padding
+  return { x: left, y: top, width: right - left, height: bottom - top }
+}
+
+/** Whether one lies wholly in the other. */
+export const isWithin = (inner: Rectangle, outer: Rectangle): boolean =>
+  inner.x >= outer.x &&
+  inner.y >= outer.y &&
+  inner.x + inner.width <= outer.x + outer.width &&
+  inner.y + inner.height <= outer.y + outer.height
+
+const membersOf = ({ x, y, width, height }: Rectangle) => ({
+  position: { x: Math.round(x), y: Math.round(y) },
+  size: { width: Math.round(width), height: Math.round(height) },
+})
+
+export const addFrame =
+  (text: string, place: Rectangle): Edit =>
+  document => {
+    makeMaps(document, ['dag'])
+    const frame = document.createNode({ text, ...membersOf(place) })
+    for (const member of ['position', 'size']) {
+      const value = frame.get(member, true)
+      if (isMap(value)) value.flow = true
+    }
+    const frames = document.getIn(framesPath)
+    if (isSeq(frames)) frames.add(frame)
+    else document.setIn(framesPath, document.createNode([frame]))
+  }
+
+export const placeFrame = (index: number, place: Rectangle): Edit =>
+  together(
+    ...Object.entries(membersOf(place)).flatMap(([member, values]) =>
+      Object.entries(values).map(([name, value]) => setValue([...framesPath, index, member, name], value)),
+    ),
+  )
+
+export const setFrameText = (index: number, text: string): Edit => setValue([...framesPath, index, 'text'], text)
+
+export const removeFrames =
+  (indices: readonly number[]): Edit =>
+  document => {
+    const frames = document.getIn(framesPath)
+    if (!isSeq(frames)) return
+    frames.items = frames.items.filter((_, index) => !indices.includes(index))
+    if (frames.items.length === 0) document.deleteIn(framesPath)
+  }
