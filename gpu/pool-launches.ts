@@ -55,13 +55,7 @@ export function openPools(options: {
         if (isClosed) throw poolNotOpen(name)
         serverId ??= serverIdIn(dataDir, log)
         const launcher = await openLauncher({ pool: name, settings, dataDir, serverId, host, log })
-        try {
-          opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
-        } catch (thrown) {
-          // Another one is opened the next time.
-          await launcher.close().catch(() => {})
-          throw thrown
-        }
+        opened = { launcher, launches: await openLaunches({ launcher, outputs, log, pool: name }) }
         launcher.watch(() => listeners.forEach(listener => listener()))
         if (isClosed) await opened.launches.close()
       })().finally(() => (opening = undefined)))

@@ -46,7 +46,7 @@ export function holdControls(options: {
         if (!isHeld()) return
         held.reach = heard(held.reach, now())
         held.failures = 0
-        judge()
+        judge(all.values())
       },
       closed(wasReached, code) {
         if (!isHeld()) return
@@ -58,18 +58,19 @@ export function holdControls(options: {
         if (held.reach.refusals === 1) for (const other of all.values()) if (other !== held) other.control?.check()
         held.timer = setTimeout(connect, pauseMs(held.failures), held)
         held.timer.unref()
-        judge()
+        judge([held])
         if (isFirst) closed(launchId, wasReached)
       },
     })
   }
 
-  function judge(): void {
-    for (const held of all.values()) {
+  /** A refusal changes only the verdict on whom it came from, an answer that on all. */
+  function judge(those: Iterable<Held>): void {
+    const reaches = Array.from(all.values(), ({ reach }) => reach)
+    for (const held of those) {
       const { reach } = held
       if (held.isUnreachable ? reach.refusals > 0 : reach.refusals === 0) continue
-      const others = Array.from(all.values(), other => other.reach).filter(other => other !== reach)
-      const verdict = reach.refusals > 0 && isUnreachable(reach, others, now())
+      const verdict = reach.refusals > 0 && isUnreachable(reach, reaches, now())
       if (verdict === held.isUnreachable) continue
       held.isUnreachable = verdict
       changed(held.wrapper.launchId, !verdict)
@@ -87,7 +88,12 @@ export function holdControls(options: {
     /** Keeps a connection to this wrapper until `drop`. */
     keep(wrapper: ReachedWrapper): void {
       const before = all.get(wrapper.launchId)?.wrapper.address
-      if (isClosed || isDeepStrictEqual(before, wrapper.address)) return
+      if (isClosed) return
+      if (isDeepStrictEqual(before, wrapper.address)) {
+        // A launch of several nodes is placed only when its last part is.
+        all.get(wrapper.launchId)!.reach.node = wrapper.node
+        return
+      }
       drop(wrapper.launchId)
       const reach = { node: wrapper.node, heardAt: Number.NEGATIVE_INFINITY, refusals: 0, refusedSince: 0 }
       const held = { wrapper, control: undefined, reach, failures: 0, isUnreachable: false, timer: undefined }

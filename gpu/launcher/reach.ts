@@ -38,8 +38,8 @@ export const heard = (reach: Reach, now: number): Reach => ({ ...reach, heardAt:
  * Whether a launch counts as one that cannot be reached. Where launches run on other nodes one of them must have answered since it
  * was refused first: if none does, it may be this server that is cut off. Pure.
  */
-export function isUnreachable(one: Reach, others: readonly Reach[], now: number): boolean {
+export function isUnreachable(one: Reach, all: readonly Reach[], now: number): boolean {
   if (one.refusals < evidence.refusals || now - one.refusedSince < evidence.ms) return false
-  const elsewhere = others.filter(({ node }) => node !== one.node)
+  const elsewhere = all.filter(({ node }) => node !== one.node)
   return elsewhere.length === 0 || elsewhere.some(({ heardAt }) => heardAt >= one.refusedSince)
 }

@@ -294,7 +294,7 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     else queueMicrotask(() => this.#handleError(error))
   }
 
-  #handleError(error: Error & { code?: string }): void {
+  #handleError(error: Error & { code?: string; syscall?: string }): void {
     if (this.#phase === 'ended') return
     if (error instanceof Failure) return this.#fail(error)
     const connections = this.#connections
@@ -305,7 +305,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       return
     }
     // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
-    const isRefused = isRefusal(error.code)
+    // A connection that was open may end with the same error, after bytes were sent.
+    const isRefused = isRefusal(error.code) && error.syscall === 'connect'
     this.#mayBeSent ||= !isRefused
     const unsent = isRefused && !this.#mayBeSent
     connections.afterExit(engineFailure => {

@@ -218,8 +218,11 @@ export function engineEvents(
       const state = resident.serves
       resident.unreachable = null
       state.falseAlarms = addFailure(state.falseAlarms, isBackReason, effects.now(), rules.backoff)
-      residents.stop(startingSuccessor(resident), isBackReason, true)
-      resident.successor = null
+      // One whose time ends needs its successor all the same.
+      if (!resident.isEnding) {
+        residents.stop(startingSuccessor(resident), isBackReason, true)
+        resident.successor = null
+      }
       reconciler.serve(state)
       reconciler.add(state)
       reconciler.run()

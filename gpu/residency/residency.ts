@@ -220,7 +220,10 @@ export function openResidency(
         if (!isPaused) continue
         // One that is to be unloaded leaves in any case.
         if (resident.draining !== 'unload') resident.draining = 'pause'
-        if (resident.leases === 0 || atOnce) residents.stopForDevice(resident, pausedText(resident), atOnce)
+        const reason = pausedText(resident)
+        // A pause of a device ends no engine of a pool.
+        const kill = atOnce && reason === devicePaused
+        if (resident.leases === 0 || kill) residents.stopForDevice(resident, reason, kill)
       }
       reconciler.beginAnew()
       for (const state of all.values()) reconciler.addIfNeeded(state)
@@ -243,6 +246,8 @@ export function openResidency(
         for (const resident of states.liveResidents(state)) {
           reconciler.serveAfterPause(resident, now)
           reconciler.succeed(resident, now)
+          // Its replacement is not for an idle engine: requests wait for it.
+          if (resident.unreachable !== null && startingSuccessor(resident)) continue
           if (now >= (reconciler.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) {
             residents.stop(startingSuccessor(resident), 'the engine whose place it should take is idle')
             reconciler.leave(resident, 'idle')

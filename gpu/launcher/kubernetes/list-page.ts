@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import type { AnswerBytes } from './cluster-api.ts'
-import { type NodeObject, type RequestingPod, requestedByOthers, trimmedNode } from './node-cards.ts'
+import { type NodeObject, requestedByOthers, trimmedNode } from './node-cards.ts'
 import { type PodObject, type PodState, podStateIn } from './pod-state.ts'
 
 /** What is read of each page of a list, by its kind: the pods of a server, nodes, or GPUs that pods of others ask for. */
@@ -45,5 +45,5 @@ export function pageIn({ bytes, isCompressed }: AnswerBytes, of: ListKind): List
 function itemsOf(objects: readonly object[], of: ListKind): ListItems[keyof ListItems][] {
   if (of.kind === 'pods') return objects.flatMap(object => podStateIn(object as PodObject, of.serverId) ?? [])
   if (of.kind === 'nodes') return objects.map(object => trimmedNode(object, of.resource))
-  return [requestedByOthers(objects as RequestingPod[], of.resource, of.serverId)]
+  return [requestedByOthers(objects, of.resource, of.serverId)]
 }

@@ -51,7 +51,9 @@ export function comparePods(
   for (const pod of pods) {
     const launch = held.get(pod.launchId)
     const record = launch?.record
-    const isOwn = record !== undefined && (record.uid === pod.uid || (record.uid === null && !pod.isRemoved))
+    // A set that is removed without an id was never created.
+    const isNew = record?.uid === null && (!pod.isRemoved || pod.group !== undefined)
+    const isOwn = record !== undefined && (record.uid === pod.uid || isNew)
     if (isOwn && !record.end) found.set(pod.launchId, pod)
     else if (!pod.isRemoved && pod.deletingIn === null && !(isOwn && launch?.isCleaning)) surplus.push(pod)
   }

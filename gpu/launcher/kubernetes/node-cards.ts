@@ -7,7 +7,7 @@ export interface NodeObject {
   spec?: { unschedulable?: boolean; taints?: { key?: string; value?: string; effect?: string }[] }
   status?: { allocatable?: Record<string, string>; conditions?: { type?: string; status?: string }[] }
 }
-export interface RequestingPod {
+interface RequestingPod {
   metadata?: { labels?: Record<string, string> }
   spec?: { containers?: { resources?: { requests?: Record<string, string> } }[] }
 }

@@ -57,11 +57,12 @@ export function openPodWatch({ api, lists, serverId, seen }: PodWatchOptions) {
       }
     }
     listed = now
-    for (const [name, pod] of changedSince)
-      if (pod) all.set(name, pod)
-      else all.delete(name)
-    // A watch goes on from its own version.
+    // A watch goes on from its own version. Without one the next begins at the list, and tells later changes again.
     if (!isWatching) version = from
+    else
+      for (const [name, pod] of changedSince)
+        if (pod) all.set(name, pod)
+        else all.delete(name)
     seen([...all.values()], number)
     wake.resolve()
   }
@@ -100,7 +101,7 @@ export function openPodWatch({ api, lists, serverId, seen }: PodWatchOptions) {
     const pod = podStateIn(object, serverId)
     if (!pod) return undefined
     const isRemoved = type === 'DELETED'
-    changedSince.set(pod.name, isRemoved ? null : pod)
+    if (listing) changedSince.set(pod.name, isRemoved ? null : pod)
     return { ...pod, isRemoved }
   }
 

@@ -20,7 +20,7 @@ import { cardsIn, nodeArguments } from './node-lines.ts'
 import { followFile } from './output-file.ts'
 import { jobComment } from './queue-lines.ts'
 import { refusalOf } from './refusal.ts'
-import { commandOnNode, isWarned, jobIdIn, submitArguments, submitScript } from './submission.ts'
+import { commandOnNode, excludedIn, isWarned, jobIdIn, submitArguments, submitScript } from './submission.ts'
 import { TrackedLaunches } from './tracked-launches.ts'
 
 export interface SlurmLauncherOptions {
@@ -67,6 +67,7 @@ export async function openSlurmLauncher(options: SlurmLauncherOptions): Promise<
       pool,
       serverId,
       beatMs: Math.min(60_000, settings.orphan_grace / 4),
+      excluded: excludedIn(settings),
       run,
       records,
       outputOf,

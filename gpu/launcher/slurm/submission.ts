@@ -41,6 +41,10 @@ export function isWarned(settings: SlurmPool, needs: LaunchNeeds): boolean {
 /** Milliseconds before the end of a job at which a wrapper that is warned may end its engine. */
 export const warnedMs = 2 * minuteMs
 
+/** Nodes that the options of the pool exclude. */
+export const excludedIn = ({ extra }: Pick<SlurmPool, 'extra'>): string[] =>
+  extra.flatMap(option => /^--exclude=(.+)$/.exec(option)?.[1] ?? [])
+
 /**
  * The arguments of sbatch for a launch, whose script comes from the standard input. `avoid`: nodes on which it must not run, as
  * Slurm names them.
@@ -54,7 +58,7 @@ export function submitArguments(
   const { cards, cpus, memoryBytes, nodes } = needs
   const limitMs = limitOf(settings, needs)
   const given = { partition, account, qos, constraint }
-  const excluded = extra.flatMap(option => /^--exclude=(.+)$/.exec(option)?.[1] ?? [])
+  const excluded = excludedIn({ extra })
   return [
     ...extra,
     '--parsable',

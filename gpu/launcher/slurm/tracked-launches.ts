@@ -19,6 +19,8 @@ export interface TrackingOptions {
   serverId: string
   /** Milliseconds between two words to each wrapper. */
   beatMs: number
+  /** Nodes on which no job of the pool runs, as its options say. */
+  excluded: readonly string[]
   run: RunCommand
   records: { write(record: SlurmRecord): Promise<void>; remove(launchId: string): Promise<void> }
   outputOf: (launchId: string) => string
@@ -117,7 +119,7 @@ export class TrackedLaunches {
       if (!launch.avoids || jobId === null) continue
       launch.avoids = false
       if (end || listedLaunch(launch)?.state !== 'pending') continue
-      const update = ['update', `JobId=${jobId}`, 'ExcNodeList=']
+      const update = ['update', `JobId=${jobId}`, `ExcNodeList=${this.#options.excluded.join(',')}`]
       const { ok } = await this.#options.run('scontrol', update, this.#closing.signal)
       // The next list tries again.
       if (!ok) launch.avoids = true

@@ -38,7 +38,7 @@ import { NodeCard } from './node-card.tsx'
 import { DrawnContext } from './port.tsx'
 import { isGraphFocused, useClipboard } from './use-clipboard.ts'
 import { useDrawing } from './use-drawing.ts'
-import { type CardNode, type FlowEdge, type FlowNode, useFlow } from './use-flow.ts'
+import { type FlowEdge, type FlowNode, useFlow } from './use-flow.ts'
 import { useFrames } from './use-frames.ts'
 import { type Graph, useGraph } from './use-graph.ts'
 
@@ -267,7 +267,7 @@ const placesOf = (cards: Graph['cards']): Edit =>
 /** The colour of a card in the overview: of what its task makes. */
 const cardColour = (shown: FlowNode): string => {
   if (shown.type === 'frame') return 'var(--color-raised)'
-  const { node } = shown.data as CardNode['data']
+  const { node } = shown.data
   const kind = node && isTask(node.task) ? kindOfTask(node.task) : undefined
   return kind === undefined ? 'var(--color-control)' : `var(--color-kind-${kind})`
 }

@@ -35,9 +35,7 @@ export function useFlow(
       // Several are selected as long as the one with the properties is among them.
       const chosen = new Set(before.filter(node => node.selected).map(node => idOfCard(node.id)))
       const several = selected !== undefined && chosen.has(selected) ? chosen : new Set([selected])
-      const drawnFrames = frames.map(
-        frame => kept(known.get(frame.id), { ...known.get(frame.id), ...frame }) as FlowNode,
-      )
+      const drawnFrames = frames.map(frame => kept<FlowNode>(known.get(frame.id), { ...known.get(frame.id), ...frame }))
       const drawnCards = cards.map(({ id, node, ports, at }): FlowNode => {
         const key = cardKey(id)
         const old = known.get(key) as CardNode | undefined
