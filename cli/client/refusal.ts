@@ -95,6 +95,7 @@ const hints: readonly [route: RegExp, command: string][] = [
   [/'\w+' to POST \/slug\/\{slug\}/g, 'use infer video --all-formats'],
   [/`?GET \/api\/jobs`?(?![/\w])/g, 'infer job list'],
   [/`?GET \/api\/gpu`?(?![/\w])/g, 'infer gpu list'],
+  [/`?GET \/api\/engines`?(?![/\w])/g, 'infer engine list'],
 ]
 
 /** Replaces the routes in a server's message by commands, for a terminal user. */

@@ -91,7 +91,7 @@ function defineRemove(command: Command, terminal: Terminal): void {
   const remove = withCommon(command)
     .summary('take a pool out of infer.yaml')
     .description(
-      'Takes a pool out of infer.yaml; refused while models name it. A running server ends its engines there after their requests. From a machine that is reached by ssh it then removes what infer has copied there, as `infer pool clean` does, and waits up to 30 s until the server has let go of it.',
+      'Takes a pool out of infer.yaml; refused while models name it. A running server ends its engines there after their requests. From a machine that is reached by ssh it then removes what infer has copied there, as `infer pool clean` does, and waits up to 30 s until the server has released it.',
     )
     .argument('<name>', 'the pool')
     .option('--keep-files', 'leave what infer has copied to the machine')
@@ -151,15 +151,15 @@ function defineClean(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** Milliseconds for which a running server may take to let go of a machine, and between two attempts to clean it. */
-const letGoMs = 30_000
+/** Milliseconds for which a running server may take to release a machine, and between two attempts to clean it. */
+const releaseMs = 30_000
 const againMs = 1_000
 
-/** Cleans a machine once a running server has let go of it: the bytes, or the reason why that was not done, as a sentence. */
+/** Cleans a machine once a running server has released it: the bytes, or the reason why that was not done, as a sentence. */
 async function cleanedSoon(settings: SshPool, terminal: Terminal): Promise<{ bytes: number } | { reason: string }> {
   terminal.waiting(`Removing infer from ${printable(settings.host)} …`)
   const { cleanMachine, MachineInUse } = await import('../../gpu/launcher/ssh/machine.ts')
-  const until = performance.now() + letGoMs
+  const until = performance.now() + releaseMs
   for (;;)
     try {
       return { bytes: await cleanMachine(settings, ownSsh()) }
@@ -170,9 +170,12 @@ async function cleanedSoon(settings: SshPool, terminal: Terminal): Promise<{ byt
 }
 
 const cleanCommand = ({ host, port, identity_file: key }: SshPool): string =>
-  ['infer pool clean --host', host, ...(port ? ['--port', port] : []), ...(key ? ['--identity-file', key] : [])].join(
-    ' ',
-  )
+  [
+    'infer pool clean --host',
+    host,
+    ...(port ? ['--port', port] : []),
+    ...(key ? ['--identity-file', JSON.stringify(key)] : []),
+  ].join(' ')
 
 const poolsIn = (dataDir: string | undefined, config: string | undefined) =>
   readConfig(config ?? join(dataDirectory(dataDir), 'infer.yaml'), config !== undefined).pools

@@ -67,18 +67,18 @@ function engineView(
       : undefined
   const state = installation === undefined ? 'built_in' : program === undefined ? 'missing' : 'installed'
   const present = setups.filter(({ name, state: of }) => names.includes(name) && of !== 'missing')
-  const isOfSetup = present.some(({ name }) => program?.startsWith(`${join(environmentsFolder(dataDir), name)}/`))
+  const ofSetup = present.find(({ name }) => program?.startsWith(`${join(environmentsFolder(dataDir), name)}/`))
   return {
     engine: preset.name,
     state,
-    version: isOfSetup ? (present[0]?.version ?? null) : null,
+    version: ofSetup?.version ?? null,
     path: program ?? null,
     origin:
       state === 'built_in'
         ? 'infer'
         : program === undefined
           ? null
-          : isOfSetup
+          : ofSetup
             ? 'setup'
             : program.startsWith(`${environmentsFolder(dataDir)}/`)
               ? 'user'

@@ -60,7 +60,8 @@ export function conversationLinkReads(connection: Connection) {
   const target = connection.query<TargetRow>`SELECT ${selected('organizationId, title', 'conversations')},
     ${selected('callStorage', 'organizations')}
     FROM conversations JOIN organizations ON organizations.id = conversations.organization_id
-    WHERE conversations.number = ?`
+    WHERE conversations.number = ? AND organizations.status <> 'deleted'
+      AND NOT EXISTS (SELECT 1 FROM users WHERE users.id = conversations.owner AND users.removed_at IS NOT NULL)`
   const messages = connection.query<ConversationMessage>`SELECT id, parent, text, details FROM conversation_messages
     WHERE conversation = ? ORDER BY number`
 

@@ -14,6 +14,7 @@ import {
   ConversationLinks,
   linkView,
 } from '../../views/conversation-link-record.ts'
+import { noConversation } from './conversations.ts'
 
 const route = routeOf({ tag: 'Conversations' })
 const base = '/api/conversations/:id/links'
@@ -27,11 +28,7 @@ export function conversationLinkRoutes({ conversations }: Owners<'conversations'
 
   /** Throws Failure `not_found` unless the conversation is one of the caller. */
   async function requireConversation(id: string, { caller }: ClientExchange): Promise<void> {
-    if (!isId(id, 'conv_') || !(await conversations.find(caller, id)))
-      throw new Failure(
-        'not_found',
-        `There is no conversation '${id.slice(0, 64)}'. GET /api/conversations lists yours.`,
-      )
+    if (!isId(id, 'conv_') || !(await conversations.find(caller, id))) throw noConversation(id)
   }
 
   return [

@@ -39,7 +39,8 @@ const ExportQuery = z.strictObject({
   format: z.enum(['json', 'markdown']).default('json').describe('Form of the file.'),
 })
 
-const missing = (id: string) =>
+/** Why a conversation is not found. */
+export const noConversation = (id: string): Failure =>
   new Failure('not_found', `There is no conversation '${id.slice(0, 64)}'. GET ${base} lists yours.`)
 const size = `At most ${conversationLimits.messages} messages with ${conversationLimits.length} characters altogether.`
 const changeErrors = ['role_not_allowed', 'payload_too_large'] as const
@@ -52,7 +53,7 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
     { caller }: ClientExchange,
   ): Promise<{ record: ConversationRecord; messages: ConversationMessage[] }> {
     const record = isId(id, 'conv_') ? await conversations.find(caller, id) : undefined
-    if (!record) throw missing(id)
+    if (!record) throw noConversation(id)
     return { record, messages: await conversations.messages(caller, id) }
   }
 
@@ -109,7 +110,7 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
       response: Conversation,
       handle: async ({ params: { id }, body }, { caller }) => {
         const updated = isId(id, 'conv_') ? await conversations.update(caller, id, changeOf(body)) : undefined
-        if (!updated) throw missing(id)
+        if (!updated) throw noConversation(id)
         return conversationView(updated)
       },
     }),
@@ -120,7 +121,7 @@ export function conversationRoutes({ conversations }: Owners<'conversations'>) {
       params: One,
       response: Deleted,
       handle: async ({ params: { id } }, { caller }) => {
-        if (!isId(id, 'conv_') || !(await conversations.remove(caller, id))) throw missing(id)
+        if (!isId(id, 'conv_') || !(await conversations.remove(caller, id))) throw noConversation(id)
         return deletedAnswer('conversation', id)
       },
     }),

@@ -140,8 +140,22 @@ test('the text of calls has all of them', () => {
   const usage = meteredUsage({ inputTokens: 3, outputTokens: 4, cachedTokens: 1, gpuMs: 7, energyMj: 9 })
   const error = { code: 'worker_error', message: 'No "such" thing.' } as FinishedJob['error']
   const calls = [
-    finishedCall({ usage, error, status: 'failed', requestedModel: 'alias', fallbackReason: 'failed' }),
-    finishedCall({ usage, requestedModel: null, fallbackReason: null, startedAt: null, engineId: null }),
+    finishedCall({
+      usage,
+      error,
+      status: 'failed',
+      requestedModel: 'alias',
+      fallbackReason: 'failed',
+      timeToFirstTokenMs: 7,
+    }),
+    finishedCall({
+      usage,
+      requestedModel: null,
+      fallbackReason: null,
+      timeToFirstTokenMs: null,
+      startedAt: null,
+      engineId: null,
+    }),
   ]
   expect(callsIn(textOf(calls).text)).toEqual(calls)
 })

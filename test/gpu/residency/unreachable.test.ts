@@ -149,6 +149,16 @@ describe('an engine that cannot be reached', () => {
     expect(more).toEqual([['e3'], ['e3']])
   })
 
+  test('is not taken for an idle one while its replacement is being started, however long that takes', () => {
+    const state = loaded()
+    residency.unreachable('e1')
+    const served = waits(state)
+    passTo(30 * minute)
+    expect(since()).toEqual(['start e2'])
+    residency.ready('e2')
+    expect(served).toEqual(['e2'])
+  })
+
   test('makes no room, also not for its own replacement: it may work on', () => {
     cards = 1
     const state = loaded()

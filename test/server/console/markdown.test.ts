@@ -3,6 +3,7 @@ import { createElement, type FunctionComponent } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { expect, test } from 'vitest'
 import { blocksOf, noBlocks } from '../../../server/console/app/components/markdown/blocks.ts'
+import { mathExtensions } from '../../../server/console/app/components/markdown/math-tokens.ts'
 import { piecesOf } from '../../../server/console/app/components/markdown/pieces.ts'
 import { safeLink, withoutEntities } from '../../../server/console/app/components/markdown/safe.ts'
 import { spokenPieces } from '../../../server/console/app/components/markdown/spoken.ts'
@@ -109,6 +110,16 @@ test('what models write is shown: a table, nested lists, tasks, a quote, code, a
     '<img src="/files/i" alt="h"',
   ])
     expect(made).toContain(part)
+})
+
+test('where the next formula begins is looked for in the paragraph, not in all of the text', () => {
+  const next = mathExtensions.startBlock[0]!
+  expect(next('a\n$$b$$\n\nc')).toBe(2)
+  expect(next('a\n   \\[b\\]')).toBe(2)
+  const long = `a\n\n${'b\n\n'.repeat(200_000)}$$c$$`
+  const since = performance.now()
+  for (let time = 0; time < 1_000; time++) expect(next(long)).toBeUndefined()
+  expect(performance.now() - since).toBeLessThan(500)
 })
 
 test.each<[name: string, text: string, milliseconds: number]>([

@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from 'react'
 /** Records from the microphone; `take` gets the recording as a file. */
 export function useRecorder(take: (file: File) => void) {
   const recorder = useRef<MediaRecorder>(undefined)
+  const isAsking = useRef(false)
+  const isLeft = useRef(false)
   const [seconds, setSeconds] = useState<number>()
   const [failed, setFailed] = useState(false)
   const isRecording = seconds !== undefined
@@ -13,17 +15,29 @@ export function useRecorder(take: (file: File) => void) {
     return () => clearInterval(timer)
   }, [isRecording])
   // Leaving the page ends the recording and frees the microphone.
-  useEffect(() => () => release(recorder.current), [])
+  useEffect(() => {
+    isLeft.current = false
+    return () => {
+      isLeft.current = true
+      release(recorder.current?.stream)
+    }
+  }, [])
 
   async function record(): Promise<void> {
+    if (isAsking.current) return
+    isAsking.current = true
     setFailed(false)
+    let stream: MediaStream | undefined
     try {
-      const stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+      stream = await navigator.mediaDevices.getUserMedia({ audio: true })
+      if (isLeft.current) return release(stream)
       const own = (recorder.current = new MediaRecorder(stream))
       const parts: Blob[] = []
       own.addEventListener('dataavailable', ({ data }) => void parts.push(data))
       own.addEventListener('stop', () => {
-        release(own)
+        release(own.stream)
+        // Nobody waits for it any more.
+        if (isLeft.current) return
         setSeconds(undefined)
         const type = own.mimeType.split(';')[0]!
         take(new File(parts, `recording.${type.endsWith('mp4') ? 'm4a' : type.slice(type.indexOf('/') + 1)}`, { type }))
@@ -31,7 +45,10 @@ export function useRecorder(take: (file: File) => void) {
       own.start()
       setSeconds(0)
     } catch {
+      release(stream)
       setFailed(true)
+    } finally {
+      isAsking.current = false
     }
   }
 
@@ -46,6 +63,6 @@ export function useRecorder(take: (file: File) => void) {
   }
 }
 
-function release(recorder: MediaRecorder | undefined): void {
-  for (const track of recorder?.stream.getTracks() ?? []) track.stop()
+function release(stream: MediaStream | undefined): void {
+  for (const track of stream?.getTracks() ?? []) track.stop()
 }

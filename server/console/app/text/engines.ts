@@ -9,7 +9,6 @@ export const enginesText = {
     where: 'Where from',
   },
   states: { built_in: 'Built in', installed: 'Installed', missing: 'Not installed' },
-  setupStates: named('complete', 'outdated', 'incomplete', 'missing'),
   origins: {
     infer: 'Part of infer',
     setup: 'Installed by infer',

@@ -1,5 +1,6 @@
 /** Texts of the dialog that shares a conversation. */
 export const shareText = {
+  noLinks: 'There is no link to this conversation.',
   share: 'Share',
   title: 'Share this conversation',
   about:

@@ -34,7 +34,7 @@ export function BlockView({ token, depth, growing }: BlockViewProps): ReactNode 
     case 'table':
       return <Table token={token} depth={depth} />
     case 'math':
-      return <Formula tex={token.text} isDisplay={token.isDisplay} />
+      return <Formula key={token.text} tex={token.text} isDisplay={token.isDisplay} />
     case 'hr':
       return <hr className="border-line" />
     case 'text':

@@ -1,7 +1,9 @@
 import temml from 'temml'
 
-/** Definitions in a formula that may be used; more would be a loop. */
+/** Macros in a formula that may be expanded; more would be a loop. Far fewer of its own, whose length the library does not limit. */
 const maxExpand = 1_000
+const maxOwnExpand = 20
+const defines = /\\(?:[gex]?def|let|(?:re)?newcommand|providecommand)/
 /** The largest size that a formula may ask for: ems, and pixels of lengths in other units. */
 const maxSize: [number, number] = [20, 400]
 
@@ -11,7 +13,13 @@ const maxSize: [number, number] = [20, 400]
  */
 export function drawFormula(tex: string, isDisplay: boolean, place: HTMLElement): boolean {
   try {
-    temml.render(tex, place, { displayMode: isDisplay, throwOnError: true, trust: false, maxExpand, maxSize })
+    temml.render(tex, place, {
+      displayMode: isDisplay,
+      throwOnError: true,
+      trust: false,
+      maxExpand: defines.test(tex) ? maxOwnExpand : maxExpand,
+      maxSize,
+    })
   } catch {
     place.replaceChildren()
     return false

@@ -25,7 +25,7 @@ function Inline({ token, depth }: { token: ShownToken; depth: number }): ReactNo
     case 'codespan':
       return <code className="bg-raised rounded px-1 font-mono text-[0.9em] break-words">{token.text}</code>
     case 'math':
-      return <Formula tex={token.text} isDisplay={token.isDisplay} />
+      return <Formula key={token.text} tex={token.text} isDisplay={token.isDisplay} />
     case 'br':
       return <br />
     case 'link':

@@ -20,7 +20,7 @@ const closings: Readonly<Record<string, string>> = { $$: '$$', '\\[': '\\]', '\\
 function longFormula(src: string): MathToken | undefined {
   const opening = src.slice(0, 2)
   const closing = Object.hasOwn(closings, opening) ? closings[opening]! : undefined
-  const end = closing === undefined ? -1 : src.indexOf(closing, 2)
+  const end = closing === undefined ? -1 : src.slice(0, maxLength + 4).indexOf(closing, 2)
   if (end < 0) return undefined
   const text = src.slice(2, end)
   if (!isFormula(text)) return undefined
@@ -73,6 +73,12 @@ const startOf = (pattern: RegExp) => (src: string) => {
   return at < 0 ? undefined : at
 }
 
+/** Where the next formula of this paragraph may begin: behind an empty line nothing is looked for. */
+function startOfBlock(src: string): number | undefined {
+  const found = /\n(?:[ \t]*\n| {0,3}(?=(\$\$|\\\[)))/.exec(src)
+  return found?.[1] === undefined ? undefined : found.index + 1
+}
+
 /** Options of marked's Lexer that find formulas. */
 export const mathExtensions = {
   renderers: {},
@@ -80,5 +86,5 @@ export const mathExtensions = {
   inline: [inline],
   startInline: [startOf(/\$|\\[([]/)],
   block: [block],
-  startBlock: [startOf(/(?<=\n) {0,3}(?:\$\$|\\\[)/)],
+  startBlock: [startOfBlock],
 } satisfies NonNullable<ConstructorParameters<typeof Lexer>[0]>['extensions']

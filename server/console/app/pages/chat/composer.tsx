@@ -33,7 +33,8 @@ export function Composer({ attachments, busy, send, stop }: ComposerProps) {
     try {
       const files = added.length > 0 ? { files: attachments.sent() } : {}
       if (!(await send({ role: 'user', text: written, ...files }))) return
-      write('')
+      // What was written meanwhile stays.
+      write(now => (now.startsWith(written) ? now.slice(written.length).trimStart() : now))
       attachments.clear()
     } finally {
       isSending.current = false

@@ -43,6 +43,11 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
   const [isSharing, setSharing] = useState(false)
   const isShareable = id !== undefined && placeOf(id) === 'server'
   useShownName(title || undefined)
+  const keepAll = async () => {
+    await opened.keep()
+    const { failure } = opened.state()
+    if (failure) throw failure
+  }
   const remove = useAction(
     async (kept: string) => {
       // Nothing may be written to it after it is gone.
@@ -86,7 +91,7 @@ export function Heading({ opened, state, removed, token, showList, settings, sho
       )}
       <Button className="max-sm:hidden" {...switchSettings} />
       <IconButton className="sm:hidden" {...switchSettings} />
-      {isSharing && isShareable && <ShareDialog id={id} keep={opened.keep} close={() => setSharing(false)} />}
+      {isSharing && isShareable && <ShareDialog id={id} keep={keepAll} close={() => setSharing(false)} />}
       {isRenaming && (
         <FormDialog
           title={text.rename}

@@ -164,7 +164,7 @@ export const GraphView = memo(function GraphView() {
   }
   const dropping = readOnly ? {} : { onDragOver: allowTask, onDrop: dropped }
 
-  if (isEmpty)
+  if (isEmpty && frameNodes.length === 0)
     return (
       <div
         className="flex min-h-[28rem] flex-1 flex-col justify-center p-4 lg:pr-[calc(var(--details)+2rem)]"
@@ -251,7 +251,7 @@ function allowTask(event: DragEvent): void {
 function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards'], limits: typeof fitOptions): void {
   const free = freeSpace()
   const boxes = cards.map(({ at, width, height }) => ({ ...at, width, height }))
-  if (free) void flow.setViewport(viewOf(boxes, free, limits))
+  if (free && cards.length > 0) void flow.setViewport(viewOf(boxes, free, limits))
 }
 
 /** The id of a node by the key of its card; undefined for frames and the parameters. */

@@ -15,7 +15,7 @@ import { useCards, useProblems } from './editor-context.ts'
 import { LivePorts, Port, PortKindMark } from './port.tsx'
 import { NodeBadge, ResultPreview } from './run/node-run.tsx'
 import { CardWait } from './run/node-wait.tsx'
-import { useTurn } from './use-turn.ts'
+import { useTimeSlice } from './use-time-slice.ts'
 
 export interface NodeCardData extends Record<string, unknown> {
   /** Undefined: the parameters of the workflow. */
@@ -59,7 +59,7 @@ interface CardProps extends ProblemCounts {
 const Card = memo(function Card({ id, data, selected, task, run, errors, warnings }: CardProps) {
   const { node, ports, expanded, unfold, isOfMany } = data
   // Cards that come into view are drawn a few at a time.
-  const isWhole = useTurn(isOfMany)
+  const isWhole = useTimeSlice(isOfMany)
   // The library's handles listen to all of its state, so a card has them once the pointer was on it.
   const [isLive, setLive] = useState(!isOfMany || hasTouch)
   const cardId = node?.id ?? parametersId

@@ -13,8 +13,8 @@ type Place = { id: string; position: { x: number; y: number } }
 export function useFrames(cards: readonly GraphCard[]) {
   const { readOnly, workflow } = useEditor()
   const { frames } = workflow
-  /** What moves with the frame that a person moves: it is what lay in it at the beginning. */
-  const carried = useRef<ReadonlySet<string>>(undefined)
+  /** What moves with the frames that a person moves: what lay in each at the beginning. */
+  const carried = useRef(new Map<number, ReadonlySet<string>>())
 
   const frameNodes = useMemo(
     () =>
@@ -61,8 +61,9 @@ export function useFrames(cards: readonly GraphCard[]) {
         const { position, dragging } = change
         const before = now.find(({ id }) => id === change.id)?.position ?? position
         const [right, down] = [position.x - before.x, position.y - before.y]
-        carried.current ??= within(index)
-        const moved = now.filter(({ id }) => carried.current!.has(id) && !own.has(id))
+        if (!carried.current.has(index)) carried.current.set(index, within(index))
+        const inside = carried.current.get(index)!
+        const moved = now.filter(({ id }) => inside.has(id) && !own.has(id))
         return moved.map(({ id, position: { x, y } }) => ({
           id,
           type: 'position',
@@ -71,7 +72,7 @@ export function useFrames(cards: readonly GraphCard[]) {
         }))
       })
       const ends = changes.some(change => change.type === 'position' && change.dragging === false)
-      if (ends) carried.current = undefined
+      if (ends) carried.current.clear()
       return [...changes, ...more]
     },
     [within],

@@ -114,11 +114,12 @@ export function useAttachments(features: readonly (readonly string[])[], convers
     lacking: kindNotTaken(added, features),
     addAll,
     remove,
-    /** Empties the list once its files are sent. */
+    /** Takes the files of this list out of it once they are sent; others may have been added meanwhile. */
     clear: () => {
-      unsent.current.clear()
+      const sent = new Set(added.map(({ key }) => key))
+      for (const { id } of added) if (id !== undefined) unsent.current.delete(id)
       taken.current -= added.length
-      setAdded([])
+      setAdded(now => now.filter(({ key }) => !sent.has(key)))
     },
     /** The files as those of a message. */
     sent: (): Attachment[] => added.map(({ id, kind, name }) => ({ id: id!, kind, name })),

@@ -10,6 +10,8 @@ import { openKeeper } from './keeper.ts'
 import { forgetStream, noteStream, takeUpStream } from './left-streams.ts'
 import { type TreeMessage, withMessages } from './tree.ts'
 
+const lengthOf = ({ text, reasoning = '' }: Message): number => text.length + reasoning.length
+
 /** Who answers: the path of the task, and of each model its id and the currency of its prices. */
 export interface Answerers {
   path: string
@@ -101,11 +103,18 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
   function takeUp(left: TreeMessage, { jobId, began }: { jobId: string; began: number }): void {
     const { stopped: _, ...first } = left
     const { firstMs } = left.figures ?? {}
-    void grow(first, async ({ kept: _again, ...options }) => {
+    let longest: Message = left
+    void grow(first, async ({ kept: _again, report, signal }) => {
+      // It is built again from its first event: what was there stays until it is as long again.
+      const grown = (answer: Message) => {
+        if (lengthOf(answer) < lengthOf(left)) return
+        longest = { ...answer, stopped: true }
+        report(answer)
+      }
       try {
-        return await takeUpAnswer({ jobId, sinceMs: Date.now() - began, firstMs }, options)
+        return await takeUpAnswer({ jobId, sinceMs: Date.now() - began, firstMs }, { report: grown, signal })
       } catch (thrown) {
-        if (thrown instanceof ApiFailure && [404, 410].includes(thrown.status)) return left
+        if (thrown instanceof ApiFailure && [404, 410].includes(thrown.status)) return longest
         throw thrown
       }
     })

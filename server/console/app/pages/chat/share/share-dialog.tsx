@@ -7,7 +7,7 @@ import { CopyButton } from '../../../components/code.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
 import { SelectField } from '../../../components/fields.tsx'
 import { dateText } from '../../../components/format.ts'
-import { Failed, Queried } from '../../../components/page.tsx'
+import { Queried } from '../../../components/page.tsx'
 import { chatText } from '../../../text/chat.ts'
 import { shareText as text } from '../../../text/share.ts'
 
@@ -17,7 +17,7 @@ const lifetimes = { hour: 3_600, day: 86_400, week: 7 * 86_400, month: 30 * 86_4
 export interface ShareDialogProps {
   /** Id of a conversation that is kept on the server. */
   id: string
-  /** Writes what the conversation has until now, so that the link shows it. */
+  /** Writes what the conversation has until now, so that the link shows it. Rejects if that failed. */
   keep: () => Promise<void>
   close: () => void
 }
@@ -59,10 +59,11 @@ export default function ShareDialog({ id, keep, close }: ShareDialogProps) {
         </div>
         <Button primary busy={create.isPending} onClick={() => create.mutate()} label={text.create} />
       </div>
-      {create.error && <Failed failure={create.error} />}
       <Queried query={links} lines={2}>
         {({ links: all }) =>
-          all.length > 0 && (
+          all.length === 0 ? (
+            <p className="text-muted text-xs">{text.noLinks}</p>
+          ) : (
             <ul aria-label={text.links} className="divide-line divide-y">
               {all.map(link => (
                 <LinkRow key={link.id} link={link} revoke={() => revoke.mutate(link.id)} />

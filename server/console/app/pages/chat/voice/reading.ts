@@ -28,7 +28,7 @@ export function useReading(model: string) {
       for (let at = 0; at < pieces.length && !signal.aborted; at++) {
         const audio = await next!
         next = synthesize(at + 1)
-        // It is awaited later, and a failure is told then.
+        // It is awaited later, and a failure is announced then.
         next?.catch(() => undefined)
         setState('reading')
         await played(audio, signal)

@@ -5,10 +5,10 @@ import type { Frame } from './workflow-document.ts'
 
 const framesPath = ['dag', 'frames'] as const
 
-/** The id of a frame in the graph; no node can have it, because ids hold no quotes. */
-export const frameKey = (index: number): string => `'frame${index}`
+/** The id of a frame in the graph; no card can have it, because `cardKey` writes `%` otherwise. */
+export const frameKey = (index: number): string => `%frame${index}`
 export const frameOfKey = (key: string): number | undefined =>
-  key.startsWith("'frame") ? Number(key.slice("'frame".length)) : undefined
+  key.startsWith('%frame') ? Number(key.slice('%frame'.length)) : undefined
 
 /** A place and a size, in pixels of the graph. */
 interface Rectangle {

@@ -15,8 +15,8 @@ function drawNext(): void {
   frame = waiting.size > 0 ? requestAnimationFrame(drawNext) : undefined
 }
 
-/** Whether it is the turn of this part to be drawn whole: a few in each frame. At once, if it needs none. */
-export function useTurn(needsOne: boolean): boolean {
+/** Whether this part may be drawn whole: a few in each frame. At once, if it needs no time slice. */
+export function useTimeSlice(needsOne: boolean): boolean {
   const [isDrawn, setDrawn] = useState(!needsOne)
   useEffect(() => {
     if (isDrawn) return
