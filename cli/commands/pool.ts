@@ -174,7 +174,7 @@ const cleanCommand = ({ host, port, identity_file: key }: SshPool): string =>
     'infer pool clean --host',
     host,
     ...(port ? ['--port', port] : []),
-    ...(key ? ['--identity-file', JSON.stringify(key)] : []),
+    ...(key ? ['--identity-file', /^[\w./~@-]+$/.test(key) ? key : JSON.stringify(key)] : []),
   ].join(' ')
 
 const poolsIn = (dataDir: string | undefined, config: string | undefined) =>

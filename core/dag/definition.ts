@@ -169,14 +169,15 @@ export const isPinned = ({ pin }: Pick<WorkflowNode, 'pin'>): boolean => pin !==
 const Frame = z
   .object({
     text: z.string().default('').describe('The heading of the nodes in it, or a note.'),
-    position: z.object({
-      x: z.number().describe('Pixels from the left.'),
-      y: z.number().describe('Pixels from the top.'),
-    }),
-    size: z.object({
-      width: z.number().positive().describe('Width in pixels.'),
-      height: z.number().positive().describe('Height in pixels.'),
-    }),
+    position: z
+      .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })
+      .describe('Position of its upper left corner.'),
+    size: z
+      .object({
+        width: z.number().positive().describe('Width in pixels.'),
+        height: z.number().positive().describe('Height in pixels.'),
+      })
+      .describe('Its size.'),
   })
   .meta({ id: 'WorkflowFrame', description: 'A frame in an editor: a group of the nodes that lie in it, or a note.' })
 
