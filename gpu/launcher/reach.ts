@@ -2,7 +2,7 @@
 export interface Reach {
   /** The node on which it runs; null where that is not known. */
   node: string | null
-  /** When it answered last. */
+  /** When it answered last; -Infinity before. */
   heardAt: number
   /** Attempts to connect since then at which its machine said that nobody listens, or the network that it is not there. */
   refusals: number
@@ -39,6 +39,8 @@ export const heard = (reach: Reach, now: number): Reach => ({ ...reach, heardAt:
  * was refused first: if none does, it may be this server that is cut off. Pure.
  */
 export function isUnreachable(one: Reach, all: readonly Reach[], now: number): boolean {
+  // A wrapper that has not answered yet may not listen yet: on a busy machine a pod runs long before it does.
+  if (one.heardAt === Number.NEGATIVE_INFINITY) return false
   if (one.refusals < evidence.refusals || now - one.refusedSince < evidence.ms) return false
   const elsewhere = all.filter(({ node }) => node !== one.node)
   return elsewhere.length === 0 || elsewhere.some(({ heardAt }) => heardAt >= one.refusedSince)

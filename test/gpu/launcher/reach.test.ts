@@ -17,6 +17,13 @@ test.each<[rule: string, one: Reach, others: readonly Reach[], now: number, verd
   ['two refusals may be a restart of the network', refusedAt([100, 1_000]), [], 2_000, false],
   ['so may three in a moment', refusedAt([100, 150, 200]), [], 200, false],
   ['three over a while say that nobody is there', refusedAt([100, 250, 550]), [], 550, true],
+  [
+    'one that has never answered may not listen yet',
+    { ...refusedAt([100, 250, 550]), heardAt: Number.NEGATIVE_INFINITY },
+    [],
+    9_000,
+    false,
+  ],
   ['whatever others on the same node say', refusedAt([100, 250, 550]), [refusedAt([100])], 550, true],
   ['one that has answered since is there', heard(refusedAt([100, 250, 550]), 600), [], 700, false],
   [
