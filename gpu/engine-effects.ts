@@ -11,7 +11,6 @@ import { saysOutOfMemory, withoutLocations } from '../core/tasks/protocols/engin
 import { openEngineSaves } from './caches/engine-saves.ts'
 import { type Clock, fromEpoch } from './clock.ts'
 import { type ConnectionFacts, connectionOptionsOf, converterFor } from './connection-options.ts'
-import { removeOwn, savesConversations, writtenFolder } from './conversation-folders.ts'
 import { type Engine, openEngine } from './engine.ts'
 import { engineEnded, givenAway, notReached } from './engine-failures.ts'
 import { type EngineStart, engineOptionsOf, launchFactsOf, startHash } from './engine-options.ts'
@@ -34,6 +33,7 @@ import type { EngineConnections } from './requests/connections.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import { devicePaused, type Residency } from './residency/residency.ts'
 import type { Effects } from './residency/residents.ts'
+import { removeOwn, savesConversations, writtenFolder } from './saved-conversations.ts'
 import { unpackEngineFiles } from './unpack-engine-files.ts'
 
 interface Running extends EngineRun {

@@ -3,7 +3,6 @@ import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/model
 import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
-import { savesConversations } from './conversation-folders.ts'
 import type { openEngineEffects } from './engine-effects.ts'
 import type { FleetPools } from './fleet-pools.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
@@ -11,6 +10,7 @@ import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
 import { type Booking, isServing, type Resident, type RunsNext, slotsOf } from './residency/model-state.ts'
 import { bookingNow } from './residency/parking.ts'
+import { savesConversations } from './saved-conversations.ts'
 
 /** What is known of a model that was not requested yet. */
 export const noActivity: ModelActivity = {

@@ -4,12 +4,12 @@ import type { Model } from '../core/models/model.ts'
 import type { ModelPlan } from '../core/models/model-plan.ts'
 import { durationText } from '../core/quantities.ts'
 import type { Caches } from './caches/caches.ts'
-import { savesConversations } from './conversation-folders.ts'
 import { formatBytes } from './engines/gguf/sizing.ts'
 import { plannedAdapters } from './estimate/adapters.ts'
 import type { MemoryPlan } from './estimate/estimate.ts'
 import { generates } from './presets/preset.ts'
 import type { ModelState } from './residency/model-state.ts'
+import { savesConversations } from './saved-conversations.ts'
 
 /** What the configuration gives a model besides its place. */
 export const plannedFeatures = async (

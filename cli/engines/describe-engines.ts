@@ -37,28 +37,28 @@ export function describeEngines({
   installed: readonly InstalledVersion[]
 }): EngineList {
   const hasCards = canCompute(cards)
-  const setups = allSetups(hasCards).map(({ engines: _engines, ...setup }) => ({
-    ...setup,
-    ...stateOf(setup.name, installed),
-  }))
+  const setups = allSetups(hasCards).map(setup => ({ ...setup, ...stateOf(setup.name, installed) }))
   const engines = [...presets.values()]
     // The others are a command of a model, or run elsewhere.
     .filter(({ name, runsOn }) => name !== 'custom' && runsOn !== 'elsewhere')
-    .map(preset => engineView(preset, setups, { dataDir, path, hasCards, cards }))
-  return { engines, setups }
+    .map(preset => {
+      const own = setups.filter(one => one.engines.includes(preset.name))
+      return engineView(preset, own, { dataDir, path, hasCards, cards })
+    })
+  return { engines, setups: setups.map(({ engines: _engines, ...setup }) => setup) }
 }
 
 /** Whether a card is here that engines for GPUs may use. */
 const canCompute = ({ nvidia, bus }: GraphicsCards): boolean =>
   nvidia.length > 0 || bus.some(({ maker, integrated }) => maker !== 'nvidia' && !integrated)
 
+/** `setups`: those that install it, or a part of it. */
 function engineView(
   preset: Preset,
   setups: readonly EngineSetupView[],
   { dataDir, path, hasCards, cards }: { dataDir: string; path: string; hasCards: boolean; cards: GraphicsCards },
 ): EngineView {
   const installation = preset.installation?.(namedTasks)
-  const names = allSetups(hasCards).flatMap(({ name, engines }) => (engines.includes(preset.name) ? [name] : []))
   const own = join(environmentsFolder(dataDir), preset.name)
   const program = installation?.program
     ? programOf(preset, { dataDir, path, tasks: namedTasks })
@@ -66,7 +66,8 @@ function engineView(
       ? own
       : undefined
   const state = installation === undefined ? 'built_in' : program === undefined ? 'missing' : 'installed'
-  const present = setups.filter(({ name, state: of }) => names.includes(name) && of !== 'missing')
+  const names = setups.map(({ name }) => name)
+  const present = setups.filter(one => one.state !== 'missing')
   const ofSetup = present.find(({ name }) => program?.startsWith(`${join(environmentsFolder(dataDir), name)}/`))
   return {
     engine: preset.name,

@@ -191,10 +191,8 @@ export function openCalls(dependencies: {
             call.energyMj = call.energyMj === null || energyMj === null ? null : call.energyMj + energyMj
             lease.release()
           }
-          // What no engine has got has ended none.
-          const isUnsent = 'failure' in outcome && outcome.failure.unsent
-          const crash = 'failure' in outcome && !isUnsent ? suspects.failed(id, outcome.failure, lease, ranMs) : 'none'
-          const isFree = crash === 'beside' || isUnsent
+          const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease, ranMs) : 'none'
+          const isFree = crash === 'beside' || ('failure' in outcome && outcome.failure.unsent)
           const isLast = outcome.how === 'retry' && (outcome.failure.final || (!isFree && attempts >= maxAttempts))
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {
             const moved = await moveOn(call, model, fallbacks, outcome.failure, false)

@@ -140,8 +140,7 @@ export function openRuns(options: RunsOptions) {
     const ranMs = performance.now() - since
     const slotUse = lease?.used()
     if (lease && unresponsive) void settleLate(job, lease, unresponsive)
-    // What no engine has got has ended none.
-    const crash = end instanceof Failure && lease && !end.unsent ? suspects.failed(job.id, end, lease, ranMs) : 'none'
+    const crash = end instanceof Failure && lease ? suspects.failed(job.id, end, lease, ranMs) : 'none'
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job, unresponsive ? undefined : lease)

@@ -58,9 +58,15 @@ export function openSuspects() {
     has: (id: string): boolean => suspects.has(id),
 
     /** Call it when an attempt has failed on this slot, after `ranMs`. */
-    failed(id: string, { code }: Failure, lease: Pick<Lease, 'engineId' | 'othersAtEnd'>, ranMs: number): CrashPart {
+    failed(
+      id: string,
+      { code, unsent }: Failure,
+      lease: Pick<Lease, 'engineId' | 'othersAtEnd'>,
+      ranMs: number,
+    ): CrashPart {
       const { engineId, othersAtEnd } = lease
-      if (othersAtEnd === undefined || (code !== 'worker_error' && code !== 'timeout')) return 'none'
+      // What no engine has got has ended none.
+      if (unsent || othersAtEnd === undefined || (code !== 'worker_error' && code !== 'timeout')) return 'none'
       const suspect = suspects.get(id) ?? { crash: undefined, beside: 0, guilty: false, ranMs: 0 }
       suspects.set(id, suspect)
       suspect.ranMs = Math.max(suspect.ranMs, ranMs)

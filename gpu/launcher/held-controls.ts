@@ -87,11 +87,11 @@ export function holdControls(options: {
   return {
     /** Keeps a connection to this wrapper until `drop`. */
     keep(wrapper: ReachedWrapper): void {
-      const before = all.get(wrapper.launchId)?.wrapper.address
       if (isClosed) return
-      if (isDeepStrictEqual(before, wrapper.address)) {
+      const before = all.get(wrapper.launchId)
+      if (before && isDeepStrictEqual(before.wrapper.address, wrapper.address)) {
         // A launch of several nodes is placed only when its last part is.
-        all.get(wrapper.launchId)!.reach.node = wrapper.node
+        before.reach = { ...before.reach, node: wrapper.node }
         return
       }
       drop(wrapper.launchId)

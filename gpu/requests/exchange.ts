@@ -304,11 +304,11 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
       connections.stalled()
       return
     }
-    // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
     // A connection that was open may end with the same error, after bytes were sent.
     const isRefused = isRefusal(error.code) && error.syscall === 'connect'
     this.#mayBeSent ||= !isRefused
     const unsent = isRefused && !this.#mayBeSent
+    // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
     connections.afterExit(engineFailure => {
       if (this.#phase === 'ended') return
       if (engineFailure) return this.#fail(unsent ? engineFailure().with({ unsent }) : engineFailure())

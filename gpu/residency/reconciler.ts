@@ -23,7 +23,7 @@ import { type Plan, planOf } from './plan.ts'
 import { openReferenceSchedule } from './reference-schedule.ts'
 import type { Effects, Residents } from './residents.ts'
 import { succession, withoutSuccessor } from './successor.ts'
-import { withoutReplacement } from './unreachable.ts'
+import { isBeingReplaced, withoutReplacement } from './unreachable.ts'
 
 /** How exactly it is known when a request falls behind the reference order, milliseconds. */
 const followMs = 100
@@ -229,9 +229,9 @@ export function openReconciler(
     residents.start(next.state, next.where, now, true)
   }
 
-  /** An engine that an execution needs next stays beyond its `idle_ttl`. */
+  /** An engine that an execution needs next, or whose replacement is being started, stays beyond its `idle_ttl`. */
   const idleUntil = (resident: Resident): number | null =>
-    runsNext(resident.serves.model.id) > 0 ? null : states.idleUntil(resident)
+    runsNext(resident.serves.model.id) > 0 || isBeingReplaced(resident) ? null : states.idleUntil(resident)
 
   /**
    * Until when the model waits for paused devices, and why; undefined if it does not. Without requests too, so that

@@ -246,8 +246,6 @@ export function openResidency(
         for (const resident of states.liveResidents(state)) {
           reconciler.serveAfterPause(resident, now)
           reconciler.succeed(resident, now)
-          // Its replacement is not for an idle engine: requests wait for it.
-          if (resident.unreachable !== null && startingSuccessor(resident)) continue
           if (now >= (reconciler.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) {
             residents.stop(startingSuccessor(resident), 'the engine whose place it should take is idle')
             reconciler.leave(resident, 'idle')

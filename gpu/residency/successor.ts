@@ -36,7 +36,8 @@ export function succession(resident: Resident, now: number): { isDue: boolean; a
   return { isDue: isWantedToItsEnd(resident), askAt: now + Math.max(askAgainMs, (resident.endsAt! - now) / 4) }
 }
 
-const successorOf = ({ successor, serves }: Resident): Resident | undefined =>
+/** The engine that takes the place of this one, if it was started. */
+export const successorOf = ({ successor, serves }: Resident): Resident | undefined =>
   successor === null ? undefined : liveResidents(serves).find(({ engineId }) => engineId === successor)
 
 /** The engines of a model that end soon, are still wanted, and have no successor. */

@@ -1,5 +1,6 @@
 import type { BackoffRules, StartFailures } from './backoff.ts'
-import { liveResidents, type ModelState, type Resident } from './model-state.ts'
+import type { ModelState, Resident } from './model-state.ts'
+import { startingSuccessor, successorOf } from './successor.ts'
 
 /**
  * When another engine may be started in the place of one that cannot be reached: at once, unless such engines of its model have
@@ -20,14 +21,13 @@ export function waitsForReach({ residents }: ModelState, now: number): number | 
 export const waitsForReachText = (modelId: string): string =>
   `The engine of '${modelId}' cannot be reached. As it was only away before, another one is started a little later.`
 
+/** Whether another engine is being started in the place of one that cannot be reached: requests wait for it. */
+export const isBeingReplaced = (resident: Resident): boolean =>
+  resident.unreachable !== null && startingSuccessor(resident) !== undefined
+
 /** The engines of a model that cannot be reached and in whose place none was started. */
 export const withoutReplacement = (state: ModelState): Resident[] =>
-  state.residents.filter(
-    one =>
-      one.state === 'ready' &&
-      one.unreachable !== null &&
-      !liveResidents(state).some(({ engineId }) => engineId === one.successor),
-  )
+  state.residents.filter(one => one.state === 'ready' && one.unreachable !== null && successorOf(one) === undefined)
 
 /** Those that are lost, now that this one is ready: it runs in the same pool, so that is not what cannot be reached. */
 export const lostWith = ({ engineId, serves, placement }: Resident): Resident[] =>

@@ -18,6 +18,8 @@ test('a failure without the end of its engine, or for a reason of its own, accus
   const suspects = openSuspects()
   expect(suspects.failed('a', broke, lease('e1', undefined), 20)).toBe('none')
   expect(suspects.failed('a', new Failure('invalid_value', 'No.'), lease('e1', 3), 20)).toBe('none')
+  // Its engine ended before it had got anything of the request.
+  expect(suspects.failed('a', broke.with({ unsent: true }), lease('e1', 0), 20)).toBe('none')
   expect(suspects.has('a')).toBe(false)
 })
 

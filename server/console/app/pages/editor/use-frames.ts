@@ -1,7 +1,7 @@
 import type { NodeChange } from '@xyflow/react'
 import { useCallback, useMemo, useRef } from 'react'
 import type { Edit } from './document/edits.ts'
-import { frameKey, frameOfKey, isWithin, placeFrame, rectangleOf } from './document/frames.ts'
+import { boxOf, frameKey, frameOfKey, isWithin, placeFrame } from './document/frames.ts'
 import type { GraphCard } from './document/graph.ts'
 import { cardKey } from './document/ports.ts'
 import { useEditor } from './editor-context.ts'
@@ -39,12 +39,12 @@ export function useFrames(cards: readonly GraphCard[]) {
     (index: number): ReadonlySet<string> => {
       const frame = frames.find(one => one.index === index)
       if (!frame) return new Set()
-      const place = rectangleOf(frame)
+      const place = boxOf(frame)
       return new Set([
         ...cards
           .filter(({ node, at, width, height }) => node && isWithin({ ...at, width, height }, place))
           .map(({ id }) => cardKey(id)),
-        ...frames.filter(one => one !== frame && isWithin(rectangleOf(one), place)).map(one => frameKey(one.index)),
+        ...frames.filter(one => one !== frame && isWithin(boxOf(one), place)).map(one => frameKey(one.index)),
       ])
     },
     [cards, frames],
@@ -83,7 +83,7 @@ export function useFrames(cards: readonly GraphCard[]) {
     (index: number, { x, y }: { x: number; y: number }): Edit | undefined => {
       const frame = frames.find(one => one.index === index)
       if (!frame || (Math.round(x) === frame.position.x && Math.round(y) === frame.position.y)) return undefined
-      return placeFrame(index, { ...rectangleOf(frame), x, y })
+      return placeFrame(index, { ...boxOf(frame), x, y })
     },
     [frames],
   )

@@ -1,4 +1,5 @@
 import { isMap, isSeq } from 'yaml'
+import type { PlacedBox } from '../../../components/graph/detours.ts'
 import { type Edit, makeMaps, setValue, together } from './edits.ts'
 import type { GraphCard } from './graph.ts'
 import type { Frame } from './workflow-document.ts'
@@ -10,15 +11,8 @@ export const frameKey = (index: number): string => `%frame${index}`
 export const frameOfKey = (key: string): number | undefined =>
   key.startsWith('%frame') ? Number(key.slice('%frame'.length)) : undefined
 
-/** A place and a size, in pixels of the graph. */
-interface Rectangle {
-  x: number
-  y: number
-  width: number
-  height: number
-}
-
-export const rectangleOf = ({ position, size }: Pick<Frame, 'position' | 'size'>): Rectangle => ({
+/** Where a frame stands, in pixels of the graph. */
+export const boxOf = ({ position, size }: Pick<Frame, 'position' | 'size'>): PlacedBox => ({
   ...position,
   ...size,
 })
@@ -30,7 +24,7 @@ const heading = 40
 const noteSize = { width: 320, height: 160 }
 
 /** Where a new frame stands: around cards, or with its middle at a point if there are none. */
-export function placeOfFrame(cards: readonly GraphCard[], middle: { x: number; y: number }): Rectangle {
+export function placeOfFrame(cards: readonly GraphCard[], middle: { x: number; y: number }): PlacedBox {
   if (cards.length === 0) return { x: middle.x - noteSize.width / 2, y: middle.y - noteSize.height / 2, ...noteSize }
   const left = Math.min(...cards.map(({ at }) => at.x)) - padding
   const top = Math.min(...cards.map(({ at }) => at.y)) - padding - heading
@@ -40,19 +34,19 @@ export function placeOfFrame(cards: readonly GraphCard[], middle: { x: number; y
 }
 
 /** Whether one lies wholly in the other. */
-export const isWithin = (inner: Rectangle, outer: Rectangle): boolean =>
+export const isWithin = (inner: PlacedBox, outer: PlacedBox): boolean =>
   inner.x >= outer.x &&
   inner.y >= outer.y &&
   inner.x + inner.width <= outer.x + outer.width &&
   inner.y + inner.height <= outer.y + outer.height
 
-const membersOf = ({ x, y, width, height }: Rectangle) => ({
+const membersOf = ({ x, y, width, height }: PlacedBox) => ({
   position: { x: Math.round(x), y: Math.round(y) },
   size: { width: Math.round(width), height: Math.round(height) },
 })
 
 export const addFrame =
-  (text: string, place: Rectangle): Edit =>
+  (text: string, place: PlacedBox): Edit =>
   document => {
     makeMaps(document, ['dag'])
     const frame = document.createNode({ text, ...membersOf(place) })
@@ -65,7 +59,7 @@ export const addFrame =
     else document.setIn(framesPath, document.createNode([frame]))
   }
 
-export const placeFrame = (index: number, place: Rectangle): Edit =>
+export const placeFrame = (index: number, place: PlacedBox): Edit =>
   together(
     ...Object.entries(membersOf(place)).flatMap(([member, values]) =>
       Object.entries(values).map(([name, value]) => setValue([...framesPath, index, member, name], value)),
