@@ -101,8 +101,11 @@ function waitedText({ metrics }: Job): string | undefined {
 export type Fact = readonly [name: string, value: string | undefined]
 
 /** Draws the facts that have a value: a line each, the names in one column. */
-export const factLines = (facts: readonly Fact[], paint: Paint): string[] =>
-  facts.flatMap(([name, value]) => (value === undefined ? [] : [`${paint.faint(name.padEnd(11))}${value}`]))
+export function factLines(facts: readonly Fact[], paint: Paint): string[] {
+  const shown = facts.filter(([, value]) => value !== undefined)
+  const width = Math.max(9, ...shown.map(([name]) => name.length)) + 2
+  return shown.map(([name, value]) => `${paint.faint(name.padEnd(width))}${value}`)
+}
 
 /** Returns the columns for a value beside its name; 0 is a pipe, which gets whole values. */
 export const valueWidth = ({ isTerminal, stdout }: Pick<Terminal, 'isTerminal' | 'stdout'>): number =>

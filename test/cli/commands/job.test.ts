@@ -147,6 +147,13 @@ test('show: facts, inputs and result; --json is the record', async () => {
   expect(asked('GET').map(({ path }) => path)).toEqual([`/api/jobs/${jobId}`, `/api/jobs/${jobId}`])
 })
 
+test('show: the longest name of a fact stands apart from its value, and the others stand below it', async () => {
+  const metrics = { queue_ms: 2, reference_queue_ms: null, time_to_first_token_ms: 10, run_ms: 19 }
+  const { run } = await setUp({ job: [says(done('http://h', { metrics }))] })
+  const { stdout } = await run('show', jobId)
+  for (const line of ['first token  10 ms', 'took         19 ms']) expect(stdout).toContain(`${line}\n`)
+})
+
 test.each([
   ['the end of its id', 'xdaaaaaaaa', jobId],
   ['the end, in any case', 'BBBBBBBB', other],
