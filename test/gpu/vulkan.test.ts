@@ -6,6 +6,7 @@ import { Model } from '../../core/models/model.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeMachine } from '../../gpu/probe-machine.ts'
 import { noWrapper } from '../../gpu/sandbox/wrapper.ts'
+import { full } from '../_full.ts'
 import { fleetOf, send } from './_fleet.ts'
 import type { LeasingFleet } from './_leasing.ts'
 import { backends, cacheWithShaders, driver, environment, missing } from './_vulkan.ts'
@@ -48,7 +49,8 @@ async function firstTokens(fleet: LeasingFleet, model: Model, prompts: readonly 
 
 // The trial compiles the shaders on the processor, which takes 10 to 30 s.
 describe.skipIf(missing !== '')(`a Vulkan device ${missing && `(skipped: ${missing})`}`, { timeout: 600_000 }, () => {
-  test('two of them: models are placed, divided, answer as on the processor, fail for memory, and are unloaded', async () => {
+  // Its shaders compile for minutes on a slow machine that has none yet.
+  test.skipIf(!full)('two of them: models are placed, divided, answer as on the processor, and end', async () => {
     const dataDir = temporary()
     const host = { ...environment(`${driver}:${secondDriver()}`, '0,1'), INFER_CACHE_DIR: cacheWithShaders(dataDir) }
     const of = (id: string, more: object) =>

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { abortable } from '../abortable.ts'
 import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import type { ClusterLists } from './cluster-lists.ts'
 import { labels, type PodObject, type PodState, podStateIn } from './pod-state.ts'
@@ -146,14 +147,3 @@ export function openPodWatch({ api, lists, serverId, seen }: PodWatchOptions) {
   }
 }
 export type PodWatch = ReturnType<typeof openPodWatch>
-
-async function abortable<T>(done: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason as Error)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([done, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}

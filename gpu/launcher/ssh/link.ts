@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../../../core/log.ts'
+import { abortable } from '../abortable.ts'
 import { type AgentClient, AgentMissing, openAgentClient } from './agent-client.ts'
 import { type Connection, openConnection, type SshProgram } from './connection.ts'
 import { agentScript, programThere } from './program-there.ts'
@@ -136,18 +137,11 @@ export function openLink(options: LinkOptions, changed: () => void) {
     agent: (): AgentClient | undefined => linked?.agent,
     /** The open connection, perhaps later; rejects when the signal says so. */
     async next(signal: AbortSignal): Promise<Linked> {
-      const aborted = Promise.withResolvers<void>()
-      const abort = () => aborted.resolve()
-      signal.addEventListener('abort', abort)
-      try {
-        for (;;) {
-          signal.throwIfAborted()
-          const now = linked
-          if (now) return now
-          await Promise.race([waiting.promise, aborted.promise])
-        }
-      } finally {
-        signal.removeEventListener('abort', abort)
+      for (;;) {
+        signal.throwIfAborted()
+        const now = linked
+        if (now) return now
+        await abortable(waiting.promise, signal)
       }
     },
     /** Opens neither a connection nor an agent any more; those that are open stay. */

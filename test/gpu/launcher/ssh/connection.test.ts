@@ -121,6 +121,7 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
     await one.leave()
     const next = await open()
     onTestFinished(() => next.close())
+    await until(() => lists(next))
     const endpoint = await endpointOf(next)
     expect(await running.whole).toContain('[DONE]')
     await one.close()
