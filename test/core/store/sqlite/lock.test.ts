@@ -12,7 +12,7 @@ test('a second server is refused at once, by name, and the first continues', asy
     exitCode: 64,
     message: expect.stringContaining(opened.dataDir),
   })
-  expect(performance.now() - before).toBeLessThan(1000)
+  expect(performance.now() - before).toBeLessThan(5_000)
   expect((await opened.store.jobs.submit(newJob())).job.status).toBe('pending')
 })
 
