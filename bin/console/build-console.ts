@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import { basename, dirname, extname, join, relative } from 'node:path'
+import { basename, dirname, extname, join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { compile } from '@tailwindcss/node'
 import { Scanner } from '@tailwindcss/oxide'
-import { build as bundle, transform } from 'esbuild'
+import { transform } from 'esbuild'
 import { root } from '../bundle.ts'
 import { fontFiles } from './fonts.ts'
+import { browsers, bundleScripts } from './scripts.ts'
 
 /** One file of the web console, as the server sends it. */
 interface ConsoleFile {
@@ -96,48 +97,6 @@ const hashOf = (text: string | Uint8Array): string =>
 const hashedName = (source: string, bytes: Uint8Array): string =>
   `${basename(source, '-wght-normal.woff2')}-${hashOf(bytes)}.woff2`
 
-async function bundleScripts() {
-  const { outputFiles, metafile } = await bundle({
-    absWorkingDir: root,
-    entryPoints: {
-      main: 'server/console/app/main.tsx',
-      'link-page': 'server/console/app/link-page/main.tsx',
-      'first-session': 'server/console/app/api/first-session.ts',
-      'layout-worker': 'server/console/app/components/graph/layout-worker.ts',
-    },
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'browser',
-    target: ['chrome123', 'firefox121', 'safari17.5'],
-    jsx: 'automatic',
-    minify: true,
-    legalComments: 'none',
-    charset: 'utf8',
-    write: false,
-    metafile: true,
-    outdir: '/',
-    entryNames: 'assets/[name]-[hash]',
-    chunkNames: 'assets/[name]-[hash]',
-    define: { 'process.env.NODE_ENV': '"production"' },
-    logLevel: 'warning',
-  })
-  const about = new Map(Object.entries(metafile.outputs).map(([path, output]) => [join(root, path), output]))
-  return outputFiles.map(({ path, text }) => {
-    const { inputs = {}, imports = [], entryPoint: entry = '' } = about.get(path) ?? {}
-    return {
-      path: relative('/', path),
-      text,
-      /** The source that begins it; empty for a chunk that several share. */
-      entry,
-      inputs: Object.keys(inputs),
-      imports: imports
-        .filter(({ kind, external }) => kind === 'import-statement' && !external)
-        .map(one => `assets/${basename(one.path)}`),
-    }
-  })
-}
-
 /** Tailwind's classes that the sources use, and the styles of the libraries that draw. */
 async function stylesheet(): Promise<string> {
   const source = join(consoleFolder, 'styles.css')
@@ -153,7 +112,7 @@ async function stylesheet(): Promise<string> {
     loader: 'css',
     minify: true,
     legalComments: 'none',
-    target: ['chrome123', 'firefox121', 'safari17.5'],
+    target: browsers,
   })
   return code
 }
