@@ -282,7 +282,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
   const webhooks = openWebhooks({ store, keys, config: config.webhooks, render, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const fronts = () => frontWork?.counts() ?? { requests: 0, messages: 0 }
-  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings, webhooks, peers, fronts })
   const history = openLoadHistory({ used: () => store.stats().used, throughput })
   const inspection = openInspection({ dataDir, configPath: path, config, file, reload })
   const administration = openMachineAdministration({ dataDir, config: path, configured: registry.all, log })

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Jobs } from '../../core/jobs/jobs.ts'
 import type { DeviceReadings, Fleet } from '../../core/models/fleet.ts'
+import type { Peers } from '../../core/models/peers/peers.ts'
 import type { Reload } from '../../core/models/reload.ts'
 import type { Store } from '../../core/store/store.ts'
 import type { Webhooks } from '../../core/webhooks/webhooks.ts'
@@ -20,6 +21,7 @@ export interface MetricSources {
   throughput: Pick<Throughput, 'totals'>
   timings: Pick<Timings, 'histograms'>
   webhooks: Pick<Webhooks, 'counts' | 'totals'>
+  peers: Pick<Peers, 'snapshot'>
   /** What gateway processes have answered themselves, and their messages with this one; absent without such processes. */
   fronts?: (() => { requests: number; messages: number }) | undefined
 }
@@ -49,7 +51,7 @@ const collectAnew = <Metric extends Counter | Gauge>(collect: (metric: Metric) =
 
 /** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
 export function openMetrics(sources: MetricSources) {
-  const { store, fleet, jobs, streams, reload, throughput, timings, webhooks, fronts } = sources
+  const { store, fleet, jobs, streams, reload, throughput, timings, webhooks, peers, fronts } = sources
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -184,6 +186,12 @@ export function openMetrics(sources: MetricSources) {
   })
   gauge('infer_pool_known', '1, or 0 while it is not known what the pool has.', ['pool'], set => {
     for (const { name, unknown } of fleet.snapshot().pools) set.set({ pool: name }, unknown === null ? 1 : 0)
+  })
+  gauge('infer_peer_models', 'Names of models that each peer lists, or did when it answered last.', ['peer'], set => {
+    for (const { name, models } of peers.snapshot()) set.set({ peer: name }, models)
+  })
+  gauge('infer_peer_usable', '1, or 0 while the models of the peer cannot be used.', ['peer'], set => {
+    for (const { name, fault } of peers.snapshot()) set.set({ peer: name }, fault === null ? 1 : 0)
   })
   gauge('infer_device_usable', '1, or 0 while a card has a fault and gets no engine.', ['device'], set => {
     for (const { id, fault } of fleet.snapshot().devices) set.set({ device: id }, fault === null ? 1 : 0)

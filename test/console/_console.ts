@@ -60,7 +60,7 @@ const rulesOfColor = ['color-contrast', 'link-in-text-block']
  * a page that was left.
  */
 export async function openConsole(
-  config?: { models?: object[]; pools?: object; toys?: boolean; limits?: object; webhooks?: object },
+  config?: { models?: object[]; pools?: object; peers?: object; toys?: boolean; limits?: object; webhooks?: object },
   /** Variables of the server's environment. */
   environment: Record<string, string> = {},
   program = windowless,

@@ -29,6 +29,8 @@ beforeAll(async () => {
   console = await openConsole(
     {
       pools: { lab: { kind: 'slurm', card_memory: '80GiB', max_cards: 3, cost_per_hour: 1.5, monthly_cost_limit: 90 } },
+      // Nothing listens there, and its token is not known.
+      peers: { box2: { url: 'http://127.0.0.1:9', api_key_env: 'INFER_TEST_NO_TOKEN' } },
       models: [{ ...model, tasks: ['std/chat-completion'] }],
     },
     { PATH: `${slurm}:${process.env.PATH}` },
@@ -39,7 +41,7 @@ afterAll(async () => {
   rmSync(slurm, { recursive: true, force: true })
 })
 
-test('the overview has the pools, and why their engines wait for a machine', async () => {
+test('the overview has the pools and why their engines wait for a machine, and peers and why they are of no use', async () => {
   const input = { messages: [{ role: 'user', content: 'hi' }] }
   await console.call('/api/jobs', { model_id: 'far', task: 'std/chat-completion', input })
   for (const [name, size] of sizes) {
@@ -50,6 +52,9 @@ test('the overview has the pools, and why their engines wait for a machine', asy
     await page.getByRole('img', { name: /^Cost this month: [\d.]+ of 90\.00 USD$/ }).waitFor()
     const row = page.getByRole('table', { name: 'Engines in pools' }).getByRole('row').filter({ hasText: 'far' })
     await row.getByText(/the cards, cores or memory that it needs are in use \(Resources\)/).waitFor()
+    const peer = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'box2' }) })
+    await peer.getByText('has not answered yet').waitFor()
+    await peer.getByText(/INFER_TEST_NO_TOKEN/).waitFor()
     expect(await row.getByRole('cell', { name: 'lab', exact: true }).count(), name).toBe(1)
     await opened.expectAccessible()
     await opened.screenshot('pools')

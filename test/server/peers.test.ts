@@ -147,6 +147,11 @@ test('once its token is revoked, its models stay known and say so', async () => 
     status: 'unavailable',
     reason: expect.stringContaining("The peer 'box2' (" + other.url + ') refuses the token of this server') as string,
   })
+  const metrics = await (await limited.fetch('/metrics')).text()
+  expect(metrics.match(/^infer_peer.*$/gm)).toEqual([
+    'infer_peer_models{peer="box2"} 2',
+    'infer_peer_usable{peer="box2"} 0',
+  ])
   const answer = await limited.fetch('/std/v1/embeddings', { body: { model: 'text', input: 'Hello' } })
   expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining('revoked or disabled the token')])
   // Another token is another peer: it is asked at once.

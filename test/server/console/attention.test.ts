@@ -25,6 +25,23 @@ const cases: [name: string, facts: AttentionFacts, found: [kind: string, what: s
     { models: [{ ...model, status: 'unavailable' }] },
     [['bad', 'The model a/b is unavailable.']],
   ],
+  [
+    'a peer that cannot be reached, and not each of its models',
+    {
+      peers: [
+        { name: 'box', models: 2, fault: 'It is away.' },
+        { name: 'lab', models: 1, fault: null },
+      ],
+      models: [
+        { ...model, model_id: 'box/a', status: 'unavailable', reason: 'It is away.' },
+        { ...model, status: 'unavailable', reason: 'Its file is missing.' },
+      ],
+    },
+    [
+      ['bad', 'The 2 models of the peer box cannot be used.'],
+      ['bad', 'The model a/b is unavailable.'],
+    ],
+  ],
   ['a limit below 80 %', { limits: [{ ...limit, remaining: 21 }] }, []],
   [
     'a limit at 80 %',

@@ -65,7 +65,8 @@ beforeAll(async () => {
   const elsewhere = { id: 'elsewhere', engine: 'remote', urls } as const
   // There is no cluster, so nothing is known of it.
   const pools = { lab: { kind: 'slurm', card_memory: '80GiB' } }
-  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 }), elsewhere], pools })
+  const peers = { box2: { url: 'http://127.0.0.1:9', api_key_env: 'INFER_TEST_NO_TOKEN' } }
+  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 }), elsewhere], pools, peers })
   const messages = [{ role: 'user', content: 'Hello' }]
   await (await app.fetch('/std/v1/chat/completions', { body: { model: 'elsewhere', messages } })).text()
   const body = { model: 'fake', stream: true, messages: [{ role: 'user', content: 'Hello there, how are you?' }] }

@@ -26,6 +26,7 @@ export interface AttentionFacts {
     | undefined
   configuration?: { fault: string | null; restart_for: readonly string[] } | undefined
   savedFault?: string | null | undefined
+  peers?: readonly Pick<Schema<'PeerStatus'>, 'name' | 'models' | 'fault'>[] | undefined
   limits?: readonly Schema<'LimitUse'>[] | undefined
   spend?: Pick<Schema<'SpendUse'>, 'organization' | 'token'> | undefined
   /** The findings of the checks that this browser has run. */
@@ -39,7 +40,7 @@ const manyFailures = 3
 
 /** Returns what needs attention, the worst first. */
 export const attentionOf = (facts: AttentionFacts): Attention[] =>
-  [...ofConfiguration(facts), ...ofModels(facts), ...ofLimits(facts), ...ofChecks(facts)].toSorted(
+  [...ofConfiguration(facts), ...ofPeers(facts), ...ofModels(facts), ...ofLimits(facts), ...ofChecks(facts)].toSorted(
     (a, b) => Number(b.kind === 'bad') - Number(a.kind === 'bad'),
   )
 
@@ -66,16 +67,33 @@ export const isFailing = ({
   engine_failures: count,
 }: Pick<Schema<'ModelLoad'>, 'status' | 'engine_failures'>) => status === 'unavailable' || count >= manyFailures
 
-const ofModels = ({ models = [] }: AttentionFacts): Attention[] =>
-  models.filter(isFailing).map(({ model_id: id, status, reason, waiting, engine_failures: count }) => ({
-    id: `model ${id}`,
-    kind: status === 'unavailable' ? 'bad' : 'warning',
-    what: count > 0 ? text.engineFailed(id, count) : text.unavailable(id),
-    model: id,
-    why: [reason ?? [], waiting > 0 ? text.waiting(waiting) : []].flat().join(' '),
-    href: modelHref(id, '?part=log'),
-    action: text.log,
-  }))
+const ofPeers = ({ peers = [] }: AttentionFacts): Attention[] =>
+  peers.flatMap(({ name, models, fault }) =>
+    fault === null
+      ? []
+      : {
+          id: `peer ${name}`,
+          kind: 'bad',
+          what: text.peer(name, models),
+          why: fault,
+          href: '/models',
+          action: text.models,
+        },
+  )
+
+/** Models that need attention. Those of a peer are not named one by one for what is wrong with the peer. */
+const ofModels = ({ models = [], peers = [] }: AttentionFacts): Attention[] =>
+  models
+    .filter(model => isFailing(model) && !peers.some(({ fault }) => fault !== null && fault === model.reason))
+    .map(({ model_id: id, status, reason, waiting, engine_failures: count }) => ({
+      id: `model ${id}`,
+      kind: status === 'unavailable' ? 'bad' : 'warning',
+      what: count > 0 ? text.engineFailed(id, count) : text.unavailable(id),
+      model: id,
+      why: [reason ?? [], waiting > 0 ? text.waiting(waiting) : []].flat().join(' '),
+      href: modelHref(id, '?part=log'),
+      action: text.log,
+    }))
 
 function ofLimits({ limits = [], spend }: AttentionFacts): Attention[] {
   const spends = (['organization', 'token'] as const).flatMap(of => {

@@ -26,6 +26,7 @@ export function useAttention(): readonly Attention[] {
   return attentionOf({
     models: status.data?.models,
     configuration: configuration.data?.configuration,
+    peers: status.data?.peers,
     savedFault: status.data?.saved_conversations.fault,
     limits: (status.data ?? me.data)?.limits,
     spend: (status.data ?? me.data)?.spend,

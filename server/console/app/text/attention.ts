@@ -5,6 +5,11 @@ export const attentionText = {
   engineFailed: (model: string, count: number) =>
     `The engine of ${model} failed ${count === 1 ? 'once' : `${count} times`} since the server started.`,
   unavailable: (model: string) => `The model ${model} is unavailable.`,
+  peer: (name: string, models: number) =>
+    models === 0
+      ? `The peer ${name} cannot be used.`
+      : `${models === 1 ? 'The model' : `The ${models} models`} of the peer ${name} cannot be used.`,
+  models: 'Open models',
   waiting: (count: number) =>
     count === 1 ? 'A request or job waits for it.' : `${count} requests and jobs wait for it.`,
   log: 'Open log',

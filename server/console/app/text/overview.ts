@@ -1,7 +1,7 @@
 import { named } from './named.ts'
 
 export const overviewText = {
-  ...named('devices', 'memory', 'processor', 'pause', 'resume', 'pools'),
+  ...named('devices', 'memory', 'processor', 'pause', 'resume', 'pools', 'peers'),
   work: (running: number, waiting: number) =>
     running + waiting === 0 ? 'Nothing runs now' : `${running} running, ${waiting} waiting`,
   memoryParts: { own: 'in use by engines', reserved: 'reserved for engines', foreign: 'in use by other programs' },
@@ -29,6 +29,9 @@ export const overviewText = {
   poolUsed: (used: string) => `Used this month: ${used}`,
   poolUnknown: (why: string) => `It is not known what the pool has now. ${why}`,
   poolEngines: 'Engines in pools',
+  peerModels: (count: number) => (count === 1 ? 'lists one model' : `lists ${count} models`),
+  peerUnheard: 'has not answered yet',
+  peerHeard: 'it answered last',
   poolColumns: named('model', 'pool', 'machine', 'state', 'slots'),
   inPool: (device: string, pool: string) => `${device} in ${pool}`,
   gpuSetup: {

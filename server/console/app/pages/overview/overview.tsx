@@ -17,6 +17,7 @@ import { Charts } from './charts.tsx'
 import { Devices } from './devices.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { GpuSetup } from './gpu-setup.tsx'
+import { Peers } from './peers.tsx'
 import { Pools } from './pools.tsx'
 
 export default function Overview() {
@@ -73,7 +74,7 @@ function MachineCard() {
       <GpuSetup />
       {now && <FirstSteps models={now.models} />}
       <Queried query={status} lines={8}>
-        {({ devices, engines, models, pools }) => (
+        {({ devices, engines, models, pools, peers }) => (
           <>
             <Section title={overviewText.devices}>
               <Devices devices={devices} engines={engines} models={models} />
@@ -81,6 +82,11 @@ function MachineCard() {
             {pools.length > 0 && (
               <Section title={overviewText.pools}>
                 <Pools pools={pools} engines={engines} models={models} />
+              </Section>
+            )}
+            {peers.length > 0 && (
+              <Section title={overviewText.peers}>
+                <Peers peers={peers} />
               </Section>
             )}
             <Section title={overviewText.models}>
