@@ -52,7 +52,7 @@ export function openPeers(options: {
   const known = openKnownPeers(options.dataDir, log)
   const peers = new Map<string, Peer>()
   const byModel = new Map<string, { peer: Peer; name: string }>()
-  let changed: (() => void) | undefined
+  let changed: (() => unknown) | undefined
   let timer: NodeJS.Timeout | undefined
   configure(options.config)
 
@@ -86,7 +86,11 @@ export function openPeers(options: {
     peer.models = models
     log.info('A peer has listed other models than before', { peer: name, models: models.length })
     offer()
-    changed?.()
+    try {
+      await changed?.()
+    } catch (thrown) {
+      log.error('The models that a peer has listed could not be applied', { peer: name }, thrown)
+    }
   }
 
   function askAll(): void {
@@ -134,9 +138,9 @@ export function openPeers(options: {
 
   return {
     configure,
-    /** Begins to ask the peers. The listeners are called when the registry offers other models than before. */
-    follow(...listeners: readonly (() => unknown)[]): void {
-      changed = () => listeners.forEach(listener => void listener())
+    /** Begins to ask the peers. The listener is called when the registry offers other models than before; what it throws is logged. */
+    follow(listener: () => unknown): void {
+      changed = listener
       timer = setInterval(askAll, askEveryMs)
       timer.unref()
       askAll()

@@ -30,6 +30,7 @@ async function listingServer(answer: (response: ServerResponse) => void) {
 /** Peers of one server, whose models the test sees. */
 function peersAt(url: string, dataDir: string, variable?: string) {
   const offers: (readonly PeerOffer[])[] = []
+  const logged: string[] = []
   const peers = openPeers({
     dataDir,
     config: { peers: { box2: { url, ...(variable && { api_key_env: variable }) } }, currency: 'USD' },
@@ -40,10 +41,11 @@ function peersAt(url: string, dataDir: string, variable?: string) {
         return { added: [], removed: [], replaced: [], updated: [] }
       },
     },
-    log: openLog('error', () => {}),
+    log: openLog('error', line => void logged.push(line)),
   })
   return {
     peers,
+    logged,
     offered: () => offers.at(-1)?.map(({ name }) => name),
     models: () => offers.at(-1)?.flatMap(({ models }) => models.map(({ name }) => name)),
     activity: () => peers.seenBy(own).activity('box2/a'),
@@ -76,6 +78,20 @@ test('what waits there counts here, and models stay known while it cannot be rea
   await expect.poll(second.activity).toMatchObject({ status: 'unavailable', reason })
   expect(second.models()).toEqual(['a'])
   second.peers.close()
+})
+
+test('a listener that fails to apply what a peer lists is logged, and ends nothing', async () => {
+  const server = await listingServer(response => response.end(listing({})))
+  const { peers, models, logged } = peersAt(server.url, mkdtempSync(join(tmpdir(), 'infer-peers-')))
+  peers.follow(() => Promise.reject(new Error('The disk is full.')))
+  await expect
+    .poll(() => logged.map(line => JSON.parse(line) as object))
+    .toMatchObject([
+      { level: 'error', message: 'The models that a peer has listed could not be applied', peer: 'box2' },
+    ])
+  expect(models()).toEqual(['a'])
+  peers.close()
+  await server.close()
 })
 
 test('peers in another order are offered in that order', () => {
