@@ -1,4 +1,4 @@
-import { Failure } from '../core/failure.ts'
+import type { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Lease } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
@@ -43,7 +43,8 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
   const byId = new Map<string, Granted>()
   const energy = openEnergy()
 
-  function open({ engineId, modelId, endpoint, headers, devices, slots, isOwnProcess }: GrantedEngine, model: Model) {
+  function open(engine: GrantedEngine, model: Model) {
+    const { engineId, modelId, endpoint, headers, devices, slots, isOwnProcess, isChecked } = engine
     const connections = new EngineConnections({
       engineId,
       modelId,
@@ -58,6 +59,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       pollMs: 0,
       cancelGraceMs: 0,
       hasFreeSlot: () => true,
+      unreached: isChecked ? () => report(engineId, 'unreached') : undefined,
       unresponsive() {},
       pauseRequested: pauseMs => report(engineId, { pauseMs }),
       accepted() {},
@@ -103,14 +105,26 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
     }
     if (granted.isRecalled) giveBack(granted, 1)
   }
+
+  /** Finds or opens an engine of which control gives a slot: so it can be reached. */
+  function reached(engine: GrantedEngine, model: Model): Granted {
+    const granted = byId.get(engine.engineId) ?? open(engine, model)
+    byId.set(engine.engineId, granted)
+    granted.connections.resume()
+    return granted
+  }
+
+  function recall(granted: Granted): void {
+    granted.isRecalled = true
+    giveBack(granted, granted.free)
+  }
   const leaseOptions = { onReleased, probe: false, waitedMs: 0, loadedMs: 0 }
 
   return {
     granted(engine: GrantedEngine, slots: number): void {
       const model = find(engine.modelId)
       if (!model) return returned(engine.engineId, slots, null)
-      const granted = byId.get(engine.engineId) ?? open(engine, model)
-      byId.set(engine.engineId, granted)
+      const granted = reached(engine, model)
       byModel.set(engine.modelId, granted)
       granted.isRecalled = granted.wasEmpty = false
       granted.free += slots
@@ -125,8 +139,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
         returned(engine.engineId, 1, null)
         return undefined
       }
-      const granted = byId.get(engine.engineId) ?? open(engine, model)
-      byId.set(engine.engineId, granted)
+      const granted = reached(engine, model)
       if (keeps) byModel.set(engine.modelId, granted)
       granted.isRecalled = !keeps
       granted.wasEmpty = false
@@ -151,17 +164,23 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
     /** Control needs the slots: the free ones go back now, the others when their requests have ended. */
     recall(engineId: string): void {
       const granted = byId.get(engineId)
-      if (!granted) return
-      granted.isRecalled = true
-      giveBack(granted, granted.free)
+      if (granted) recall(granted)
     },
 
-    /** The engine has ended: its requests fail. */
-    ended(engineId: string): void {
+    /** The engine cannot be reached: its requests fail, and its slots go back. */
+    unreachable(engineId: string, failure: () => Failure): void {
       const granted = byId.get(engineId)
       if (!granted) return
-      const { id } = granted.serves.model
-      granted.connections.fail(() => new Failure('worker_error', `The engine of '${id}' has ended.`))
+      // Before the requests fail, so that the slots they release are given to no other request.
+      recall(granted)
+      granted.connections.interrupt(failure)
+    },
+
+    /** The engine has ended: its requests fail, and its slots are void. */
+    ended(engineId: string, failure: () => Failure): void {
+      const granted = byId.get(engineId)
+      if (!granted) return
+      granted.connections.fail(failure)
       forget(granted)
     },
 

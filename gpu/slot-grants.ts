@@ -1,5 +1,5 @@
 import type { GrantedEngine, SlotGrants } from '../core/models/slot-grants.ts'
-import type { EngineConnections } from './requests/connections.ts'
+import type { EngineConnections, FailureListener } from './requests/connections.ts'
 import { isServing, type Resident } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 
@@ -13,6 +13,7 @@ export interface SlotGrantsOptions {
 /** Grants free slots to other processes. Each counts as a lease of its engine, which is then neither idle nor evicted. */
 export function openSlotGrants({ residency, connections, waits }: SlotGrantsOptions) {
   let waited: (modelId: string) => void = () => {}
+  let failed: (engineId: string, ...how: Parameters<FailureListener>) => void = () => {}
 
   const residentOf = (engineId: string): Resident | undefined =>
     residency.residents().find(resident => resident.engineId === engineId)
@@ -27,6 +28,8 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     return stays(resident) ? resident : undefined
   }
 
+  const isReachable = ({ state, unreachable }: Resident): boolean => state === 'ready' && unreachable === null
+
   const stays = (resident: Resident): boolean => {
     const { draining, pause, alone, serves } = resident
     return (
@@ -36,14 +39,26 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
 
   /** How another process reaches an engine; undefined if it needs to know of each request. */
   function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
-    const { endpoint, headers, isOwnProcess, convert, slots: saved, ownerOf } = connections(engineId).options
-    if (convert || saved || ownerOf) return undefined
+    const { endpoint, headers, isOwnProcess, unreached, ...needs } = connections(engineId).options
+    if (needs.convert || needs.slots || needs.ownerOf) return undefined
     const { origin, origins, socketPath, tls } = endpoint
-    const modelId = serves.model.id
-    return { engineId, modelId, endpoint: { origin, origins, socketPath, tls }, headers, devices, slots, isOwnProcess }
+    return {
+      engineId,
+      modelId: serves.model.id,
+      endpoint: { origin, origins, socketPath, tls },
+      headers,
+      devices,
+      slots,
+      isOwnProcess,
+      isChecked: unreached !== undefined,
+    }
   }
 
-  const add = (resident: Resident, slots: number): void => void (resident.granted = (resident.granted ?? 0) + slots)
+  function add(resident: Resident, slots: number): void {
+    const { engineId } = resident
+    resident.granted = (resident.granted ?? 0) + slots
+    connections(engineId).watchFailures((...how) => failed(engineId, ...how))
+  }
 
   return {
     take(modelId, part) {
@@ -64,8 +79,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     },
     lend(lease) {
       const resident = residentOf(lease.engineId)
-      // The first request after a pause shows control whether the engine serves again.
-      const engine = resident && resident.pause === null && !resident.alone ? engineOf(resident) : undefined
+      // It may have ended since it gave the lease. The first request after a pause shows control whether the engine serves again.
+      const isFit = resident && isReachable(resident) && resident.pause === null && !resident.alone
+      const engine = isFit ? engineOf(resident) : undefined
       if (!engine || !lease.detach) return undefined
       lease.detach()
       add(resident!, 1)
@@ -79,20 +95,19 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
       resident.granted! -= count
       for (let given = 0; given < count; given++) residency.release(resident, ranMs)
     },
-    stateOf(engineId) {
+    mayStay(engineId) {
       const resident = residentOf(engineId)
-      if (resident === undefined || resident.state === 'stopping') return 'ended'
-      return stays(resident) && !waits(resident.serves.model.id) ? 'keep' : 'recall'
+      return resident !== undefined && stays(resident) && !waits(resident.serves.model.id)
     },
     report(engineId, fault) {
       const { options, addresses } = (residentOf(engineId) && connections(engineId)) ?? {}
       if (fault === 'stuck') options?.stuck()
-      else if ('address' in fault) {
-        addresses?.told(fault.address)
-        if (fault.address.failures > 0) options?.unreached?.()
-      } else options?.pauseRequested(fault.pauseMs)
+      else if (fault === 'unreached') options?.unreached?.()
+      else if ('address' in fault) addresses?.told(fault.address)
+      else options?.pauseRequested(fault.pauseMs)
     },
     onWait: listener => void (waited = listener),
+    onFailed: listener => void (failed = listener),
     /** A request waits for the model. */
     waited: (modelId: string): void => waited(modelId),
   } satisfies SlotGrants & { waited: (modelId: string) => void }

@@ -1,3 +1,4 @@
+import type { Failure } from '../failure.ts'
 import type { Lease } from './fleet.ts'
 import type { Model } from './model.ts'
 
@@ -18,11 +19,15 @@ export interface GrantedEngine {
   /** All slots of the engine. */
   slots: number
   isOwnProcess: boolean
+  /** Whether `report` of `unreached` has its launcher look whether it can be reached. */
+  isChecked: boolean
 }
 
 /** What another process has seen of an engine. Plain data. */
 export type EngineFault =
   | 'stuck'
+  /** A request found nobody at its address. */
+  | 'unreached'
   | { pauseMs: number }
   | { address: { index: number; failures: number; reason: string | null; ejectedForMs: number } }
 
@@ -45,10 +50,15 @@ export interface SlotGrants {
   lend(lease: Lease): { engine: GrantedEngine; keeps: boolean } | undefined
   /** Gives slots back. `ranMs`: the mean of the requests that succeeded on them; null without one. */
   giveBack(engineId: string, slots: number, ranMs: number | null): void
-  /** Whether slots of this engine may stay away, must come back, or are void because it has ended. */
-  stateOf(engineId: string): 'keep' | 'recall' | 'ended'
-  /** The engine wants a pause, sends nothing on any request, or one of its addresses fails or works again. */
+  /** Whether slots of this engine may stay away; otherwise they must come back. */
+  mayStay(engineId: string): boolean
+  /** The engine wants a pause, sends nothing on any request, is not found, or one of its addresses fails or works again. */
   report(engineId: string, fault: EngineFault): void
   /** Calls the listener when a request begins to wait for a model. */
   onWait(listener: (modelId: string) => void): void
+  /**
+   * Calls the listener when all requests of an engine fail at once: it has ended, and its slots are void, or it cannot be
+   * reached, and they must come back.
+   */
+  onFailed(listener: (engineId: string, failure: Failure, hasEnded: boolean) => void): void
 }

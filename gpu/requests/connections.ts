@@ -62,6 +62,9 @@ export interface ConnectionOptions {
   listenerThrew(thrown: unknown): void
 }
 
+/** Called when every request of an engine fails at once: it has ended, or else cannot be reached. */
+export type FailureListener = (failure: Failure, hasEnded: boolean) => void
+
 /** A connection of one slot to one of the addresses of its engine. */
 export interface Connection {
   readonly client: Client
@@ -101,8 +104,9 @@ export class EngineConnections {
   /** Cancelled requests that the engine may still work on. */
   #cancelled = 0
   #engineFailure: (() => Failure) | undefined
-  /** The engine cannot be reached, and may work on anything. */
-  #isUnreachable = false
+  /** Set while the engine cannot be reached, when it may work on anything. */
+  #unreachable: (() => Failure) | undefined
+  #failureListener: FailureListener | undefined
   #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
 
   constructor(options: ConnectionOptions) {
@@ -141,6 +145,7 @@ export class EngineConnections {
 
   /** Fails every request at once, and every later one. `slotsInUse`: those of the engine, which has ended by itself. */
   fail(engineFailure: () => Failure, slotsInUse?: number): void {
+    if (!this.#engineFailure) this.#failureListener?.(engineFailure(), true)
     this.#engineFailure ??= engineFailure
     this.slotsAtEnd ??= slotsInUse
     this.#failOpen(engineFailure)
@@ -149,13 +154,19 @@ export class EngineConnections {
 
   /** The engine cannot be reached: fails every request at once. Later ones are sent all the same. */
   interrupt(failure: () => Failure): void {
-    this.#isUnreachable = true
+    this.#unreachable = failure
+    this.#failureListener?.(failure(), false)
     this.#failOpen(failure)
   }
 
   /** The engine can be reached again. */
   resume(): void {
-    this.#isUnreachable = false
+    this.#unreachable = undefined
+  }
+
+  /** The listener learns of `fail` and `interrupt`, for the requests that other processes have on the engine. */
+  watchFailures(listener: FailureListener): void {
+    this.#failureListener = listener
   }
 
   #failOpen(failure: () => Failure): void {
@@ -171,7 +182,8 @@ export class EngineConnections {
   afterExit(callback: (engineFailure: (() => Failure) | undefined) => void, isRefused = false): void {
     const { unreached } = this.options
     if (isRefused) unreached?.()
-    if (this.#engineFailure || !this.options.isOwnProcess) return callback(this.#engineFailure)
+    const known = this.#engineFailure ?? (isRefused ? this.#unreachable : undefined)
+    if (known || !this.options.isOwnProcess) return callback(known)
     const waiter = (engineFailure: (() => Failure) | undefined) => {
       clearTimeout(timer)
       this.#waiters.delete(waiter)
@@ -202,10 +214,10 @@ export class EngineConnections {
     try {
       for (
         let pauseMs = Math.min(pollMs, soonMs);
-        !this.#engineFailure && !this.#isUnreachable;
+        !this.#engineFailure && !this.#unreachable;
         pauseMs = Math.max(pollMs, Math.min(2 * pauseMs, 250))
       ) {
-        if ((await this.#hasStopped(origin, workPath)) || this.#engineFailure || this.#isUnreachable) return
+        if ((await this.#hasStopped(origin, workPath)) || this.#engineFailure || this.#unreachable) return
         const mayKill = this.open.size === 0 || !hasFreeSlot()
         if (performance.now() >= until && mayKill) return this.options.unresponsive()
         await delay(pauseMs)

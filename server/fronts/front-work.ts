@@ -11,6 +11,7 @@ import type { Config } from '../../core/models/config.ts'
 import type { Registry } from '../../core/models/registry.ts'
 import type { SlotGrants } from '../../core/models/slot-grants.ts'
 import type { CallsText } from '../../core/store/ledger-rows.ts'
+import { sendable } from '../../core/store/sqlite/sent-failure.ts'
 import { type JobRecord, jobErrorOf } from '../../core/store/store.ts'
 import { noUsage } from '../../core/usage.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -80,11 +81,13 @@ export function openFrontWork(options: FrontWorkOptions) {
   function giveBack(session: Session, engineId: string, slots: number, ranMs: number | null): void {
     const left = (session.granted.get(engineId) ?? 0) - slots
     if (left > 0) session.granted.set(engineId, left)
-    else {
-      session.granted.delete(engineId)
-      session.recalled.delete(engineId)
-    }
+    else forgetSlots(session, engineId)
     grants.giveBack(engineId, slots, ranMs)
+  }
+
+  function forgetSlots(session: Session, engineId: string): void {
+    session.granted.delete(engineId)
+    session.recalled.delete(engineId)
   }
 
   function recall(session: Session, engineId: string): void {
@@ -99,16 +102,19 @@ export function openFrontWork(options: FrontWorkOptions) {
   }
   grants.onWait(recallAll)
 
+  grants.onFailed((engineId, thrown, hasEnded) => {
+    const failure = sendable(thrown)
+    for (const session of sessions) {
+      if (!session.granted.has(engineId)) continue
+      if (hasEnded) forgetSlots(session, engineId)
+      else session.recalled.add(engineId)
+      session.send({ kind: hasEnded ? 'ended' : 'unreachable', engineId, failure })
+    }
+  })
+
   function look(): void {
     for (const session of sessions)
-      for (const engineId of session.granted.keys()) {
-        const state = grants.stateOf(engineId)
-        if (state === 'recall') recall(session, engineId)
-        if (state !== 'ended') continue
-        session.granted.delete(engineId)
-        session.recalled.delete(engineId)
-        session.send({ kind: 'ended', engineId })
-      }
+      for (const engineId of session.granted.keys()) if (!grants.mayStay(engineId)) recall(session, engineId)
   }
   const timer = setInterval(look, lookMs).unref()
   const ticking = setInterval(() => credits.tick(), tickMs).unref()

@@ -7,6 +7,7 @@ import type { Config } from '../../core/models/config.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Registry } from '../../core/models/registry.ts'
 import type { SlotGrants } from '../../core/models/slot-grants.ts'
+import { received } from '../../core/store/sqlite/sent-failure.ts'
 import { openFrontAccounts } from './front-accounts.ts'
 import { type LocalWayOptions, openLocalWay } from './local-way.ts'
 import type { FromFront, ToFront } from './messages.ts'
@@ -132,7 +133,8 @@ export function openLocalWork({
         // Requests wait in control for what is recalled.
         outbox.flush()
       } else if (message.kind === 'recall') engines.recall(message.engineId)
-      else if (message.kind === 'ended') engines.ended(message.engineId)
+      else if (message.kind === 'unreachable') engines.unreachable(message.engineId, () => received(message.failure))
+      else if (message.kind === 'ended') engines.ended(message.engineId, () => received(message.failure))
       else if (message.kind === 'slots') waits.granted(message.slots)
       else if (message.kind === 'refused') waits.refused(message.refusals)
       else if (message.kind === 'waiting') waits.learnReasons(message.reasons)

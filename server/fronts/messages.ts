@@ -48,9 +48,12 @@ export type ToFront =
   | { kind: 'report'; number: number }
   | { kind: 'grant'; engine: GrantedEngine; slots: number }
   | { kind: 'recall'; engineId: string }
+  /** The engine cannot be reached: its requests end with this failure, and its slots come back. */
+  | { kind: 'unreachable'; engineId: string; failure: SentFailure }
+  /** The engine has ended: its requests end with this failure, and its slots are void. */
+  | { kind: 'ended'; engineId: string; failure: SentFailure }
   /** What it may use of the limits of organizations and tokens. */
   | { kind: 'credits'; credits: CreditMessage }
-  | { kind: 'ended'; engineId: string }
   /** Calls of it have got slots. */
   | { kind: 'slots'; slots: LentSlot[] }
   /** Calls of it get no slot; null: control answers the request. */

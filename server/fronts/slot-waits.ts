@@ -1,3 +1,4 @@
+import type { Failure } from '../../core/failure.ts'
 import type { CallOptions, RunningCall } from '../../core/jobs/call.ts'
 import { passOn, type WaitReason } from '../../core/jobs/front-calls.ts'
 import type { Lease } from '../../core/models/fleet.ts'
@@ -16,7 +17,8 @@ export interface FrontEngines {
   take: (modelId: string) => Lease | undefined
   lent(engine: GrantedEngine, keeps: boolean, waited: Pick<Lease, 'waitedMs' | 'loadedMs'>): Lease | undefined
   recall(engineId: string): void
-  ended(engineId: string): void
+  unreachable(engineId: string, failure: () => Failure): void
+  ended(engineId: string, failure: () => Failure): void
   look(): void
 }
 

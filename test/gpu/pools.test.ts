@@ -121,7 +121,7 @@ describe('an engine that cannot be reached', () => {
     using lease = await fleet.lease(model, { waitMs: 30_000 })
     const first = lease.engineId
     const running = send(lease, 'mode:slow,ms=60000')
-    await until(() => engines()[0]!.leases === 1)
+    const other = fleet.take('big')!
     lab.setReached(`${first}-1`, false)
     const { failure } = await running.answer
     expect(failure).toMatchObject({
@@ -130,6 +130,8 @@ describe('an engine that cannot be reached', () => {
       unsent: false,
     })
     expect(lease.othersAtEnd).toBeUndefined()
+    expect(fleet.grants.lend(other)).toBeUndefined()
+    other.release()
     expect(engines()[0]!.placement.detail).toMatch(/machine n2, which cannot be reached now$/)
     lease.release()
     using next = await fleet.lease(model, { waitMs: 30_000 })

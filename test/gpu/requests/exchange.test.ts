@@ -209,13 +209,14 @@ test.each([
 
 describe('a request that finds nobody at the address of its engine', () => {
   /** A lease on an engine of which `unreached` is told, and that is not there. */
-  async function leased(unreached: (connections: EngineConnections) => void) {
+  let connections: EngineConnections
+  async function leased(unreached: () => void) {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     server.close()
     await once(server, 'close')
-    const connections = new EngineConnections({
+    connections = new EngineConnections({
       endpoint: { origin: `http://127.0.0.1:${port}` },
       engineId: 'e',
       modelId: 'm',
@@ -224,7 +225,7 @@ describe('a request that finds nobody at the address of its engine', () => {
       keepAliveMs: 4_000,
       isOwnProcess: true,
       healthPath: null,
-      unreached: () => unreached(connections),
+      unreached,
     } as Partial<ConnectionOptions> as ConnectionOptions)
     onTestFinished(() => connections.close())
     const engine = { engineId: 'e', devices: [], slots: 1, serves: { model: { id: 'm' } } }
@@ -238,9 +239,16 @@ describe('a request that finds nobody at the address of its engine', () => {
   const lost = () => new Failure('worker_error', 'It cannot be reached.')
 
   test('has its launcher look, and is not charged where the engine cannot be reached at all', async () => {
-    using lease = await leased(connections => queueMicrotask(() => connections.interrupt(lost)))
+    using lease = await leased(() => queueMicrotask(() => connections.interrupt(lost)))
     expect((await send(lease, 'Hello').answer).failure).toMatchObject({ code: 'worker_error', unsent: true })
     expect(lease.othersAtEnd).toBeUndefined()
+  })
+
+  test('is not charged, and waits for nobody, where that was known before', async () => {
+    using lease = await leased(() => {})
+    connections.interrupt(lost)
+    const { failure } = await send(lease, 'Hello').answer
+    expect(failure).toMatchObject({ message: lost().message, unsent: true })
   })
 
   test('is charged if nobody says that it cannot', async () => {
