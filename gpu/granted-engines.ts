@@ -20,6 +20,8 @@ interface Granted extends LeasedEngine {
   /** The fewest that were free since the last look. */
   spare: number
   lookedAt: number
+  /** When control was told last that the engine sends something. */
+  toldAt: number
   isRecalled: boolean
   /** It had no slots at the last look, and has got none since. */
   wasEmpty: boolean
@@ -32,13 +34,14 @@ export interface GrantedEnginesOptions {
   /** Slots go back to control. `ranMs`: the mean of the requests that succeeded on the engine since the last time. */
   returned: (engineId: string, slots: number, ranMs: number | null) => void
   report: SlotGrants['report']
+  progressed: SlotGrants['progressed']
   /** A request found no slot of the model. */
   lacking: (modelId: string) => void
   log: Log
 }
 
 /** The slots that control has granted to a gateway process. `look` returns those that nobody used for a while. */
-export function openGrantedEngines({ find, returned, report, lacking, log }: GrantedEnginesOptions) {
+export function openGrantedEngines({ find, returned, report, progressed, lacking, log }: GrantedEnginesOptions) {
   const byModel = new Map<string, Granted>()
   const byId = new Map<string, Granted>()
   const energy = openEnergy()
@@ -73,6 +76,7 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       used: 0,
       spare: 0,
       lookedAt: performance.now(),
+      toldAt: performance.now(),
       isRecalled: false,
       wasEmpty: false,
       runs: 0,
@@ -112,6 +116,14 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
     byId.set(engine.engineId, granted)
     granted.connections.resume()
     return granted
+  }
+
+  /** Without this an engine that is silent here, and sends to others, would count as stuck. */
+  function tellProgress(granted: Granted, now: number): void {
+    const { lastProgressAt, options } = granted.connections
+    if (lastProgressAt <= granted.toldAt || now - granted.toldAt < Math.min(1_000, options.noProgressMs / 4)) return
+    granted.toldAt = now
+    progressed(granted.engineId, now - lastProgressAt)
   }
 
   function recall(granted: Granted): void {
@@ -184,10 +196,11 @@ export function openGrantedEngines({ find, returned, report, lacking, log }: Gra
       forget(granted)
     },
 
-    /** Gives back what nobody has used for a while. Call it every second or so. */
+    /** Gives back what nobody has used for a while, and tells of which engines something came. Call it often. */
     look(): void {
       const now = performance.now()
       for (const granted of byId.values()) {
+        tellProgress(granted, now)
         if (now - granted.lookedAt < idleMs) continue
         giveBack(granted, Math.min(granted.spare, granted.free))
         granted.spare = granted.free

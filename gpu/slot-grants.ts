@@ -100,12 +100,14 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
       return resident !== undefined && stays(resident) && !waits(resident.serves.model.id)
     },
     report(engineId, fault) {
-      const { options, addresses } = (residentOf(engineId) && connections(engineId)) ?? {}
-      if (fault === 'stuck') options?.stuck()
+      const requests = residentOf(engineId) && connections(engineId)
+      const { options, addresses } = requests ?? {}
+      if (fault === 'stuck') requests?.stalled()
       else if (fault === 'unreached') options?.unreached?.()
       else if ('address' in fault) addresses?.told(fault.address)
       else options?.pauseRequested(fault.pauseMs)
     },
+    progressed: (engineId, agoMs) => void (residentOf(engineId) && connections(engineId).progressed(agoMs)),
     onWait: listener => void (waited = listener),
     onFailed: listener => void (failed = listener),
     /** A request waits for the model. */

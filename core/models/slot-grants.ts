@@ -54,6 +54,8 @@ export interface SlotGrants {
   mayStay(engineId: string): boolean
   /** The engine wants a pause, sends nothing on any request, is not found, or one of its addresses fails or works again. */
   report(engineId: string, fault: EngineFault): void
+  /** The engine has sent something to the other process, this many milliseconds ago. */
+  progressed(engineId: string, agoMs: number): void
   /** Calls the listener when a request begins to wait for a model. */
   onWait(listener: (modelId: string) => void): void
   /**

@@ -193,6 +193,11 @@ export class EngineConnections {
     this.#waiters.add(waiter)
   }
 
+  /** A request of another process received something, this many milliseconds ago. */
+  progressed(agoMs: number): void {
+    this.lastProgressAt = Math.max(this.lastProgressAt, performance.now() - agoMs)
+  }
+
   /** A request received nothing in time. The engine counts as stuck only if no other request received anything. */
   stalled(): void {
     const { noProgressMs, stuck } = this.options

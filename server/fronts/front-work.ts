@@ -298,6 +298,7 @@ export function openFrontWork(options: FrontWorkOptions) {
           counts.messages++
           if (message.kind === 'work') work(session, message)
           else if (message.kind === 'fault') grants.report(message.engineId, message.fault)
+          else if (message.kind === 'progress') grants.progressed(message.engineId, message.agoMs)
           else if (message.kind === 'drained') session.drained?.()
           else if (message.kind === 'done') session.answers.get(message.number)?.()
         },

@@ -30,6 +30,7 @@ export interface FrontParts {
     find: (modelId: string) => Model | undefined
     returned: (engineId: string, slots: number, ranMs: number | null) => void
     report: SlotGrants['report']
+    progressed: SlotGrants['progressed']
     lacking: (modelId: string) => void
     log: Log
   }): FrontEngines
@@ -61,6 +62,7 @@ export function openLocalWork({
     find: id => registry.find(id),
     returned: outbox.returned,
     report: (engineId, fault) => send({ kind: 'fault', engineId, fault }),
+    progressed: (engineId, agoMs) => send({ kind: 'progress', engineId, agoMs }),
     lacking: outbox.lacking,
     log,
   })

@@ -143,5 +143,7 @@ export type FromFront =
   | ({ kind: 'work' } & FrontWork)
   | { kind: 'done'; number: number }
   | { kind: 'fault'; engineId: string; fault: EngineFault }
+  /** The engine has sent something, so many milliseconds ago. */
+  | { kind: 'progress'; engineId: string; agoMs: number }
   | { kind: 'drained' }
   | { kind: 'left' }
