@@ -34,6 +34,6 @@ export interface ConversationLinkStore {
   list(owner: ConversationOwner, conversation: string, now: number): Promise<ConversationLink[]>
   /** False: there is none. */
   remove(owner: ConversationOwner, conversation: string, id: string): Promise<boolean>
-  /** Undefined: the link was removed; null: its conversation was deleted. */
+  /** Undefined: the link was removed, or the organization is suspended; null: its conversation was deleted. */
   find(id: string): Promise<LinkedConversation | null | undefined>
 }

@@ -1,19 +1,19 @@
 import { conflict, Failure } from '../../failure.ts'
 import { maxConversationLinks as maxLinks } from '../conversation-link-records.ts'
 import type { Statements } from '../method-table.ts'
-import type { CallStorage, ConversationLink, ConversationMessage } from '../store.ts'
+import type { CallStorage, ConversationLink, ConversationMessage, OrganizationStatus } from '../store.ts'
 import { openInsert, selected } from './columns.ts'
 import { type ConversationRow, openConversationRows } from './conversations.ts'
 import type { Connection } from './database.ts'
 
-const shown = 'id, createdAt, expiresAt'
+const fields = 'id, createdAt, expiresAt'
 
 /** Commands of links to conversations. */
 export function conversationLinkCommands(connection: Connection) {
   const find = openConversationRows(connection)
   const count = connection.scalar<number>`SELECT count(*) FROM conversation_links WHERE conversation = ?
     AND expires_at > ?`
-  const insert = openInsert(connection, 'conversation_links', `${shown}, conversation, lastMessage`)
+  const insert = openInsert(connection, 'conversation_links', `${fields}, conversation, lastMessage`)
   const drop = connection.statement`DELETE FROM conversation_links WHERE conversation = ? AND id = ?`
 
   return {
@@ -48,17 +48,20 @@ interface LinkRow {
   conversation: number | null
   lastMessage: string
 }
-type TargetRow = Pick<ConversationRow, 'organizationId' | 'title'> & { callStorage: CallStorage }
+type TargetRow = Pick<ConversationRow, 'organizationId' | 'title'> & {
+  callStorage: CallStorage
+  status: Exclude<OrganizationStatus, 'deleted'>
+}
 
 /** Reads of links to conversations; short statements on a read-only connection. */
 export function conversationLinkReads(connection: Connection) {
   const find = openConversationRows(connection)
-  const listed = connection.query<ConversationLink>`SELECT ${selected(shown)} FROM conversation_links
+  const listed = connection.query<ConversationLink>`SELECT ${selected(fields)} FROM conversation_links
     WHERE conversation = ? AND expires_at > ?`
   const link = connection.query<LinkRow>`SELECT ${selected('conversation, lastMessage')} FROM conversation_links
     WHERE id = ?`
   const target = connection.query<TargetRow>`SELECT ${selected('organizationId, title', 'conversations')},
-    ${selected('callStorage', 'organizations')}
+    ${selected('callStorage, status', 'organizations')}
     FROM conversations JOIN organizations ON organizations.id = conversations.organization_id
     WHERE conversations.number = ? AND organizations.status <> 'deleted'
       AND NOT EXISTS (SELECT 1 FROM users WHERE users.id = conversations.owner AND users.removed_at IS NOT NULL)`
@@ -75,7 +78,10 @@ export function conversationLinkReads(connection: Connection) {
       const row = link.get(id)
       const found = row && row.conversation !== null ? target.get(row.conversation) : undefined
       if (!row || !found) return row && null
-      return { ...found, lastMessage: row.lastMessage, messages: messages.all(row.conversation!) }
+      const { status, ...shown } = found
+      // Nobody outside learns that the organization is suspended.
+      if (status === 'suspended') return undefined
+      return { ...shown, lastMessage: row.lastMessage, messages: messages.all(row.conversation!) }
     },
   } satisfies Statements
 }

@@ -85,6 +85,11 @@ export function conversationLinkRules({ store, fresh }: Subject): void {
     await all.conversations.create(theirs)
     const shown = link()
     await all.conversationLinks.create(other, theirs.id, shown)
+    // While the organization is suspended a link of it is one that was revoked.
+    await all.organizations.setStatus(id, 'suspended', theServer, 2)
+    expect(await all.conversationLinks.find(shown.id)).toBeUndefined()
+    await all.organizations.setStatus(id, 'active', theServer, 2)
+    expect(await all.conversationLinks.find(shown.id)).toMatchObject({ organizationId: id })
     await all.organizations.remove(id, true, theServer, 2)
     let more = true
     while (more) ({ more } = await all.organizations.erase(id, 3, 2))

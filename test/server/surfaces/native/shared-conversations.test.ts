@@ -163,6 +163,21 @@ test('a link ends when it is revoked, when the conversation is deleted, and whil
   expect(await messageOf(second)).toContain('was deleted')
 })
 
+test('while the organization is suspended, its links are as those that were revoked', async () => {
+  const { id } = await conversation([{ id: await image(token), kind: 'image', name: 'x.png' }])
+  const path = pathOf((await share(id)).url)
+  const shown = (await read(`${path}/conversation`)).body as unknown as { messages: { files: { url: string }[] }[] }
+  const ends = [`${path}/conversation`, shown.messages[0]!.files[0]!.url]
+  await ok('POST', `/api/organizations/${organizationId}/suspend`, {}, app.secret)
+  const answers = await Promise.all(ends.map(read))
+  await ok('POST', `/api/organizations/${organizationId}/resume`, {}, app.secret)
+  for (const { status, body } of answers) {
+    expect(status).toBe(410)
+    expect(body.error.message).toContain('This link was revoked.')
+  }
+  for (const end of ends) expect((await app.fetch(end, { token: null })).status).toBe(200)
+})
+
 test('only the owner makes, lists and revokes links', async () => {
   const { id } = await conversation()
   const { id: link } = await share(id)
