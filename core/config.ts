@@ -185,6 +185,12 @@ export const Limits = section(
       description: 'Time that the signed address of a file works, 7 days at most.',
       example: '1h',
     }),
+    link_reads_per_minute: z.int().min(1).default(600).meta({
+      description:
+        'Reads of shared conversations, and of images in them, that one client address may send in a minute. Further ones get 429.',
+      unit: 'requests per minute',
+      example: 120,
+    }),
     output_size: Bytes.default(2 ** 30).meta({
       description: 'Maximum size of all files that one job makes.',
       example: '4GiB',

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
+import { openAddressLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import { listenAddress } from '../core/listen-address.ts'
@@ -113,7 +113,8 @@ export async function openServer(
   let left: Promise<void> | undefined
   let successor: ReturnType<typeof openForwarder> | undefined
   const exchanges = new SwapSet<ClientExchange>()
-  const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
+  const wrongTokens = openAddressLimiter(limits.wrong_tokens_per_minute)
+  const linkReads = openAddressLimiter(limits.link_reads_per_minute)
   const hosts = hostRulesOf(config, https !== undefined)
 
   const cors = openCors(config.cors.origins)
@@ -265,7 +266,10 @@ export async function openServer(
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'exchanges' | 'idempotency' | 'resumable' | 'streamLimits' | 'wrongTokens'> & {
+    }: Omit<
+      Owners,
+      'access' | 'exchanges' | 'idempotency' | 'linkReads' | 'resumable' | 'streamLimits' | 'wrongTokens'
+    > & {
       store: Pick<Store, 'idempotency'>
     }): void {
       owners = {
@@ -275,6 +279,7 @@ export async function openServer(
         resumable: openResumableStreams(),
         exchanges,
         wrongTokens,
+        linkReads,
         idempotency: openIdempotencyRecords({ ...opened, store }),
       }
       app = openApp(owners)

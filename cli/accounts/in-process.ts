@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { duplexPair } from 'node:stream'
 import type { Caller } from '../../core/accounts/accounts.ts'
-import { openLimiter, openWrongTokenLimiter } from '../../core/accounts/limiter.ts'
+import { openAddressLimiter, openLimiter } from '../../core/accounts/limiter.ts'
 import { noLimits } from '../../core/accounts/plans.ts'
 import { spendReading } from '../../core/accounts/spend-view.ts'
 import { openTokenLimiter } from '../../core/accounts/token-limiter.ts'
@@ -179,7 +179,7 @@ function dispatchOwners(actor: Actor): DispatchOwners {
     } satisfies Pick<DispatchOwners['streams'], 'send' | 'sendLarge'> as unknown as DispatchOwners['streams'],
     limiter: openLimiter(),
     tokenLimiter: openTokenLimiter(),
-    wrongTokens: openWrongTokenLimiter(config.limits.wrong_tokens_per_minute),
+    wrongTokens: openAddressLimiter(config.limits.wrong_tokens_per_minute),
     access: unused,
     admission: unused,
     steady: unused,

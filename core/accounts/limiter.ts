@@ -277,24 +277,24 @@ export interface RequestLimiter extends Pick<Limiter, 'look' | 'openRequests'> {
 }
 
 /**
- * Counts wrong credentials by client address, so that guessing is slowed down while valid tokens are never delayed.
- * Bounded: beyond `maxAddresses`, the oldest is removed.
+ * Counts by client address what has no token whose limits it could count against, such as wrong tokens and the reads of
+ * links. Bounded: beyond `maxAddresses`, the oldest is removed.
  */
-export function openWrongTokenLimiter(
+export function openAddressLimiter(
   perMinute: number,
   now: () => number = () => performance.now(),
   maxAddresses = 10_000,
 ) {
   const levels = new Map<string, Level>()
   return {
-    /** Milliseconds to wait if this address has too many failures, else 0. Does not count. */
+    /** Milliseconds to wait if this address has used up its minute, else 0. Does not count. */
     blockedFor(address: string): number {
       const level = levels.get(address)
       if (!level) return 0
       const tokens = refilled(level, perMinute, now())
       return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 60_000) / perMinute)
     },
-    failed(address: string): void {
+    count(address: string): void {
       const at = now()
       const tokens = refilled(levels.get(address), perMinute, at)
       levels.delete(address)
@@ -303,4 +303,4 @@ export function openWrongTokenLimiter(
     },
   }
 }
-export type WrongTokenLimiter = ReturnType<typeof openWrongTokenLimiter>
+export type AddressLimiter = ReturnType<typeof openAddressLimiter>

@@ -1,5 +1,4 @@
 import type { ConversationMessage } from '../store/store.ts'
-import { branchOf } from './markdown.ts'
 
 interface SharedFile {
   id: string
@@ -25,11 +24,11 @@ interface Details {
 const reasoning = /^\s*<think>[\s\S]*?(?:<\/think>\s*|$)/
 
 /**
- * Returns the messages of a branch as others read them: what people and models have said to each other, without system
- * prompts, reasoning, tools and figures.
+ * Returns messages as others read them: what people and models have said to each other, without system prompts, reasoning,
+ * tools and figures.
  */
-export const sharedMessages = (messages: readonly ConversationMessage[], last: string): SharedMessage[] =>
-  branchOf(messages, last).flatMap(({ text: written, details }) => {
+export const sharedMessages = (messages: readonly ConversationMessage[]): SharedMessage[] =>
+  messages.flatMap(({ text: written, details }) => {
     const { role, model = null, files = [] } = JSON.parse(details) as Details
     if (role === 'tool') return []
     const text = role === 'assistant' ? written.replace(reasoning, '') : written

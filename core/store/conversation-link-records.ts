@@ -19,7 +19,7 @@ export interface LinkedConversation {
   title: string
   /** The last message of the branch that was shown when the link was created. */
   lastMessage: string
-  /** All messages of the conversation, parents first. */
+  /** By `find` all messages of the conversation, parents first. */
   messages: ConversationMessage[]
 }
 
@@ -36,4 +36,6 @@ export interface ConversationLinkStore {
   remove(owner: ConversationOwner, conversation: string, id: string): Promise<boolean>
   /** Undefined: the link was removed, or the organization is suspended; null: its conversation was deleted. */
   find(id: string): Promise<LinkedConversation | null | undefined>
+  /** The same, with only those messages of the branch whose details contain the text, the last first. */
+  findWith(id: string, text: string): Promise<LinkedConversation | null | undefined>
 }

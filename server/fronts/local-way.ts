@@ -142,7 +142,7 @@ export function openLocalWay(options: LocalWayOptions) {
     },
     timings: { record: outbox.timing, waited() {} },
     steady: { now: Date.now },
-    wrongTokens: { blockedFor: () => 0, failed() {} },
+    wrongTokens: { blockedFor: () => 0, count() {} },
     fleet: { load: mustPassOn, unload: mustPassOn },
     bodyRead({ req }: ClientExchange, body: Buffer) {
       bodies.set(req, body)

@@ -1,7 +1,13 @@
 import { conflict, Failure } from '../../failure.ts'
 import { maxConversationLinks as maxLinks } from '../conversation-link-records.ts'
 import type { Statements } from '../method-table.ts'
-import type { CallStorage, ConversationLink, ConversationMessage, OrganizationStatus } from '../store.ts'
+import type {
+  CallStorage,
+  ConversationLink,
+  ConversationMessage,
+  LinkedConversation,
+  OrganizationStatus,
+} from '../store.ts'
 import { openInsert, selected } from './columns.ts'
 import { type ConversationRow, openConversationRows } from './conversations.ts'
 import type { Connection } from './database.ts'
@@ -55,7 +61,7 @@ type TargetRow = Pick<ConversationRow, 'organizationId' | 'title'> & {
 
 /** Reads of links to conversations; short statements on a read-only connection. */
 export function conversationLinkReads(connection: Connection) {
-  const find = openConversationRows(connection)
+  const findOwn = openConversationRows(connection)
   const listed = connection.query<ConversationLink>`SELECT ${selected(fields)} FROM conversation_links
     WHERE conversation = ? AND expires_at > ?`
   const link = connection.query<LinkRow>`SELECT ${selected('conversation, lastMessage')} FROM conversation_links
@@ -67,21 +73,37 @@ export function conversationLinkReads(connection: Connection) {
       AND NOT EXISTS (SELECT 1 FROM users WHERE users.id = conversations.owner AND users.removed_at IS NOT NULL)`
   const messages = connection.query<ConversationMessage>`SELECT id, parent, text, details FROM conversation_messages
     WHERE conversation = ? ORDER BY number`
+  const messagesWith = connection.query<ConversationMessage>`WITH RECURSIVE branch (number, parent) AS (
+      SELECT number, parent FROM conversation_messages WHERE conversation = :conversation AND id = :lastMessage
+      UNION ALL
+      SELECT before.number, before.parent FROM branch CROSS JOIN conversation_messages AS before
+      ON before.conversation = :conversation AND before.id = branch.parent
+    )
+    SELECT message.id, message.parent, text, details FROM branch CROSS JOIN conversation_messages AS message
+    ON message.number = branch.number WHERE instr(details, :text) > 0`
+
+  function find(
+    id: string,
+    messagesOf: (conversation: number, lastMessage: string) => ConversationMessage[],
+  ): LinkedConversation | null | undefined {
+    const row = link.get(id)
+    const found = row && row.conversation !== null ? target.get(row.conversation) : undefined
+    if (!row || !found) return row && null
+    const { status, ...shown } = found
+    // Nobody outside learns that the organization is suspended.
+    if (status === 'suspended') return undefined
+    const { lastMessage } = row
+    return { ...shown, lastMessage, messages: messagesOf(row.conversation!, lastMessage) }
+  }
 
   return {
     'conversationLinks.list'(owner, conversation, now) {
-      const row = find(owner, conversation)
+      const row = findOwn(owner, conversation)
       // At most as many as a conversation may have.
       return row ? listed.all(row.number, now).toSorted((a, b) => (a.id < b.id ? 1 : -1)) : []
     },
-    'conversationLinks.find'(id) {
-      const row = link.get(id)
-      const found = row && row.conversation !== null ? target.get(row.conversation) : undefined
-      if (!row || !found) return row && null
-      const { status, ...shown } = found
-      // Nobody outside learns that the organization is suspended.
-      if (status === 'suspended') return undefined
-      return { ...shown, lastMessage: row.lastMessage, messages: messages.all(row.conversation!) }
-    },
+    'conversationLinks.find': id => find(id, conversation => messages.all(conversation)),
+    'conversationLinks.findWith': (id, text) =>
+      find(id, (conversation, lastMessage) => messagesWith.all({ conversation, lastMessage, text })),
   } satisfies Statements
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Accounts, Caller } from '../../../core/accounts/accounts.ts'
-import type { WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
+import type { AddressLimiter } from '../../../core/accounts/limiter.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Scope } from '../../../core/store/store.ts'
 import { peerOf } from '../connection/peer.ts'
@@ -43,7 +43,7 @@ export function authenticate(
   { req, credential }: { req: IncomingMessage; credential: string | undefined },
   access: Access,
   accounts: Accounts,
-  from: { wrong: WrongTokenLimiter; address: string },
+  from: { wrong: AddressLimiter; address: string },
 ): Caller | undefined {
   if (access === 'public') return undefined
   if (access === 'loopback' && credential === undefined && isLocal(req)) return undefined
@@ -54,14 +54,14 @@ export function authenticate(
  * Returns what `check` returns. Counts an `invalid_api_key` that it throws against the client's address, and throws
  * `rate_limit` instead for an address that keeps sending wrong tokens.
  */
-export function limitingGuesses<T>(check: () => T, { wrong, address }: { wrong: WrongTokenLimiter; address: string }) {
+export function limitingGuesses<T>(check: () => T, { wrong, address }: { wrong: AddressLimiter; address: string }) {
   try {
     return check()
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'invalid_api_key') throw thrown
     // Only wrong tokens are limited: guessing from an address must not lock out right tokens from the same address.
     const waitMs = wrong.blockedFor(address)
-    wrong.failed(address)
+    wrong.count(address)
     if (waitMs > 0)
       throw new Failure(
         'rate_limit',

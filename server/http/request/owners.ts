@@ -1,5 +1,5 @@
 import type { Accounts } from '../../../core/accounts/accounts.ts'
-import type { RequestLimiter, WrongTokenLimiter } from '../../../core/accounts/limiter.ts'
+import type { AddressLimiter, RequestLimiter } from '../../../core/accounts/limiter.ts'
 import type { Organizations } from '../../../core/accounts/organizations.ts'
 import type { Plans } from '../../../core/accounts/plans.ts'
 import type { Sessions } from '../../../core/accounts/sessions.ts'
@@ -108,7 +108,9 @@ interface AllOwners {
   /** Streams that outlive their connection. Created by the server. */
   resumable: ResumableStreams
   /** Slows down clients that guess tokens. Created by the server. */
-  wrongTokens: WrongTokenLimiter
+  wrongTokens: AddressLimiter
+  /** Limits the reads of links to conversations, which need no token. Created by the server. */
+  linkReads: AddressLimiter
   /** Requests with an idempotency key. Created by the server. */
   idempotency: IdempotencyRecords
   /** The running requests. Created and filled by the server. */

@@ -12,7 +12,7 @@ export function wrongAddress(
   { wrongTokens }: Owners<'wrongTokens'>,
 ): Failure {
   const waitMs = wrongTokens.blockedFor(clientAddress)
-  wrongTokens.failed(clientAddress)
+  wrongTokens.count(clientAddress)
   return waitMs > 0
     ? new Failure('rate_limit', 'Too many wrong addresses came from here. Wait, then try again.', {
         retryAfterMs: waitMs,

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { SharedConversation } from '../../../core/conversations/conversation-links.ts'
 import { Failure } from '../../../core/failure.ts'
 import { isUnavailable } from '../../../core/files/api-files.ts'
 import { string } from '../../../core/schemas/fields.ts'
@@ -16,25 +15,30 @@ const Link = z.object({ token: string('The token of the link, which is the right
 const errorCodes = ['not_found', 'output_expired', 'rate_limit'] as const
 const wrong = 'There is no such link. Check that the whole address was copied.'
 
-type SharedOwners = Owners<'conversations' | 'files' | 'log' | 'wrongTokens'>
+type SharedOwners = Owners<'config' | 'conversations' | 'files' | 'linkReads' | 'log' | 'wrongTokens'>
 
 /** The routes behind a link to a conversation. They need no token: the link is the right to read. */
 export function sharedConversationRoutes(owners: SharedOwners) {
-  const { conversations, files } = owners
+  const { config, conversations, files, linkReads } = owners
 
-  /** Throws Failure `not_found` and `rate_limit` for a wrong token, and `output_expired` for a link that shows nothing more. */
-  async function open(token: string, exchange: ClientExchange): Promise<SharedConversation> {
-    const shared = await conversations.links.open(token)
-    if (!shared) throw wrongAddress(exchange, wrong, owners)
-    return shared
+  /**
+   * Counts a request, and returns what `read` finds for its token. Throws Failure `rate_limit` for too many, `not_found` for a wrong
+   * token, and `output_expired` for a link that shows nothing more.
+   */
+  async function counted<Found>(exchange: ClientExchange, read: (token: string) => Promise<Found | undefined>) {
+    const waitMs = linkReads.blockedFor(exchange.clientAddress)
+    if (waitMs > 0) throw tooFast(config.limits.link_reads_per_minute, waitMs)
+    linkReads.count(exchange.clientAddress)
+    const found = await read(exchange.params.token ?? '')
+    if (found === undefined) throw wrongAddress(exchange, wrong, owners)
+    return found
   }
 
   /** Sends an image that a message of the conversation names. */
   async function sendImage(exchange: ClientExchange): Promise<void> {
-    const { token = '', file: id = '' } = exchange.params
-    const { organizationId, messages } = await open(token, exchange)
-    const isShared = messages.some(message => message.files.some(one => one.id === id && one.kind === 'image'))
-    const file = isShared ? await files.find(organizationId, id) : undefined
+    const { file: id = '' } = exchange.params
+    const organizationId = await counted(exchange, token => conversations.links.ownerOfImage(token, id))
+    const file = organizationId === null ? undefined : await files.find(organizationId, id)
     if (!file?.contentType.startsWith('image/'))
       throw new Failure('not_found', `The conversation has no image '${id.slice(0, 64)}'.`)
     if (isUnavailable(file)) throw new Failure('output_expired', 'The image was deleted, or its retention is over.')
@@ -51,7 +55,7 @@ export function sharedConversationRoutes(owners: SharedOwners) {
       response: SharedConversationView,
       handle: async ({ params: { token } }, exchange) => {
         exchange.header('cache-control', 'no-store')
-        return sharedView(await open(token, exchange), `/shared/${token}`)
+        return sharedView(await counted(exchange, token => conversations.links.open(token)), `/shared/${token}`)
       },
     }),
     route(`GET ${base}/files/:file`, 'public', {
@@ -64,3 +68,10 @@ export function sharedConversationRoutes(owners: SharedOwners) {
     }),
   ]
 }
+
+const tooFast = (perMinute: number, waitMs: number) =>
+  new Failure(
+    'rate_limit',
+    `Shared conversations may be read ${perMinute} times a minute from one address. Wait ${Math.ceil(waitMs / 1000)} s.`,
+    { retryAfterMs: waitMs },
+  )

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { openLimiter, openWrongTokenLimiter } from '../../../core/accounts/limiter.ts'
+import { openAddressLimiter, openLimiter } from '../../../core/accounts/limiter.ts'
 import { limitedCaller } from './_caller.ts'
 
 afterEach(() => {
@@ -156,16 +156,16 @@ describe('concurrent requests', () => {
   })
 })
 
-test('only wrong tokens are counted, by address, and few addresses are kept', () => {
+test('what has no token is counted by address, and few addresses are kept', () => {
   let now = 0
-  const wrong = openWrongTokenLimiter(2, () => now, 3)
-  wrong.failed('1.1.1.1')
+  const wrong = openAddressLimiter(2, () => now, 3)
+  wrong.count('1.1.1.1')
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
-  wrong.failed('1.1.1.1')
+  wrong.count('1.1.1.1')
   expect(wrong.blockedFor('1.1.1.1')).toBeGreaterThan(0)
   expect(wrong.blockedFor('2.2.2.2')).toBe(0)
   now += 60_000
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
-  for (let i = 0; i < 10; i++) wrong.failed(`3.3.3.${i}`)
+  for (let i = 0; i < 10; i++) wrong.count(`3.3.3.${i}`)
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
 })

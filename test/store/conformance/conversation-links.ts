@@ -47,6 +47,15 @@ export function conversationLinkRules({ store, fresh }: Subject): void {
       expect(await links.remove(other, made.id, first.id)).toBe(false)
       expect(await links.create(other, made.id, link())).toBeUndefined()
     }
+    // One file is found without the other messages, and not in another branch.
+    const naming = { ...message('d', 'a'), details: '{"role":"user","files":[{"id":"file-1"}]}' }
+    await conversations.update(made, made.id, { messages: [naming, message('e', 'd')], currentMessage: 'e', at: 7 })
+    const third = link()
+    await links.create(made, made.id, third)
+    expect(await links.findWith(third.id, 'file-1')).toMatchObject({ organizationId, messages: [naming] })
+    expect(await links.findWith(second.id, 'file-1')).toMatchObject({ messages: [] })
+    expect(await links.findWith(newId('link'), 'file-1')).toBeUndefined()
+    await links.remove(made, made.id, third.id)
     const another = await conversation()
     expect(await links.remove(another, another.id, first.id)).toBe(false)
     expect(await links.remove(made, made.id, first.id)).toBe(true)

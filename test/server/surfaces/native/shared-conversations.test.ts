@@ -74,7 +74,7 @@ async function conversation(files: object[] = []) {
 const share = (id: string, body: object = {}) => ok<Link>('POST', `${base}/${id}/links`, body)
 
 beforeAll(async () => {
-  app = await startApp()
+  app = await startApp({ limits: { link_reads_per_minute: 100 }, trusted_proxies: ['127.0.0.1'] })
   const scopes = ['user:read', 'user:write', 'admin:read', 'admin:write'] as const
   const made = await makeOrganization(app, { scopes: [...scopes] })
   organizationId = made.organizationId
@@ -176,6 +176,23 @@ test('while the organization is suspended, its links are as those that were revo
     expect(body.error.message).toContain('This link was revoked.')
   }
   for (const end of ends) expect((await app.fetch(end, { token: null })).status).toBe(200)
+})
+
+test('a client that reads too often waits, and others do not', async () => {
+  const { id } = await conversation()
+  const path = pathOf((await share(id)).url)
+  const from = (address: string, end: string) =>
+    app.fetch(`${path}/${end}`, { token: null, headers: { 'x-forwarded-for': address } })
+  for (const end of ['conversation', 'files/file-absent']) {
+    const client = `203.0.113.${end.length}`
+    await expect.poll(async () => (await from(client, end)).status, { timeout: 20_000, interval: 1 }).toBe(429)
+    const refused = await from(client, 'conversation')
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toMatch(
+      /^Shared conversations may be read 100 times a minute from one address. Wait \d+ s.$/,
+    )
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  }
+  expect((await from('203.0.113.1', 'conversation')).status).toBe(200)
 })
 
 test('only the owner makes, lists and revokes links', async () => {
