@@ -284,8 +284,8 @@ test('the owner sees jobs of all organizations, also on a phone, and others see 
   await using opened = await console.open('/jobs')
   const { page } = opened
   // Without a choice the list has the own organization, and not any.
-  await page.getByRole('option', { name: 'Your organization' }).waitFor({ state: 'attached' })
-  await page.getByLabel('Organization').selectOption({ label: 'All organizations' })
+  await page.getByLabel('Organization').getByText('Your organization').waitFor()
+  await opened.choose('Organization', 'All organizations')
   const row = page.getByRole('row', { name: 'Text to image' }).first()
   await row.getByText('acme').waitFor()
   await opened.expectAccessible()

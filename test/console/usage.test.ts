@@ -74,3 +74,22 @@ test('without admin:read there are the own limits, and a word about the rest', a
   expect(await page.getByRole('button', { name: 'Download CSV' }).count()).toBe(0)
   expect(await page.getByLabel('Period').count()).toBe(0)
 })
+
+test('more than a hundred organizations are all found, and their usage is read a hundred at a time', async () => {
+  const names = Array.from({ length: 100 }, (_, at) => `team ${String(at).padStart(3, '0')}`)
+  // The list of the server has the newest first: those that stand last in it are the oldest.
+  await Promise.all(names.map(name => console.call('/api/organizations', { name })))
+  await using opened = await console.open('/usage')
+  const { page } = opened
+  await opened.choose('Organization', 'research')
+  await page.getByRole('heading', { name: 'Limits of research' }).waitFor()
+  await page.getByLabel('Organization', { exact: true }).click()
+  await page.getByText('100 of 102 are shown. Type to find the others.').waitFor()
+  await opened.expectAccessible()
+  await page.keyboard.press('Escape')
+  await page.getByLabel('By', { exact: true }).selectOption('Organization')
+  await page.getByText('100 of 102 organizations, by name.').waitFor()
+  await page.getByRole('button', { name: 'Show more' }).click()
+  await page.getByRole('table', { name: 'Usage by organization' }).getByText('team 099').waitFor()
+  expect(await page.getByText('organizations, by name').count()).toBe(0)
+})

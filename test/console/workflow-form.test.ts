@@ -85,12 +85,16 @@ test('whoever runs a form reads why the execution was not cancelled, and cancels
 })
 
 test('whoever answers an approval reads what led to it', async () => {
+  const notes = Array.from({ length: 12 }, (_, at) => `note${at}`)
   const dag = {
     nodes: {
       draft: { task: 'text/template', inputs: { template: 'A draft about boats' } },
+      ...Object.fromEntries(
+        notes.map(id => [id, { task: 'text/template', inputs: { template: `A note of ${id}` } }] as const),
+      ),
       ask: { task: 'wait/approval', inputs: { title: 'Publish it?' } },
     },
-    edges: [{ from: 'draft', to: 'ask' }],
+    edges: ['draft', ...notes].map(from => ({ from, to: 'ask' })),
   }
   const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', { name: 'Publish', dag })
   await console.call(`/api/workflows/${workflow.id}/execute`, { input_params: {} })
@@ -101,4 +105,8 @@ test('whoever answers an approval reads what led to it', async () => {
   await page.getByText('Started by the token').waitFor()
   await opened.expectAccessible()
   await opened.screenshot('approval')
+  const last = page.getByRole('region', { name: 'Node before: note11' })
+  expect(await last.count()).toBe(0)
+  await page.getByRole('button', { name: 'Show 1 more node' }).click()
+  await last.getByText('A note of note11').first().waitFor()
 })

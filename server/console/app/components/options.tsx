@@ -1,5 +1,6 @@
 import type { Schema } from '../api/schema.ts'
 import { modelText } from '../text/models.ts'
+import { organizationsText } from '../text/organizations.ts'
 import { taskName } from '../text/tasks.ts'
 import { kindOfTask } from './colours.ts'
 import { KindIcon, ModelMark } from './marks.tsx'
@@ -10,6 +11,13 @@ export function taskOption(id: Schema<'Task'>): Choice {
   const kind = kindOfTask(id)
   return { id, name: taskName(id), mark: kind && <KindIcon kind={kind} /> }
 }
+
+/** An organization to choose, with its state unless it is active. */
+export const organizationOption = ({ id, name, status }: Schema<'Organization'>): Choice => ({
+  id,
+  name,
+  note: status === 'active' ? undefined : organizationsText.status[status],
+})
 
 /** A model to choose, in its colour and with its state where that is known. */
 export const modelOption = (id: string, status?: Schema<'ModelStatus'>['status']): Choice => ({

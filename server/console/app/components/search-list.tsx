@@ -20,7 +20,9 @@ interface SearchListProps {
 export function SearchList({ label, choices, current, choose, typed, most = 100, className = '' }: SearchListProps) {
   const id = useId()
   const [query, setQuery] = useState('')
-  const found = useMemo(() => matching(choices, query).slice(0, most), [choices, query, most])
+  const all = useMemo(() => matching(choices, query), [choices, query])
+  const found = useMemo(() => all.slice(0, most), [all, most])
+  const isCut = all.length > found.length
   const [marked, setMarked] = useState(current)
   const at = Math.max(
     0,
@@ -104,8 +106,11 @@ export function SearchList({ label, choices, current, choose, typed, most = 100,
         ))}
         {found.length === 0 && <div role="group" aria-label={label} />}
       </div>
-      <p role="status" className={found.length === 0 ? 'text-muted px-3 pb-3' : 'sr-only'}>
-        {found.length === 0 ? text.nothing : text.found(found.length)}
+      <p
+        role="status"
+        className={all.length === 0 ? 'text-muted px-3 pb-3' : isCut ? 'text-muted px-3 py-2' : 'sr-only'}
+      >
+        {all.length === 0 ? text.nothing : isCut ? text.some(found.length, all.length) : text.found(found.length)}
       </p>
     </>
   )

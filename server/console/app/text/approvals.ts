@@ -21,6 +21,7 @@ export const approvalsText = {
   parameters: 'Parameters of the execution',
   nothingBefore: 'No node ran before it.',
   before: (node: string) => `Node before: ${node}`,
+  moreBefore: (left: number) => (left === 1 ? 'Show 1 more node' : `Show more of ${left} nodes`),
   noResult: 'No result is kept.',
   job: 'Open job',
   page: 'Page without sign-in',

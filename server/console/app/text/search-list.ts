@@ -2,5 +2,6 @@
 export const searchListText = {
   search: (label: string) => `Search: ${label}`,
   nothing: 'Nothing is found.',
+  some: (shown: number, all: number) => `${shown} of ${all} are shown. Type to find the others.`,
   found: (count: number) => (count === 1 ? '1 found' : `${count} found`),
 } as const

@@ -24,6 +24,8 @@ export const usageText = {
   playground: 'Open playground',
   noName: 'None',
   unfinished: 'There is more than this page reads. Download the CSV for all of it.',
+  someOrganizations: (shown: number, all: number) =>
+    `${shown} of ${all} organizations, by name. The total is of these.`,
   needsAdmin: 'Usage by model, token and day needs a token with the scope admin:read. Limits and spending are below.',
   columns: {
     ...named('requests', 'failed', 'input_tokens', 'output_tokens', 'images'),

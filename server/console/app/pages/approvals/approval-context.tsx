@@ -1,6 +1,7 @@
+import { useMemo, useState } from 'react'
 import { type Schema, useTokens } from '../../api/client.ts'
 import { JobStatus } from '../../components/badge.tsx'
-import { TextLink } from '../../components/button.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
 import { Facts, Notice, Queried, Section } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
@@ -13,6 +14,10 @@ import { type Execution, type ExecutionNode, useExecution, useWholeNode } from '
 import { nodesBefore } from './nodes-before.ts'
 
 type Approval = Pick<Schema<'Approval'>, 'execution_id' | 'node_id'>
+
+/** Nodes that are shown at once, those nearest to the approval first: each is read with its result. */
+const nodesAtOnce = 12
+const noNodes: readonly ExecutionNode[] = []
 
 /** What led to an approval: who started the execution and with what, and the results of the nodes before. */
 export function ApprovalContext({ approval: { execution_id, node_id } }: { approval: Approval }) {
@@ -27,11 +32,14 @@ export function ApprovalContext({ approval: { execution_id, node_id } }: { appro
 }
 
 function Shown({ execution, node }: { execution: Execution; node: string }) {
-  const { organization_id, token_id, created_at, input_params, nodes = [] } = execution
+  const { organization_id, token_id, created_at, input_params, nodes = noNodes } = execution
   const tokens = useTokens(organization_id)
-  const before = nodesBefore(graphOfExecution(execution).edges, node).flatMap(
-    id => nodes.find(one => one.node_id === id) ?? [],
-  )
+  const [most, setMost] = useState(nodesAtOnce)
+  const before = useMemo(() => {
+    const byId = new Map(nodes.map(one => [one.node_id, one]))
+    return nodesBefore(graphOfExecution(execution).edges, node).flatMap(id => byId.get(id) ?? [])
+  }, [execution, nodes, node])
+  const left = before.length - most
   return (
     <div className="space-y-4">
       <Facts
@@ -50,8 +58,9 @@ function Shown({ execution, node }: { execution: Execution; node: string }) {
       {before.length === 0 ? (
         <p className="text-muted">{text.nothingBefore}</p>
       ) : (
-        before.map(one => <Before key={one.node_id} execution={execution.id} node={one} />)
+        before.slice(0, most).map(one => <Before key={one.node_id} execution={execution.id} node={one} />)
       )}
+      {left > 0 && <Button onClick={() => setMost(most + nodesAtOnce)} label={text.moreBefore(left)} />}
     </div>
   )
 }

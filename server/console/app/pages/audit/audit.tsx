@@ -5,8 +5,10 @@ import { useMembers } from '../../api/members.ts'
 import { useOrganizations } from '../../api/organizations.ts'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { organizationOption } from '../../components/options.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PanelTable, RowLink, WithPanel } from '../../components/panel.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { columnsOf } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -142,11 +144,13 @@ function OrganizationField({ value, change }: { value: string; change: (id: stri
   const { data: all = [] } = useOrganizations()
   if (all.length < 2) return null
   return (
-    <SelectField
-      label={text.filters.organization}
-      value={value}
-      change={change}
-      options={all.some(({ id }) => id === value) ? all : [value, ...all]}
-    />
+    <div className="min-w-48">
+      <PickerField
+        label={text.filters.organization}
+        value={value}
+        change={change}
+        choices={all.map(organizationOption)}
+      />
+    </div>
   )
 }

@@ -29,38 +29,42 @@ export function JobFilters({
   filters: Filters
   change: (changes: Filters) => void
   /** The organizations whose jobs may be listed; undefined: the own one only. */
-  organizations: readonly Option[] | undefined
+  organizations: readonly Choice[] | undefined
 }) {
   const { can, session } = useSession()
   const { data: tasks } = useQuery(tasksQuery)
   const tokens = useTokens(session.organization.id)
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
-  const select = (name: FilterName, label: string, values: readonly Option[], none: string = text.any) => (
+  const select = (name: FilterName, label: string, values: readonly Option[]) => (
     <div className="min-w-32 flex-1">
       <SelectField
         label={label}
         value={filters[name] ?? ''}
-        none={none}
+        none={text.any}
         options={[...absent(filters[name], values), ...values]}
         change={value =>
           change({
             [name]: value,
             ...(name === 'since' && value !== between ? { from: undefined, until: undefined } : {}),
-            // Prompts are searched, and tokens are known, in the own organization only.
-            ...(name === 'organization' ? { q: undefined, token_id: undefined } : {}),
           })
         }
       />
     </div>
   )
-  const pick = (name: FilterName, label: string, choices: readonly Choice[]) => (
+  const pick = (name: FilterName, label: string, choices: readonly Choice[], none: string = text.any) => (
     <div className="min-w-32 flex-1">
       <PickerField
         label={label}
         value={filters[name] ?? ''}
-        none={text.any}
+        none={none}
         choices={[...absent(filters[name], choices).map(id => ({ id, name: id })), ...choices]}
-        change={value => change({ [name]: value })}
+        change={value =>
+          change({
+            [name]: value,
+            // Prompts are searched, and tokens are known, in the own organization only.
+            ...(name === 'organization' ? { q: undefined, token_id: undefined } : {}),
+          })
+        }
       />
     </div>
   )
@@ -79,7 +83,7 @@ export function JobFilters({
         models.map(id => modelOption(id)),
       )}
       {can('admin:read') && !filters.organization && select('token_id', text.token, tokens ?? [])}
-      {organizations && select('organization', text.organization, organizations, text.own)}
+      {organizations && pick('organization', text.organization, organizations, text.own)}
       {select('since', text.since, [...optionsOf(text.times), { id: between, name: text.between }])}
       {filters.since === between &&
         (['from', 'until'] as const).map(name => (

@@ -8,6 +8,7 @@ import type { paths } from '../../api/types.generated.ts'
 import { pageOfId } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
+import { organizationOption } from '../../components/options.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PageButtons } from '../../components/paged-table.tsx'
 import { WithPanel } from '../../components/panel.tsx'
@@ -106,7 +107,7 @@ function JobList() {
           change={filter}
           organizations={
             others.length > 0 || filters.organization
-              ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others]
+              ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others.map(organizationOption)]
               : undefined
           }
         />

@@ -1,13 +1,14 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
-import { memo, type ReactNode, useMemo } from 'react'
+import { memo, type ReactNode, useMemo, useState } from 'react'
 import { type Schema, useSession, useTokens } from '../../api/client.ts'
-import { ButtonLink } from '../../components/button.tsx'
+import { Button, ButtonLink } from '../../components/button.tsx'
 import { modelColour } from '../../components/colours.ts'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { ModelMark } from '../../components/marks.tsx'
 import { Empty, Failed, Loading, Notice, Queried, Section } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { useAddress } from '../../components/use-address.ts'
+import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
 import { readReport } from './read.ts'
 import {
@@ -200,14 +201,19 @@ function UsageTable({ by, rows, totals, currency, name }: UsageTableProps) {
   )
 }
 
+/** Each of them is a request of its own. */
+const organizationsAtOnce = 100
+
 /** The usage of each organization, for the owner of the machine. */
 export function OrganizationUsage({
   period,
-  organizations,
+  organizations: all,
 }: {
   period: Period
   organizations: readonly Schema<'Organization'>[]
 }) {
+  const [most, setMost] = useState(organizationsAtOnce)
+  const organizations = all.slice(0, most)
   const reports = useQueries({
     queries: organizations.map(({ id }) => ({
       queryKey: ['usage', 'report', id, period, 'day'],
@@ -219,7 +225,7 @@ export function OrganizationUsage({
       refetch: () => void results.map(({ error, refetch }) => error && refetch()),
     }),
   })
-  const names = useMemo(() => new Map(organizations.map(({ id, name }) => [id, name])), [organizations])
+  const names = useMemo(() => new Map(all.map(({ id, name }) => [id, name])), [all])
   const { data, error, refetch } = reports
   if (error) return <Failed failure={error} retry={refetch} />
   if (!data || data.length === 0) return <Loading lines={4} />
@@ -234,6 +240,12 @@ export function OrganizationUsage({
         currency={data[0]!.currency}
         name={key => names.get(key) ?? key}
       />
+      {all.length > most && (
+        <p className="mt-3 flex flex-wrap items-center gap-3">
+          {usageText.someOrganizations(most, all.length)}
+          <Button onClick={() => setMost(most + organizationsAtOnce)} label={shellText.more} />
+        </p>
+      )}
     </Section>
   )
 }

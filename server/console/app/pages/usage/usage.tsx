@@ -4,7 +4,9 @@ import { useOrganizations } from '../../api/organizations.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
+import { organizationOption } from '../../components/options.tsx'
 import { Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
@@ -61,12 +63,14 @@ export default function UsagePage() {
               options={optionsOf(usageText.groups, offered)}
             />
             {owner && by !== 'organization' && (organizations.data?.length ?? 0) > 1 && (
-              <SelectField
-                label={usageText.organization}
-                value={organization}
-                change={one => change({ organization: one })}
-                options={organizations.data!}
-              />
+              <div className="min-w-48">
+                <PickerField
+                  label={usageText.organization}
+                  value={organization}
+                  change={one => change({ organization: one })}
+                  choices={organizations.data!.map(organizationOption)}
+                />
+              </div>
             )}
           </div>
           {by === 'organization' ? (

@@ -1,4 +1,5 @@
-import { api, dataOf } from '../../../api/client.ts'
+import { api } from '../../../api/client.ts'
+import { everyPage } from '../../../api/every-page.ts'
 import { chatText } from '../../../text/chat.ts'
 import { placeOfNew, storeAt, storeOf } from '../conversation/registry.ts'
 import { browserStore } from '../store/browser-store.ts'
@@ -15,14 +16,12 @@ export type PresetSettings = Pick<Conversation, 'system' | 'parameters'>
 
 /** The presets of a person, by their names. Rejects with ApiFailure. */
 export async function listPresets(token: string): Promise<ListedPreset[]> {
-  const onServer: ListedPreset[] = []
-  for (let after: string | undefined; ; ) {
-    const query = { limit: 100, folder: presetFolder, after }
-    const { conversations, next_cursor } = await dataOf(api.GET('/api/conversations', { params: { query } }))
-    onServer.push(...conversations.filter(isPreset).map(({ id, title }) => ({ id, name: title })))
-    if (next_cursor === null) break
-    after = next_cursor
-  }
+  const pages = await everyPage(after =>
+    api.GET('/api/conversations', { params: { query: { limit: 100, folder: presetFolder, after } } }),
+  )
+  const onServer = pages
+    .flatMap(({ conversations }) => conversations.filter(isPreset))
+    .map(({ id, title }): ListedPreset => ({ id, name: title }))
   return [...onServer, ...browserStore(token).presets()].toSorted((a, b) => a.name.localeCompare(b.name))
 }
 
