@@ -1,6 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { api, at, dataOf, type Schema, send } from '../../api/client.ts'
+import { type Schema, send } from '../../api/client.ts'
+import { useJob } from '../../api/job.ts'
 import { jobsText } from '../../text/jobs.ts'
 
 /** The newest unfinished image of a job that runs; nothing while there is none. */
@@ -24,10 +24,6 @@ export function UnfinishedImage({ job: { id, previews } }: { job: Pick<Schema<'J
 
 /** The same by the id of a job that runs, for pages that do not have the job. */
 export function UnfinishedImageOf({ jobId }: { jobId: string }) {
-  const { data: job } = useQuery({
-    queryKey: ['jobs', 'one', jobId],
-    queryFn: () => dataOf(api.GET('/api/jobs/{id}', at({ id: jobId }))),
-    refetchInterval: 1_000,
-  })
+  const { data: job } = useJob(jobId)
   return job && <UnfinishedImage job={job} />
 }

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import type { Schema } from '../../api/client.ts'
+import { useJob } from '../../api/job.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Cost } from '../../components/cost.tsx'
 import { ValueDifferenceList } from '../../components/difference/value-difference-list.tsx'
@@ -9,7 +10,7 @@ import { BackLink, PageHeading, Queried, Section } from '../../components/page.t
 import { useAddress } from '../../components/use-address.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { taskName } from '../../text/tasks.ts'
-import { JobResult, useJob } from './job-parts.tsx'
+import { JobResult } from './job-parts.tsx'
 import { usedText } from './used-text.ts'
 
 const { comparison: text, columns: names } = jobsText

@@ -1,5 +1,6 @@
 import { useLocation } from 'wouter'
 import type { Schema } from '../../api/client.ts'
+import { useJob } from '../../api/job.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { BackLink, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { jobsText } from '../../text/jobs.ts'
@@ -7,7 +8,7 @@ import { taskName } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
 import { JobEvents, JobLog } from './job-log.tsx'
-import { JobContent, JobReasons, useJob } from './job-parts.tsx'
+import { JobContent, JobReasons } from './job-parts.tsx'
 
 /** One job: where it stands and why, its inputs and result, what it used, its log. */
 export function JobDetail({ id }: { id: string }) {

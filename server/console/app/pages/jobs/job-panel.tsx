@@ -1,5 +1,6 @@
 import { ExternalLink } from 'lucide-react'
 import { type Schema, useSession } from '../../api/client.ts'
+import { useJob } from '../../api/job.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { ButtonLink } from '../../components/button.tsx'
 import { Queried } from '../../components/page.tsx'
@@ -8,7 +9,7 @@ import { jobsText } from '../../text/jobs.ts'
 import { jobTitle, taskName } from '../../text/tasks.ts'
 import { JobActions } from './job-actions.tsx'
 import { JobFacts, JobUsage } from './job-facts.tsx'
-import { JobContent, JobReasons, useJob } from './job-parts.tsx'
+import { JobContent, JobReasons } from './job-parts.tsx'
 
 interface JobPanelProps {
   id: string
@@ -22,7 +23,7 @@ interface JobPanelProps {
 export function JobPanel({ id, listed, open }: JobPanelProps) {
   const { session } = useSession()
   const isForeign = listed !== undefined && listed.organization_id !== session.organization.id
-  const query = useJob(id, !isForeign)
+  const query = useJob(id, { isWanted: !isForeign })
   const job: Schema<'JobSummary'> | undefined = isForeign ? listed : (query.data ?? listed)
   return (
     <SidePanel

@@ -1,22 +1,11 @@
 import type { ReactNode } from 'react'
-import { api, at, hasEnded, type Schema, useAnswer } from '../../api/client.ts'
-import { useLiveRefresh } from '../../api/live.ts'
+import { hasEnded, type Schema } from '../../api/client.ts'
 import { durationText, sentenceText } from '../../components/format.ts'
 import { Notice, Section } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { TaskResult } from '../../components/result/task-result.tsx'
 import { UnfinishedImage } from '../../components/result/unfinished-image.tsx'
 import { jobsText } from '../../text/jobs.ts'
-
-/** Reads a job, and again until it has ended. `isWanted`: false where it is the job of another organization. */
-export function useJob(id: string, isWanted = true) {
-  const query = useAnswer(['jobs', 'one', id], () => api.GET('/api/jobs/{id}', at({ id })), {
-    refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? 1_000 : false),
-    enabled: isWanted,
-  })
-  useLiveRefresh(['job.'], ['jobs', 'one', id])
-  return query
-}
 
 /** Why a job waits, and why it failed. */
 export function JobReasons({ job }: { job: Schema<'JobSummary'> }) {

@@ -145,6 +145,7 @@ function JobList() {
 
 /** Jobs: the list, two of them compared, and one job below `/jobs/<id>`. */
 export default function JobsPage() {
+  useLiveRefresh(['job.'], ['jobs', 'one'])
   return (
     <Switch>
       <Route path="/jobs/compare" component={JobComparison} />

@@ -9,7 +9,7 @@ import { playgroundText as text } from '../../../text/playground.ts'
 import type { FeedRun, JobSummary } from './feed.ts'
 import { JobView, UnansweredView } from './job-view.tsx'
 import type { Unanswered } from './outbox.ts'
-import { type useFeed, useJob } from './use-feed.ts'
+import { type useFeed, useFeedJob } from './use-feed.ts'
 
 /** What can be done with a run; each stays the same from render to render. */
 export interface RunActions {
@@ -101,7 +101,7 @@ const RunView = memo(function RunView({ run, actions, hasSeed, currencyOf }: Run
 
 /** What was asked for, in the words of the request. */
 function Title({ job }: { job: JobSummary }) {
-  const { data } = useJob(job)
+  const { data } = useFeedJob(job)
   const title = promptOf(data?.inputs) ?? undefined
   return (
     <p title={title} className="line-clamp-2 font-medium break-words">
@@ -139,7 +139,7 @@ function Items({ jobs, unanswered, actions, currency }: ItemsProps) {
 }
 
 function LibraryLink({ job, wide }: { job: JobSummary; wide: boolean }) {
-  const { data } = useJob(job)
+  const { data } = useFeedJob(job)
   if (filesOf(data?.result).length === 0) return null
   return (
     <p className={`text-muted text-xs ${wide ? 'col-span-full' : ''}`}>

@@ -10,11 +10,11 @@ import { playgroundText as text } from '../../../text/playground.ts'
 import type { JobSummary } from './feed.ts'
 import type { Unanswered } from './outbox.ts'
 import { cancelJob } from './runs.ts'
-import { useJob } from './use-feed.ts'
+import { useFeedJob } from './use-feed.ts'
 
 /** A job from its creation to its result, and what it took. */
 export function JobView({ summary, currency }: { summary: JobSummary; currency: string }) {
-  const { data, error: unread } = useJob(summary)
+  const { data, error: unread } = useFeedJob(summary)
   const job = data ?? { ...summary, inputs: null, result: null }
   const { id, status, progress, waiting_for, error, metrics } = job
   const live = !hasEnded(job)

@@ -1,5 +1,6 @@
 import { useEffect, useMemo } from 'react'
-import { api, hasEnded, useAnswer, usePages, useSession } from '../../../api/client.ts'
+import { api, usePages, useSession } from '../../../api/client.ts'
+import { useJob } from '../../../api/job.ts'
 import { useLiveRefresh } from '../../../api/live.ts'
 import { isCut, type JobSummary, playgroundSource, runsOf } from './feed.ts'
 import type { Job } from './runs.ts'
@@ -7,8 +8,6 @@ import { useOutbox } from './use-outbox.ts'
 
 /** Jobs that are read at once. */
 const pageSize = 12
-/** Milliseconds between reads of a job that runs, for its progress and its unfinished images. */
-const progressMs = 1_000
 /** Milliseconds for which a job that has ended is not read again: the addresses of its files work for a day. */
 const keptMs = 12 * 60 * 60_000
 
@@ -43,13 +42,4 @@ export function useFeed(task: string) {
 }
 
 /** A job of the feed with its inputs, and with its result once it has ended. */
-export const useJob = (summary: JobSummary) =>
-  useAnswer(
-    // What has ended is another answer than what was read before.
-    ['playground', 'job', summary.id, hasEnded(summary)],
-    () => api.GET('/api/jobs/{id}', { params: { path: { id: summary.id } } }),
-    {
-      staleTime: keptMs,
-      refetchInterval: ({ state: { data } }) => (data && !hasEnded(data) ? progressMs : false),
-    },
-  )
+export const useFeedJob = (listed: JobSummary) => useJob(listed.id, { listed, keptMs })
