@@ -284,10 +284,26 @@ test('a frame groups nodes: it is written in, moves with them, is stored, and is
   await page.getByRole('textbox', { name: 'Text of the frame' }).fill('Two\npictures')
   await opened.expectAccessible()
   await opened.screenshot('workflow-frame')
+  // Arranged, it is around its node again, and not around the other one.
+  await button(page, 'Arrange nodes automatically').click()
+  await button(page, 'Save').click()
+  await page.getByText('Saved as version 2.').waitFor()
+  type Place = { position: { x: number; y: number } }
+  const { dag } = (
+    await console.call<{
+      workflow: {
+        dag: { frames: (Place & { size: { width: number; height: number } })[]; nodes: Record<string, Place> }
+      }
+    }>(`/api/workflows/${id}`)
+  ).workflow
+  const [{ position: corner, size }] = dag.frames as [(typeof dag.frames)[0]]
+  const isInside = ({ position: { x, y } }: Place) =>
+    x > corner.x && x < corner.x + size.width && y > corner.y && y < corner.y + size.height
+  expect([isInside(dag.nodes.image!), isInside(dag.nodes.other!), size.width < 340]).toEqual([true, false, true])
   await button(page, 'Add a frame').click()
   await expect.poll(() => page.locator('.react-flow__node-frame').count()).toBe(2)
   await button(page, 'Save').click()
-  await page.getByText('Saved as version 2.').waitFor()
+  await page.getByText('Saved as version 3.').waitFor()
   const { workflow } = await console.call<{
     workflow: { dag: { frames: { text: string }[]; nodes: typeof story.dag.nodes } }
   }>(`/api/workflows/${id}`)

@@ -4,6 +4,8 @@ export interface Box {
   id: string
   width: number
   height: number
+  /** The group that it belongs to, by its number. */
+  group?: number | undefined
 }
 
 /** Leads from the right side of one box to the left side of another. */
@@ -15,18 +17,28 @@ export interface GraphLine {
 export interface GraphToPlace {
   boxes: readonly Box[]
   lines: readonly GraphLine[]
+  /** Boxes that stay together: for each group the one that it belongs to. Each has a box in it, or in a group of it. */
+  groups?: readonly (number | undefined)[]
 }
 /** The upper left corner of each box, by its id. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
 /** Places boxes in ranks from left to right so that lines rarely cross. */
-export function layoutGraph(boxes: readonly Box[], lines: readonly GraphLine[]): Places {
-  const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64 })
+export function layoutGraph({ boxes, lines, groups = [] }: GraphToPlace): Places {
+  const graph = new dagre.graphlib.Graph({ compound: groups.length > 0 })
+  // What is drawn around a group needs space too.
+  graph.setGraph({
+    rankdir: 'LR',
+    ...(groups.length > 0 ? { nodesep: 64, ranksep: 96 } : { nodesep: 32, ranksep: 64 }),
+  })
   graph.setDefaultEdgeLabel(() => ({}))
   // The library keeps ids as members of objects, where `__proto__` and `constructor` are no names.
   const keys = new Map(boxes.map(({ id }, at) => [id, String(at)]))
   for (const { id, width, height } of boxes) graph.setNode(keys.get(id)!, { width, height })
+  const within = (key: string, group: number | undefined) => group !== undefined && graph.setParent(key, `g${group}`)
+  for (const at of groups.keys()) graph.setNode(`g${at}`, {})
+  for (const [at, outer] of groups.entries()) within(`g${at}`, outer)
+  for (const { id, group } of boxes) within(keys.get(id)!, group)
   for (const { from, to } of lines) {
     const [source, target] = [keys.get(from), keys.get(to)]
     if (source !== undefined && target !== undefined && source !== target) graph.setEdge(source, target)

@@ -15,7 +15,7 @@ export function usePlaces(boxes: readonly Box[], lines: readonly GraphLine[]): P
   } satisfies GraphToPlace)
   const graph = useMemo(() => JSON.parse(content) as GraphToPlace, [content])
   const few = boxes.length <= fewBoxes
-  const now = useMemo(() => (few ? layoutGraph(graph.boxes, graph.lines) : undefined), [few, graph])
+  const now = useMemo(() => (few ? layoutGraph(graph) : undefined), [few, graph])
   const [later, setLater] = useState<Places>(new Map())
   useEffect(() => {
     if (few) return
@@ -27,6 +27,17 @@ export function usePlaces(boxes: readonly Box[], lines: readonly GraphLine[]): P
   }, [few, graph])
   return now ?? later
 }
+
+/** Resolves with the places of the boxes of a graph, once; those of a large one come from a worker. */
+export const placeGraph = (graph: GraphToPlace): Promise<Places> =>
+  graph.boxes.length <= fewBoxes ? Promise.resolve(layoutGraph(graph)) : placeInWorker(withoutMore(graph))
+
+/** What boxes and lines have beside cannot be sent to a worker. */
+const withoutMore = ({ boxes, lines, groups }: GraphToPlace): GraphToPlace => ({
+  boxes: boxes.map(({ id, width, height, group }) => ({ id, width, height, group })),
+  lines: lines.map(({ from, to }) => ({ from, to })),
+  ...(groups ? { groups } : {}),
+})
 
 let worker: Worker | undefined
 
@@ -43,7 +54,7 @@ function placeInWorker(graph: GraphToPlace): Promise<Places> {
     // A worker that cannot be loaded must not leave an empty page.
     const failed = () => {
       worker = undefined
-      resolve(layoutGraph(graph.boxes, graph.lines))
+      resolve(layoutGraph(graph))
     }
     current.addEventListener('error', failed, { once: true })
     current.postMessage(graph, [port2])

@@ -41,8 +41,12 @@ interface EditorFacts {
   approvals: ReadonlyMap<string, Approval>
   /** Opens the dialog that runs a part of the workflow. */
   runPart: (part: Part) => void
-  /** Places all nodes automatically and shows the whole graph. */
-  arrange: () => void
+  /** The ports that a person has unfolded, by their card. */
+  expanded: ReadonlySet<string>
+  /** Unfolds ports, or folds them. */
+  unfold: (key: string) => void
+  /** Places all nodes automatically, with the frames around them, and shows the whole graph. */
+  arrange: () => Promise<void>
   /** How often that was done. */
   arrangements: number
 }

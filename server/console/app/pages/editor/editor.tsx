@@ -6,7 +6,7 @@ import { Failed, Notice, Queried, useBeginning } from '../../components/page.tsx
 import { useSize } from '../../components/size-handle.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
-import { type Edit, nodePath, setValue, together } from './document/edits.ts'
+import type { Edit } from './document/edits.ts'
 import type { TaskFacts } from './document/schema.ts'
 import type { Part } from './document/selection.ts'
 import { emptySource, openStored } from './document/source.ts'
@@ -21,6 +21,7 @@ import { useRun } from './run/run-panel.tsx'
 import { RunTimeLine } from './run/run-time-line.tsx'
 import { type Side, Sides } from './sides.tsx'
 import { Toolbar } from './toolbar.tsx'
+import { useArranging } from './use-arranging.ts'
 import { useDocument, useValidation } from './use-document.ts'
 import { useImport } from './use-import.ts'
 import { useNested } from './use-nested.ts'
@@ -114,11 +115,6 @@ function Workbench({ id, version, source, read, tasks, reload }: WorkbenchProps)
   const change = opened.apply
   const apply = useCallback((edit: Edit, group?: string) => !readOnly && change(edit, group), [change, readOnly])
   const addNode = useCallback((wanted?: Adding) => setAdding(wanted ?? {}), [])
-  const [arrangements, setArrangements] = useState(0)
-  const arrange = useCallback(() => {
-    apply(together(...workflow.nodes.map(node => setValue([...nodePath(node.id), 'position'], undefined))))
-    setArrangements(now => now + 1)
-  }, [apply, workflow])
   const { value } = parsed
   const { ask } = run
   const { unsaved, version: storedVersion } = storage
@@ -132,6 +128,13 @@ function Workbench({ id, version, source, read, tasks, reload }: WorkbenchProps)
   const { execution, nodes: runs, approvals } = run
   const executionId = execution?.id
   const nested = useNested(workflow)
+  const { expanded, unfold, arrange, arrangements } = useArranging({
+    workflow,
+    tasks,
+    nested,
+    ran: runs.size > 0,
+    apply,
+  })
   const facts = useMemo(
     () => ({
       workflow,
@@ -148,6 +151,8 @@ function Workbench({ id, version, source, read, tasks, reload }: WorkbenchProps)
       runs,
       approvals,
       runPart,
+      expanded,
+      unfold,
       arrange,
       arrangements,
     }),
@@ -166,6 +171,8 @@ function Workbench({ id, version, source, read, tasks, reload }: WorkbenchProps)
       runs,
       approvals,
       runPart,
+      expanded,
+      unfold,
       arrange,
       arrangements,
     ],

@@ -25,7 +25,7 @@ import { isTask, kindOfTask } from '../../components/colours.ts'
 import { editorText } from '../../text/editor.ts'
 import { type Edit, moveNode, removeNodes, together } from './document/edits.ts'
 import { addFrame, frameOfKey, placeOfFrame, removeFrames } from './document/frames.ts'
-import { editOfConnection, editOfCut, newNode, parametersId } from './document/graph.ts'
+import { boxOfCard, editOfConnection, editOfCut, newNode, parametersId } from './document/graph.ts'
 import { idOfCard } from './document/ports.ts'
 import { viewOf } from './document/view.ts'
 import { taskDragType } from './drawer.tsx'
@@ -126,7 +126,12 @@ export const GraphView = memo(function GraphView() {
     const chosen = new Set(nodes.filter(node => node.selected).map(node => idOfCard(node.id)))
     // One node is selected for its properties.
     const inside = chosen.size > 1 ? cards.filter(({ id, node }) => node && chosen.has(id)) : []
-    apply(together(placesOf(cards), addFrame('', placeOfFrame(inside, view.current.screenToFlowPosition(middle)))))
+    apply(
+      together(
+        placesOf(cards),
+        addFrame('', placeOfFrame(inside.map(boxOfCard), view.current.screenToFlowPosition(middle))),
+      ),
+    )
   }
   const joined = ({ source, sourceHandle, target, targetHandle }: Connection) => {
     const edit = editOfConnection(idOfCard(source), sourceHandle, idOfCard(target), targetHandle)
@@ -250,8 +255,7 @@ function allowTask(event: DragEvent): void {
 /** Shows the graph in its free space. */
 function show(flow: ReactFlowInstance<FlowNode, FlowEdge>, cards: Graph['cards'], limits: typeof fitOptions): void {
   const free = freeSpace()
-  const boxes = cards.map(({ at, width, height }) => ({ ...at, width, height }))
-  if (free && cards.length > 0) void flow.setViewport(viewOf(boxes, free, limits))
+  if (free && cards.length > 0) void flow.setViewport(viewOf(cards.map(boxOfCard), free, limits))
 }
 
 /** The id of a node by the key of its card; undefined for frames and the parameters. */

@@ -56,7 +56,7 @@ export function Toolbar({
           <>
             <IconButton icon={Undo2} label={editorText.undo} disabled={!canUndo} onClick={undo} />
             <IconButton icon={Redo2} label={editorText.redo} disabled={!canRedo} onClick={redo} />
-            <IconButton icon={LayoutGrid} label={editorText.arrange} onClick={arrange} />
+            <IconButton icon={LayoutGrid} label={editorText.arrange} onClick={() => void arrange()} />
             <Button icon={Plus} onClick={() => addNode()} label={editorText.addNode} />
             <Button
               icon={Save}

@@ -2,7 +2,7 @@ import type { NodeChange } from '@xyflow/react'
 import { useCallback, useMemo, useRef } from 'react'
 import type { Edit } from './document/edits.ts'
 import { boxOf, frameKey, frameOfKey, isWithin, placeFrame } from './document/frames.ts'
-import type { GraphCard } from './document/graph.ts'
+import { boxOfCard, type GraphCard } from './document/graph.ts'
 import { cardKey } from './document/ports.ts'
 import { useEditor } from './editor-context.ts'
 import type { FrameNode } from './frame-card.tsx'
@@ -41,9 +41,7 @@ export function useFrames(cards: readonly GraphCard[]) {
       if (!frame) return new Set()
       const place = boxOf(frame)
       return new Set([
-        ...cards
-          .filter(({ node, at, width, height }) => node && isWithin({ ...at, width, height }, place))
-          .map(({ id }) => cardKey(id)),
+        ...cards.filter(card => card.node && isWithin(boxOfCard(card), place)).map(({ id }) => cardKey(id)),
         ...frames.filter(one => one !== frame && isWithin(boxOf(one), place)).map(one => frameKey(one.index)),
       ])
     },

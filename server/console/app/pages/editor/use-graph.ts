@@ -1,4 +1,4 @@
-import { useCallback, useDeferredValue, useMemo, useState } from 'react'
+import { useDeferredValue, useMemo } from 'react'
 import { usePlaces } from '../../components/graph/use-places.ts'
 import { detoursOf, graphOf, placedCards } from './document/graph.ts'
 import { useEditor } from './editor-context.ts'
@@ -7,16 +7,11 @@ const noCards: never[] = []
 /** Above this number of nodes only what is in view is drawn. */
 const manyNodes = 60
 
-/** The cards and edges of the workflow with their places; people unfold the ports of a card. */
+/** The cards and edges of the workflow with their places. */
 export function useGraph() {
-  const { workflow: newest, tasks, nested, runs } = useEditor()
+  const { workflow: newest, tasks, nested, runs, expanded, unfold } = useEditor()
   // What a person types in is drawn first.
   const workflow = useDeferredValue(newest)
-  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set())
-  const unfold = useCallback(
-    (key: string) => setExpanded(now => new Set(now.has(key) ? [...now].filter(one => one !== key) : [...now, key])),
-    [],
-  )
   const ran = runs.size > 0
   const { cards, edges } = useMemo(
     () => graphOf(workflow, tasks, expanded, ran, nested),

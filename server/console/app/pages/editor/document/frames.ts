@@ -1,7 +1,7 @@
 import { isMap, isSeq } from 'yaml'
+import { boundsOf } from '../../../components/graph/bounds.ts'
 import type { PlacedBox } from '../../../components/graph/detours.ts'
 import { type Edit, makeMaps, setValue, together } from './edits.ts'
-import type { GraphCard } from './graph.ts'
 import type { Frame } from './workflow-document.ts'
 
 const framesPath = ['dag', 'frames'] as const
@@ -17,21 +17,26 @@ export const boxOf = ({ position, size }: Pick<Frame, 'position' | 'size'>): Pla
   ...size,
 })
 
-/** Pixels between a new frame and the cards in it; its text stands above them. */
+/** Pixels between a frame and the cards in it; its text stands above them. */
 const padding = 32
 const heading = 40
+/** Of each further line of its text. */
+const lineHeight = 22
 /** Of a frame around nothing. */
 const noteSize = { width: 320, height: 160 }
 
-/** Where a new frame stands: around cards, or with its middle at a point if there are none. */
-export function placeOfFrame(cards: readonly GraphCard[], middle: { x: number; y: number }): PlacedBox {
-  if (cards.length === 0) return { x: middle.x - noteSize.width / 2, y: middle.y - noteSize.height / 2, ...noteSize }
-  const left = Math.min(...cards.map(({ at }) => at.x)) - padding
-  const top = Math.min(...cards.map(({ at }) => at.y)) - padding - heading
-  const right = Math.max(...cards.map(({ at, width }) => at.x + width)) + padding
-  const bottom = Math.max(...cards.map(({ at, height }) => at.y + height)) + padding
-  return { x: left, y: top, width: right - left, height: bottom - top }
+/** Where a frame with this text stands around boxes, of which there is at least one. */
+export function placeAround(boxes: readonly PlacedBox[], text: string): PlacedBox {
+  const { x, y, width, height } = boundsOf(boxes)
+  const above = padding + heading + lineHeight * (text.split('\n').length - 1)
+  return { x: x - padding, y: y - above, width: width + 2 * padding, height: height + above + padding }
 }
+
+/** Where a new frame stands: around boxes, or with its middle at a point if there are none. */
+export const placeOfFrame = (boxes: readonly PlacedBox[], middle: { x: number; y: number }): PlacedBox =>
+  boxes.length === 0
+    ? { x: middle.x - noteSize.width / 2, y: middle.y - noteSize.height / 2, ...noteSize }
+    : placeAround(boxes, '')
 
 /** Whether one lies wholly in the other. */
 export const isWithin = (inner: PlacedBox, outer: PlacedBox): boolean =>

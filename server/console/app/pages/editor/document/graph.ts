@@ -1,4 +1,5 @@
-import { detourOf } from '../../../components/graph/detours.ts'
+import { boundsOf } from '../../../components/graph/bounds.ts'
+import { detourOf, type PlacedBox } from '../../../components/graph/detours.ts'
 import type { Box, Places } from '../../../components/graph/layout.ts'
 import { editorText } from '../../../text/editor.ts'
 import { taskName } from '../../../text/tasks.ts'
@@ -46,6 +47,9 @@ interface UnplacedCard extends Box {
 export interface GraphCard extends UnplacedCard {
   at: { x: number; y: number }
 }
+/** Where a card stands, in pixels of the graph. */
+export const boxOfCard = ({ at, width, height }: GraphCard): PlacedBox => ({ ...at, width, height })
+
 export interface GraphEdge {
   id: string
   from: string
@@ -146,8 +150,8 @@ export function placedCards(cards: readonly UnplacedCard[], places: Places): Gra
   })
   const parameters = cards.find(({ node }) => !node)
   if (!parameters || placed.length === 0 || placed.some(({ node }) => !node)) return placed
-  const x = Math.min(...placed.map(({ at }) => at.x)) - cardWidth - 96
-  return [{ ...parameters, at: { x, y: Math.min(...placed.map(({ at }) => at.y)) } }, ...placed]
+  const { x, y } = boundsOf(placed.map(boxOfCard))
+  return [{ ...parameters, at: { x: x - cardWidth - 96, y } }, ...placed]
 }
 
 /** Where a new node stands beside nodes that people have placed; undefined while all are arranged automatically. */
@@ -236,7 +240,7 @@ export function portPlaces({ list, inputs, outputs }: Ports, isNode: boolean) {
 /** The heights at which edges pass the cards between their ends, by the ids of the edges. */
 export function detoursOf(cards: readonly GraphCard[], edges: readonly GraphEdge[]): ReadonlyMap<string, number> {
   const byId = new Map(cards.map(card => [card.id, { card, ports: portPlaces(card.ports, card.node !== undefined) }]))
-  const boxes = cards.map(({ id, at, width, height }) => ({ id, ...at, width, height }))
+  const boxes = cards.map(card => ({ id: card.id, ...boxOfCard(card) }))
   const found = new Map<string, number>()
   for (const { id, from, fromPort, to, toPort } of edges) {
     const [source, target] = [byId.get(from), byId.get(to)]

@@ -1,3 +1,4 @@
+import { boundsOf } from '../../../components/graph/bounds.ts'
 import type { PlacedBox } from '../../../components/graph/detours.ts'
 
 /** Pixels between the graph and the edges of its space. */
@@ -20,9 +21,7 @@ export function viewOf(
   { left, top, right, bottom }: FreeSpace,
   { minZoom, maxZoom }: { minZoom: number; maxZoom: number },
 ): { x: number; y: number; zoom: number } {
-  const [x, y] = [Math.min(...boxes.map(box => box.x)), Math.min(...boxes.map(box => box.y))]
-  const width = Math.max(...boxes.map(box => box.x + box.width)) - x
-  const height = Math.max(...boxes.map(box => box.y + box.height)) - y
+  const { x, y, width, height } = boundsOf(boxes)
   const [freeWidth, freeHeight] = [Math.max(1, right - left), Math.max(1, bottom - top)]
   const zoom = Math.max(minZoom, Math.min(maxZoom, freeWidth / width, freeHeight / height))
   const spare = (free: number, size: number) => Math.max(0, (free - size * zoom) / 2)

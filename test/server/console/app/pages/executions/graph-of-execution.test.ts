@@ -21,7 +21,7 @@ test('edges are those that are written and those that references make, each once
 test('nodes that follow each other stand from left to right', () => {
   const dag = { nodes: { b: { inputs: { x: '${nodes.a.result}' } }, a: { inputs: {} } } }
   const { boxes, edges } = graphOfExecution({ dag: dag as never })
-  const places = layoutGraph(boxes, edges)
+  const places = layoutGraph({ boxes, lines: edges })
   expect(places.get('a')!.x).toBeLessThan(places.get('b')!.x)
 })
 

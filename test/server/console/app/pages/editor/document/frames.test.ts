@@ -3,12 +3,12 @@ import type { Edit } from '../../../../../../../server/console/app/pages/editor/
 import {
   addFrame,
   isWithin,
+  placeAround,
   placeFrame,
   placeOfFrame,
   removeFrames,
   setFrameText,
 } from '../../../../../../../server/console/app/pages/editor/document/frames.ts'
-import type { GraphCard } from '../../../../../../../server/console/app/pages/editor/document/graph.ts'
 import { sourceOf } from '../../../../../../../server/console/app/pages/editor/document/source.ts'
 import {
   documentText,
@@ -59,13 +59,15 @@ test('the YAML of a stored workflow has its frames', () => {
   expect(parseWorkflow(text).workflow.frames).toMatchObject(frames)
 })
 
-test('a new frame stands around the cards, else with its middle at the point', () => {
-  const cards = [
-    { at: { x: 100, y: 100 }, width: 200, height: 50 },
-    { at: { x: 400, y: 20 }, width: 200, height: 300 },
-  ] as GraphCard[]
-  const around = placeOfFrame(cards, { x: 0, y: 0 })
-  for (const { at, width, height } of cards) expect(isWithin({ ...at, width, height }, around)).toBe(true)
+test('a new frame stands around the boxes, else with its middle at the point', () => {
+  const boxes = [
+    { x: 100, y: 100, width: 200, height: 50 },
+    { x: 400, y: 20, width: 200, height: 300 },
+  ]
+  const around = placeOfFrame(boxes, { x: 0, y: 0 })
+  for (const box of boxes) expect(isWithin(box, around)).toBe(true)
+  // Each line of its text needs space above them.
+  expect(placeAround(boxes, 'two\nlines').height).toBeGreaterThan(placeAround(boxes, 'one').height)
   expect(isWithin({ ...around, x: around.x - 1 }, around)).toBe(false)
   const { x, y, width, height } = placeOfFrame([], { x: 50, y: 60 })
   expect([x + width / 2, y + height / 2]).toEqual([50, 60])

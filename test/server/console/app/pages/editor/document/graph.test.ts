@@ -36,7 +36,7 @@ dag:
 const graph = (source: string) => graphOf(parseWorkflow(source).workflow, tasks, new Set(), false)
 const placed = (source: string) => {
   const { cards, edges } = graph(source)
-  return placedCards(cards, layoutGraph(cards, edges))
+  return placedCards(cards, layoutGraph({ boxes: cards, lines: edges }))
 }
 
 test('references and edges become lines, once, between cards that exist', () => {
@@ -147,6 +147,6 @@ test.for(['write', 'größe', 'a b', 'a"b', 'a\\b', "it's", '100%', '%22', 'a\nb
 test('nodes with the names of members of every object have places', () => {
   const names = ['__proto__', 'constructor', 'toString']
   const boxes = names.map(id => ({ id, width: 10, height: 10 }))
-  const places = layoutGraph(boxes, [{ from: '__proto__', to: 'constructor' }])
+  const places = layoutGraph({ boxes, lines: [{ from: '__proto__', to: 'constructor' }] })
   expect([...places.keys()]).toEqual(names)
 })
