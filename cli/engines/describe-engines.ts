@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { EngineList, EngineSetupView, EngineView } from '../../core/models/engine-setup.ts'
+import type { EngineList, EngineSetupView, EngineView, InstalledVersion } from '../../core/models/engine-setup.ts'
 import { Model } from '../../core/models/model.ts'
 import { impliedBy, modelTasks, operationsFor, type Task } from '../../core/schemas/task.ts'
 import type { GraphicsCards } from '../../gpu/devices/graphics-cards.ts'
@@ -10,15 +10,6 @@ import { presets } from '../../gpu/presets/presets.ts'
 import { programOf } from '../models/engine-programs.ts'
 import { type EnvironmentKind, environmentKinds, processorOnlyBytes } from './environment-kinds.ts'
 import { releaseKinds } from './releases/release-kinds.ts'
-
-/** An installed version of a release or an environment. */
-export interface InstalledVersion {
-  /** Name of its setup. */
-  name: string
-  version: string | null
-  state: string
-  isCurrent: boolean
-}
 
 /** The tasks that a model can name. */
 const namedTasks = modelTasks.filter(task => impliedBy[task] === undefined)
@@ -34,10 +25,14 @@ export function describeEngines({
   /** The PATH of the environment. */
   path: string
   cards: GraphicsCards
-  installed: readonly InstalledVersion[]
+  /** The installed versions of each setup, by its name. */
+  installed: ReadonlyMap<string, readonly InstalledVersion[]>
 }): EngineList {
   const hasCards = canCompute(cards)
-  const setups = allSetups(hasCards).map(setup => ({ ...setup, ...stateOf(setup.name, installed) }))
+  const setups = allSetups(hasCards).map(setup => {
+    const versions = installed.get(setup.name) ?? []
+    return { ...setup, ...stateOf(versions), versions }
+  })
   const engines = [...presets.values()]
     // The others are a command of a model, or run elsewhere.
     .filter(({ name, runsOn }) => name !== 'custom' && runsOn !== 'elsewhere')
@@ -117,15 +112,12 @@ function tasksOf(preset: Preset): Task[] {
   return namedTasks.filter(task => operationsFor(task, model.tasks).some(one => routes[one] !== undefined))
 }
 
-function stateOf(name: string, installed: readonly InstalledVersion[]): Pick<EngineSetupView, 'state' | 'version'> {
-  const own = installed.filter(one => one.name === name)
-  const current = own.find(({ isCurrent }) => isCurrent) ?? own[0]
-  if (!current) return { state: 'missing', version: null }
-  const state = current.state === 'outdated' || current.state === 'incomplete' ? current.state : 'complete'
-  return { state, version: current.version }
+function stateOf(versions: readonly InstalledVersion[]): Pick<EngineSetupView, 'state' | 'version'> {
+  const { state, version } = versions.find(one => one.is_current) ?? versions[0] ?? { state: 'missing', version: null }
+  return { state, version }
 }
 
-type Setup = Omit<EngineSetupView, 'state' | 'version'> & { engines: readonly string[] }
+type Setup = Omit<EngineSetupView, 'state' | 'version' | 'versions'> & { engines: readonly string[] }
 
 const environmentTitles: Readonly<Record<EnvironmentKind['name'], string>> = {
   python: 'Images, videos, embeddings and chat by PyTorch',

@@ -2,6 +2,7 @@ import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
 import { hostEnvironment } from '../../core/config.ts'
+import type { InstalledVersion } from '../../core/models/engine-setup.ts'
 import { findGraphicsCards } from '../../gpu/devices/graphics-cards.ts'
 import { environmentsFolder } from '../../gpu/launcher/environment.ts'
 import { localDirectory } from '../client/find-server.ts'
@@ -29,15 +30,10 @@ export function define(command: Command, terminal: Terminal): void {
         dataDir: localDirectory(command, dataDir),
         path: terminal.environment.PATH ?? '',
         cards: await findGraphicsCards({ environment: hostEnvironment() }),
-        installed: [
-          ...releases.map(({ engine, ...one }) => ({
-            ...one,
-            name: engine,
-            state: 'complete',
-            isCurrent: one.is_current,
-          })),
-          ...rows.map(({ is_current: isCurrent, ...one }) => ({ ...one, isCurrent })),
-        ],
+        installed: versionsByName([
+          ...releases.map(one => ({ ...one, name: one.engine, state: 'complete' as const })),
+          ...rows.flatMap(one => (one.state === 'own' ? [] : [{ ...one, state: one.state }])),
+        ]),
       })
       if (json) return terminal.json({ backends, releases, environments: rows, engines, setups })
       if (rows.length + releases.length === 0)
@@ -72,6 +68,19 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(command, [['infer engine list', 'what is installed, and whether it is complete']])
 }
+
+const versionsByName = (found: readonly (InstalledVersion & { name: string })[]) =>
+  Map.groupBy(
+    found.map(({ name, version, is_current, state, bytes, path }) => ({
+      name,
+      version,
+      is_current,
+      state,
+      bytes,
+      path,
+    })),
+    ({ name }) => name,
+  )
 
 /** Whether a folder of engines is for releases; one with programs of the user is not. */
 const isOfReleases = (path: string, name: string): boolean =>
@@ -115,7 +124,15 @@ async function environmentsIn(dataDir: string) {
         const kind = (environmentKinds as Record<string, EnvironmentKind>)[name]
         if (!kind)
           return [
-            { name, version: null, is_current: true, state: 'own', versions: {}, bytes: await folderBytes(path), path },
+            {
+              name,
+              version: null,
+              is_current: true,
+              state: 'own' as const,
+              versions: {},
+              bytes: await folderBytes(path),
+              path,
+            },
           ]
         const found = installedEnvironments(dataDir, kind)
         return Promise.all(

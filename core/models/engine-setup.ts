@@ -37,6 +37,22 @@ export interface EngineSetupView {
   bytes: number | null
   /** Whether it is installed without support for GPUs, because this machine has none. */
   for_processor: boolean
+  /** The versions that are installed beside each other. */
+  versions: readonly InstalledVersion[]
+}
+
+/** A version of a setup that is installed. */
+export interface InstalledVersion {
+  /** Null for one that was interrupted before it had a version. */
+  version: string | null
+  /** Whether models use it that name no `engine_version`. */
+  is_current: boolean
+  /** `outdated`: made for another version of infer. `incomplete`: its installation was interrupted. */
+  state: 'complete' | 'outdated' | 'incomplete'
+  /** On the disk. */
+  bytes: number
+  /** Of its folder. */
+  path: string
 }
 
 export interface EngineList {

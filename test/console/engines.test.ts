@@ -53,6 +53,9 @@ test.each(sizes)(
     await dialog.getByRole('button', { name: 'Install and accept the licences' }).click()
     await page.getByText(/^python \S+ is installed\.$/).waitFor()
     await rowOf('python').getByText('Installed by infer').waitFor()
+    const versions = page.getByRole('table', { name: 'Installed versions' }).getByRole('row')
+    await versions.filter({ hasText: 'python' }).getByText('Current', { exact: true }).waitFor()
+    await opened.expectAccessible()
   },
 )
 

@@ -65,6 +65,21 @@ const Setup = object('What `infer engine setup <name>` installs.', {
   license: nullableString('Licence of its program; null where each library has its own.'),
   bytes: nullableInteger('Bytes on the disk once it is complete, about; null if only its release says that.'),
   for_processor: boolean('Whether it is installed without support for GPUs, because this machine has none.'),
+  versions: array(
+    'The versions that are installed beside each other.',
+    object('An installed version.', {
+      version: nullableString(
+        'Its version, for `engine_version` of a model; null if it was interrupted before it had one.',
+      ),
+      is_current: boolean('Whether models use it that name no `engine_version`.'),
+      state: oneOf(
+        '`outdated` if it was made for another version of infer, `incomplete` if its installation was interrupted.',
+        ['complete', 'outdated', 'incomplete'],
+      ),
+      bytes: number('Bytes on the disk.'),
+      path: string('Path of its folder.'),
+    }),
+  ),
   run: nullable(Progress, 'The newest setup since the start of the server; null if none was begun.'),
 })
 
@@ -76,7 +91,11 @@ const List = namedObject('EngineList', 'The engines of the machine.', {
 const progressView = ({ totalBytes, log: _log, ...rest }: EngineSetupRun) => ({ ...rest, total_bytes: totalBytes })
 const runView = (run: EngineSetupRun) => ({ ...progressView(run), log: [...run.log] })
 const engineView = ({ tasks, setups, ...rest }: EngineView) => ({ ...rest, tasks: [...tasks], setups: [...setups] })
-const setupView = (setup: EngineSetupView, run: EngineSetupRun | null) => ({ ...setup, run: run && progressView(run) })
+const setupView = (setup: EngineSetupView, run: EngineSetupRun | null) => ({
+  ...setup,
+  versions: setup.versions.map(one => ({ ...one })),
+  run: run && progressView(run),
+})
 
 const owner = (exchange: ClientExchange) => requireMachineOwner(exchange, 'Engines of the machine are')
 const onlyOwner = 'Only for tokens of the organization that owns the machine.'

@@ -8,6 +8,11 @@ export const enginesText = {
     ...named('engine', 'state', 'runs', 'next'),
     where: 'Where from',
   },
+  versions: 'Installed versions',
+  versionColumns: named('name', 'version', 'state', 'size', 'path'),
+  current: 'Current',
+  beside: 'Beside the current one',
+  versionStates: { outdated: 'made for another infer', incomplete: 'interrupted' },
   states: { built_in: 'Built in', installed: 'Installed', missing: 'Not installed' },
   origins: {
     infer: 'Part of infer',

@@ -45,7 +45,14 @@ test('engines say whether they are there, what they can run here, and how they a
     advice: 'Install it with: infer engine setup python or infer engine setup speech',
     setups: ['python', 'speech'],
   })
-  expect(setup).toMatchObject({ state: 'missing', version: null, source: 'PyPI', license: null, run: null })
+  expect(setup).toMatchObject({
+    state: 'missing',
+    version: null,
+    source: 'PyPI',
+    license: null,
+    run: null,
+    versions: [],
+  })
   expect((await listed('gguf', 'vllm')).engine).toMatchObject({ state: 'built_in', origin: 'infer', advice: null })
   expect((await ask('GET', python)).status).toBe(404)
 })
@@ -77,6 +84,9 @@ test('a setup shows its steps and output, is begun once, stopped, continued, and
   expect((await ask('GET', python)).body.detail).toMatch(/^python \S+ is installed\.$/)
   const { engine, setup } = await listed('python', 'python')
   expect(setup).toMatchObject({ state: 'complete', version: expect.stringMatching(/-[0-9a-f]{8}$/) as string })
+  expect(setup.versions).toMatchObject([{ version: setup.version, is_current: true, state: 'complete' }])
+  expect(setup.versions[0].bytes).toBeGreaterThan(0)
+  expect(setup.versions[0].path).toContain('/engines/python')
   expect(engine).toMatchObject({ state: 'installed', origin: 'setup', version: setup.version, advice: null })
 })
 

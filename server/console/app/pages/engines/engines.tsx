@@ -2,8 +2,9 @@ import { useState } from 'react'
 import { api, type Schema, useAnswer, useSession } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
+import { sizeText } from '../../components/format.ts'
 import { TaskLabels } from '../../components/marks.tsx'
-import { Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { Notice, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { columnsOf, Table } from '../../components/table.tsx'
 import { enginesText as text } from '../../text/engines.ts'
 import { shellText } from '../../text/shell.ts'
@@ -41,6 +42,7 @@ function Engines() {
           <>
             <SetupRuns setups={setups} />
             <Table label={text.engines} columns={columnsFor(setups, setAsked)} rows={engines} rowKey="engine" />
+            <Versions setups={setups} />
           </>
         )}
       </Queried>
@@ -48,6 +50,33 @@ function Engines() {
     </>
   )
 }
+
+/** Every installed version, also those that no model uses without naming it. */
+function Versions({ setups }: { setups: readonly Setup[] }) {
+  const rows = setups.flatMap(({ name, versions }) => versions.map(one => ({ ...one, name })))
+  if (rows.length === 0) return null
+  return (
+    <Section title={text.versions}>
+      <Table label={text.versions} columns={versionColumns} rows={rows} rowKey="path" />
+    </Section>
+  )
+}
+
+const versionColumns = columnsOf<Setup['versions'][number] & { name: string }, keyof typeof text.versionColumns>(
+  text.versionColumns,
+  {
+    name: ({ name }) => <span className="font-medium">{name}</span>,
+    version: ({ version }) => version ?? '–',
+    state: ({ is_current: isCurrent, state }) => (
+      <>
+        <Badge kind={isCurrent ? 'good' : 'plain'}>{isCurrent ? text.current : text.beside}</Badge>
+        {state !== 'complete' && <span className="text-muted block text-xs">{text.versionStates[state]}</span>}
+      </>
+    ),
+    size: ({ bytes }) => sizeText(bytes),
+    path: ({ path }) => <span className="text-xs break-all">{path}</span>,
+  },
+)
 
 const columnsFor = (setups: readonly Setup[], ask: (setup: Setup) => void) =>
   columnsOf<Engine, keyof typeof text.columns>(text.columns, {
