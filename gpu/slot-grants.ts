@@ -107,7 +107,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
       else if ('address' in fault) addresses?.told(fault.address)
       else options?.pauseRequested(fault.pauseMs)
     },
-    progressed: (engineId, agoMs) => void (residentOf(engineId) && connections(engineId).progressed(agoMs)),
+    progressed(engineId, agoMs) {
+      if (residentOf(engineId)) connections(engineId).progressed(agoMs)
+    },
     onWait: listener => void (waited = listener),
     onFailed: listener => void (failed = listener),
     /** A request waits for the model. */

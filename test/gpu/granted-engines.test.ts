@@ -58,13 +58,13 @@ test('an engine that is silent in one gateway process and sends in another is no
   const openFront = () => {
     const engines = openGrantedEngines({
       find: () => model,
-      returned: grants.giveBack,
-      report: grants.report,
-      progressed: grants.progressed,
+      returned: (...slots) => grants.giveBack(...slots),
+      report: (...fault) => grants.report(...fault),
+      progressed: (...ago) => grants.progressed(...ago),
       lacking() {},
       log: keptLog(),
     })
-    const timer = setInterval(engines.look, 50)
+    const timer = setInterval(() => engines.look(), 50)
     onTestFinished(() => clearInterval(timer))
     return engines
   }
