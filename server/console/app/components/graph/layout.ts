@@ -19,18 +19,18 @@ export interface GraphToPlace {
   lines: readonly GraphLine[]
   /** Boxes that stay together: for each group the one that it belongs to. Each has a box in it, or in a group of it. */
   groups?: readonly (number | undefined)[]
+  /** Pixels that what is drawn around groups takes above them, and on each other side. */
+  margins?: { above: number; beside: number }
 }
 /** The upper left corner of each box, by its id. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
 /** Places boxes in ranks from left to right so that lines rarely cross. */
-export function layoutGraph({ boxes, lines, groups = [] }: GraphToPlace): Places {
+export function layoutGraph({ boxes, lines, groups = [], margins }: GraphToPlace): Places {
   const graph = new dagre.graphlib.Graph({ compound: groups.length > 0 })
-  // What is drawn around a group needs space too.
-  graph.setGraph({
-    rankdir: 'LR',
-    ...(groups.length > 0 ? { nodesep: 64, ranksep: 96 } : { nodesep: 32, ranksep: 64 }),
-  })
+  // The library keeps `edgesep` more than `nodesep` between a box and a group that it is not in.
+  const room = margins && { edgesep: margins.above + margins.beside, ranksep: 32 + 2 * margins.beside }
+  graph.setGraph({ rankdir: 'LR', nodesep: 32, ranksep: 64, ...room })
   graph.setDefaultEdgeLabel(() => ({}))
   // The library keeps ids as members of objects, where `__proto__` and `constructor` are no names.
   const keys = new Map(boxes.map(({ id }, at) => [id, String(at)]))

@@ -33,10 +33,11 @@ export const placeGraph = (graph: GraphToPlace): Promise<Places> =>
   graph.boxes.length <= fewBoxes ? Promise.resolve(layoutGraph(graph)) : placeInWorker(withoutMore(graph))
 
 /** What boxes and lines have beside cannot be sent to a worker. */
-const withoutMore = ({ boxes, lines, groups }: GraphToPlace): GraphToPlace => ({
+const withoutMore = ({ boxes, lines, groups, margins }: GraphToPlace): GraphToPlace => ({
   boxes: boxes.map(({ id, width, height, group }) => ({ id, width, height, group })),
   lines: lines.map(({ from, to }) => ({ from, to })),
   ...(groups ? { groups } : {}),
+  ...(margins ? { margins } : {}),
 })
 
 let worker: Worker | undefined

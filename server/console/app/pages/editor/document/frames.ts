@@ -18,17 +18,24 @@ export const boxOf = ({ position, size }: Pick<Frame, 'position' | 'size'>): Pla
 })
 
 /** Pixels between a frame and the cards in it; its text stands above them. */
-const padding = 32
+export const padding = 32
 const heading = 40
-/** Of each further line of its text. */
+/** Of each further line of its text, which is broken where about so many pixels for each letter do not fit. */
 const lineHeight = 22
+const letterWidth = 8
 /** Of a frame around nothing. */
 const noteSize = { width: 320, height: 160 }
+
+/** Pixels above the cards in a frame with this text, if the cards are so wide together. */
+export function spaceAbove(text: string, width: number): number {
+  const lines = text.split('\n').map(line => Math.max(1, Math.ceil((line.length * letterWidth) / width)))
+  return padding + heading + lineHeight * (lines.reduce((sum, count) => sum + count, 0) - 1)
+}
 
 /** Where a frame with this text stands around boxes, of which there is at least one. */
 export function placeAround(boxes: readonly PlacedBox[], text: string): PlacedBox {
   const { x, y, width, height } = boundsOf(boxes)
-  const above = padding + heading + lineHeight * (text.split('\n').length - 1)
+  const above = spaceAbove(text, width)
   return { x: x - padding, y: y - above, width: width + 2 * padding, height: height + above + padding }
 }
 

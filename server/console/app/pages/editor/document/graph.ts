@@ -200,7 +200,7 @@ export function newNode(
 }
 
 // The sizes of a card in pixels, as `node-card.tsx` draws it.
-const cardWidth = 248
+export const cardWidth = 248
 const headerHeight = 54
 const portHeight = 24
 const unfoldHeight = 28

@@ -68,3 +68,24 @@ test('a node whose frame was around it only in part is moved without it', () => 
   const text = framed.replace('width: 5000', 'width: 4100')
   expect(contents(arranged(text))).toEqual(['outer: a c inner', 'inner: c', 'note: '])
 })
+
+test('frames and nodes lie on no others, however long the texts are, and on no note', () => {
+  const long = Array.from({ length: 40 }, () => 'words').join(' ')
+  const text = framed
+    .replace('text: outer', `text: "${long}"`)
+    .replace('text: inner', 'text: "one\\ntwo\\nthree"')
+    .replace('text: note, position: { x: 0, y: 6000 }', 'text: note, position: { x: -50, y: 50 }')
+  const { cards, frames } = read(arranged(text))
+  const boxes = [...cards.filter(({ node }) => node).map(boxOfCard), ...frames.map(boxOf)]
+  for (const [at, one] of boxes.entries())
+    for (const other of boxes.slice(at + 1)) {
+      const apart =
+        one.x + one.width <= other.x ||
+        other.x + other.width <= one.x ||
+        one.y + one.height <= other.y ||
+        other.y + other.height <= one.y
+      expect(apart || isWithin(one, other) || isWithin(other, one), JSON.stringify([one, other])).toBe(true)
+    }
+  const note = boxOf(frames[2]!)
+  expect(boxes.filter(box => box !== note && isWithin(box, note))).toHaveLength(1)
+})
