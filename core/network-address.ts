@@ -36,6 +36,13 @@ export function isInNetworks(text: string, networks: readonly Network[]): boolea
   return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 }
 
+/** Returns the part of an address that tells clients apart: the first 64 bits of IPv6, because a client has all that begin so. */
+export function clientPart(text: string): string {
+  if (!text.includes(':') || !isAddress(text)) return text
+  const address = ipaddr.process(text)
+  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(':') : address.toString()
+}
+
 /** Whether any address of this machine's loopback interface lies in one of the networks. */
 export const coversLoopback = (networks: readonly Network[]): boolean =>
   networks.some(network => loopback.some(own => overlap(network, own)))

@@ -56,8 +56,8 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
 
   function add(resident: Resident, slots: number): void {
     const { engineId } = resident
+    if (resident.granted === undefined) connections(engineId).watchFailures((...how) => failed(engineId, ...how))
     resident.granted = (resident.granted ?? 0) + slots
-    connections(engineId).watchFailures((...how) => failed(engineId, ...how))
   }
 
   return {

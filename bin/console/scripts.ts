@@ -29,8 +29,9 @@ const entries = {
 const shareCount = 3
 
 /**
- * Bundles the scripts. A browser opens six connections, so the first screen must not consist of forty small files: what the
- * console needs from the start is one chunk (what the page of links needs too another), what many pages share is one.
+ * Bundles the scripts. A browser opens six connections, so the first screen must not consist of forty small files. There are
+ * three large chunks: `base` is what the console and the page of links need, `console` what only the console needs from the
+ * start, `shared` what many pages of it use.
  */
 export async function bundleScripts(): Promise<Script[]> {
   await using bundle = await rolldown({

@@ -1,4 +1,5 @@
 import { Failure } from '../failure.ts'
+import { clientPart } from '../network-address.ts'
 import type { Caller } from './accounts.ts'
 import type { EffectiveLimits, RateBucket } from './plans.ts'
 
@@ -277,8 +278,8 @@ export interface RequestLimiter extends Pick<Limiter, 'look' | 'openRequests'> {
 }
 
 /**
- * Counts by client address what has no token whose limits it could count against, such as wrong tokens and the reads of
- * links. Bounded: beyond `maxAddresses`, the oldest is removed.
+ * Counts requests without a valid token by client address: wrong tokens, and reads of links. Bounded: beyond `maxAddresses`,
+ * the oldest is removed.
  */
 export function openAddressLimiter(
   perMinute: number,
@@ -289,16 +290,17 @@ export function openAddressLimiter(
   return {
     /** Milliseconds to wait if this address has used up its minute, else 0. Does not count. */
     blockedFor(address: string): number {
-      const level = levels.get(address)
+      const level = levels.size > 0 ? levels.get(clientPart(address)) : undefined
       if (!level) return 0
       const tokens = refilled(level, perMinute, now())
       return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 60_000) / perMinute)
     },
     count(address: string): void {
       const at = now()
-      const tokens = refilled(levels.get(address), perMinute, at)
-      levels.delete(address)
-      levels.set(address, { tokens: isEnough(tokens) ? Math.max(0, tokens - 1) : tokens, at })
+      const client = clientPart(address)
+      const tokens = refilled(levels.get(client), perMinute, at)
+      levels.delete(client)
+      levels.set(client, { tokens: isEnough(tokens) ? Math.max(0, tokens - 1) : tokens, at })
       if (levels.size > maxAddresses) levels.delete(levels.keys().next().value!)
     },
   }

@@ -75,6 +75,7 @@ export function openConversationLinks({
     async ownerOfImage(token: string, image: string): Promise<string | null | undefined> {
       const link = linkOf(token)
       if (!link) return undefined
+      if (!isId(image, 'file-')) return null
       const { organizationId, messages } = shownBy(await links.findWith(link.id, image))
       const isShown = sharedMessages(messages).some(({ files }) =>
         files.some(({ id, kind }) => id === image && kind === 'image'),

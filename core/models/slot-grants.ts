@@ -19,7 +19,7 @@ export interface GrantedEngine {
   /** All slots of the engine. */
   slots: number
   isOwnProcess: boolean
-  /** Whether `report` of `unreached` has its launcher look whether it can be reached. */
+  /** Whether its launcher can find out whether it is reachable, after a report of `unreached`. */
   isChecked: boolean
 }
 

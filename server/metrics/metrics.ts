@@ -191,7 +191,8 @@ export function openMetrics(sources: MetricSources) {
     for (const { name, models } of peers.snapshot()) set.set({ peer: name }, models)
   })
   gauge('infer_peer_usable', '1, or 0 while the models of the peer cannot be used.', ['peer'], set => {
-    for (const { name, fault } of peers.snapshot()) set.set({ peer: name }, fault === null ? 1 : 0)
+    for (const { name, fault, listedAt } of peers.snapshot())
+      if (fault !== null || listedAt !== null) set.set({ peer: name }, fault === null ? 1 : 0)
   })
   gauge('infer_device_usable', '1, or 0 while a card has a fault and gets no engine.', ['device'], set => {
     for (const { id, fault } of fleet.snapshot().devices) set.set({ device: id }, fault === null ? 1 : 0)

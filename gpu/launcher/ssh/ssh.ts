@@ -5,7 +5,6 @@ import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import type { SshPool } from '../../../core/models/pools.ts'
 import type { Discovery } from '../../devices/device.ts'
-import { abortable } from '../abortable.ts'
 import type { Endpoint, Launch, Launcher, LaunchOptions, LogPiece } from '../launcher.ts'
 import { secretsIn } from '../launcher.ts'
 import type { AgentClient } from './agent-client.ts'
@@ -136,8 +135,6 @@ export async function openSshLauncher(options: SshLauncherOptions): Promise<Laun
     pollMs: 60_000,
     async start(launch, signal) {
       if (waiting.has(launch.launchId)) return
-      // A slow machine is not one that refuses: only the first attempt says which it is.
-      await abortable(link.first, signal)
       const found = await copies.find(launch, signal)
       if (found.missing.length === 0) return void (await startThere(launch, found.files, signal))
       const reason = () => `Its files are being copied to '${node}'.`

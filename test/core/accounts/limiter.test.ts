@@ -166,6 +166,11 @@ test('what has no token is counted by address, and few addresses are kept', () =
   expect(wrong.blockedFor('2.2.2.2')).toBe(0)
   now += 60_000
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
+  // A client has all addresses that begin with the same 64 bits.
+  for (let i = 0; i < 2; i++) wrong.count(`2001:db8:0:1::${i}`)
+  expect(['2001:db8:0:1::9', '2001:db8:0:2::9'].map(address => wrong.blockedFor(address) > 0)).toEqual([true, false])
+  for (let i = 0; i < 2; i++) wrong.count('1.1.1.1')
+  expect(wrong.blockedFor('1.1.1.1')).toBeGreaterThan(0)
   for (let i = 0; i < 10; i++) wrong.count(`3.3.3.${i}`)
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
 })

@@ -296,7 +296,9 @@ test.each([
   ['/console/constructor', undefined],
 ])('%s is sent with the addresses of the scripts of its page', async (path, name) => {
   const text = await (await app.fetch(path, { token: null })).text()
-  const preloaded = [...text.matchAll(/modulepreload" href="\/console\/assets\/([a-z-]+)-/g)].map(([, one]) => one!)
+  const preloaded = [...text.matchAll(/modulepreload" href="\/console\/assets\/([a-z-]+)-[\w-]{8}\.js/g)].map(
+    ([, one]) => one!,
+  )
   const pages = ['overview', 'jobs', 'chat', 'models']
   expect(preloaded.filter(one => pages.includes(one))).toEqual(name === undefined ? [] : [name])
   // Six connections of a browser bring them in two rounds.

@@ -110,7 +110,12 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
   test('stays for the streams of a server that leaves, and its end takes nothing from the next server', async () => {
     const dataDir = temporary()
     const options = { pool: 'box2', settings: box!.settings, dataDir, serverId: `server-${++count}`, log: keptLog() }
-    const open = () => openSshLauncher({ ...options, ssh: box!.ssh, host: box!.host })
+    // On a busy machine the first connection takes longer than the launcher waits for it.
+    const open = async () => {
+      const opened = await openSshLauncher({ ...options, ssh: box!.ssh, host: box!.host })
+      await until(() => lists(opened))
+      return opened
+    }
     const [launchId, one] = [newId(), await open()]
     await one.start(launchOptions(launchId, []), signal())
     const endpointOf = async (launcher: Launcher) =>
@@ -121,7 +126,6 @@ describe.skipIf(missing !== undefined)(`an ssh connection to a machine${missing 
     await one.leave()
     const next = await open()
     onTestFinished(() => next.close())
-    await until(() => lists(next))
     const endpoint = await endpointOf(next)
     expect(await running.whole).toContain('[DONE]')
     await one.close()

@@ -220,7 +220,8 @@ export function OrganizationUsage({
       queryFn: () => readReport({ organization: id, period, by: 'day' }),
     })),
     combine: results => ({
-      data: results.every(({ data }) => data) ? results.map(({ data }) => data!) : undefined,
+      // What is shown stays while more of it comes.
+      data: results.flatMap(({ data }) => data ?? []),
       error: results.find(({ error }) => error)?.error,
       refetch: () => void results.map(({ error, refetch }) => error && refetch()),
     }),
@@ -228,7 +229,7 @@ export function OrganizationUsage({
   const names = useMemo(() => new Map(all.map(({ id, name }) => [id, name])), [all])
   const { data, error, refetch } = reports
   if (error) return <Failed failure={error} retry={refetch} />
-  if (!data || data.length === 0) return <Loading lines={4} />
+  if (data.length < Math.min(organizations.length, organizationsAtOnce)) return <Loading lines={4} />
   const rows = sorted(data.map(({ organization_id, totals }) => ({ key: organization_id, sums: totals })))
   const totals = rows.map(({ sums }) => sums).reduce(plus, zeroOf(data[0]!.totals))
   return (
