@@ -8,7 +8,7 @@ export const engineEnded = (resident: Resident, reason: string): Failure =>
 export const notReached = ({ serves }: Resident): Failure =>
   new Failure('worker_error', `The engine of '${serves.model.id}' cannot be reached any more. Trying again may help.`)
 
-/** Its requests have not failed: those that have sent nothing run again once a device may be used. */
+/** Not charged: jobs run again once a device may be used, and callers get 503. */
 export const givenAway = (resident: Resident): Failure =>
   new Failure(
     'no_capacity',
