@@ -15,8 +15,8 @@ export interface FileFacts {
   height?: number | null
   durationMs?: number | null
   jobId?: string | null
-  /** Epoch milliseconds; null: kept until it is removed. */
-  expiresAt: number | null
+  /** Epoch milliseconds, or how long it is kept from its creation on; null: until it is removed. */
+  expiresAt: number | { keptMs: number } | null
 }
 
 /** Returns the row of a file whose bytes were written. An upload is user data unless the caller named a purpose. */
@@ -30,7 +30,9 @@ export const newFileOf = (
   const { apiPurpose = purpose === 'upload' ? 'user_data' : null } = facts
   const name = safeFileName(facts.name, 'file')
   const kind = { purpose, apiPurpose, name, contentType: safeContentType(facts.contentType), width, height, durationMs }
-  return { id, organizationId, ...kind, bytes, sha256, jobId, createdAt: Date.now(), expiresAt }
+  const createdAt = Date.now()
+  const end = expiresAt !== null && typeof expiresAt === 'object' ? createdAt + expiresAt.keptMs : expiresAt
+  return { id, organizationId, ...kind, bytes, sha256, jobId, createdAt, expiresAt: end }
 }
 
 /** File extensions of the known types. Files of other types are served as bytes. */

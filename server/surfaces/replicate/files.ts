@@ -70,7 +70,7 @@ async function create(exchange: ClientExchange, owners: FileOwners) {
     name: content.name,
     contentType: content.contentType,
     purpose: 'upload',
-    expiresAt: keptMs === 0 ? null : Date.now() + keptMs,
+    expiresAt: keptMs === 0 ? null : { keptMs },
     maxBytes,
     declaredBytes: content.bytes,
   })

@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { filePathOf, idOfName, safeContentType, safeFileName } from '../../../core/files/file-path.ts'
+import { filePathOf, idOfName, newFileOf, safeContentType, safeFileName } from '../../../core/files/file-path.ts'
 import { newId } from '../../../core/ids.ts'
 
 const organizationId = newId('org')
@@ -85,4 +85,10 @@ test('a long name is shortened before its extension, at a whole character', () =
 test('no name leads out of the folder that it is saved into', () => {
   for (const name of [...hostile, ...hostile.map(one => `${one}/x`), ...hostile.map(one => `x/${one}`)])
     expect(dirname(resolve(join('/save', safeFileName(name, 'file')))), name).toBe('/save')
+})
+
+test('the time that a file is kept begins when it is created', () => {
+  const facts = { name: 'a', contentType: 'text/plain', purpose: 'upload', expiresAt: { keptMs: 3_600_000 } } as const
+  const { createdAt, expiresAt } = newFileOf(file.id, organizationId, facts, { bytes: 1, sha256: '' })
+  expect(expiresAt).toBe(createdAt + 3_600_000)
 })
