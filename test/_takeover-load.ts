@@ -7,9 +7,9 @@ export interface LoadOptions {
   model: string
   /** How many streams are open all the time. */
   streams: number
-  /** Short requests in each second. */
+  /** Short requests in each second; fewer where half as many have no answer yet, so that a slow machine keeps up. */
   perSecond: number
-  /** Jobs that are submitted in each second. */
+  /** Jobs that are submitted in each second, and likewise. */
   jobsPerSecond?: number
   /** Tokens of a stream, and how many come in a second. */
   tokens?: number
@@ -107,13 +107,21 @@ export function startLoad({
     }
   }
   for (let at = 0; at < streams; at++) void keepStreaming()
-  let sent = 0
-  let submitted = 0
   const began = performance.now()
+  /** Begins what is due of so many in a second. */
+  function openBeat(rate: number, work: () => Promise<void>): () => void {
+    let [due, open] = [0, 0]
+    return () => {
+      for (; due < ((performance.now() - began) / 1_000) * rate; due++) {
+        if (open >= rate / 2) continue
+        open++
+        track(work().finally(() => open--))
+      }
+    }
+  }
+  const beats = [openBeat(perSecond, short), openBeat(jobsPerSecond, submit)]
   const timer = setInterval(() => {
-    const seconds = (performance.now() - began) / 1_000
-    for (; sent < seconds * perSecond; sent++) track(short())
-    for (; submitted < seconds * jobsPerSecond; submitted++) track(submit())
+    for (const beat of beats) beat()
   }, 5)
 
   return {
