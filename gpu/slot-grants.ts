@@ -28,8 +28,6 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     return stays(resident) ? resident : undefined
   }
 
-  const isReachable = ({ state, unreachable }: Resident): boolean => state === 'ready' && unreachable === null
-
   const stays = (resident: Resident): boolean => {
     const { draining, pause, alone, serves } = resident
     return (
@@ -80,11 +78,12 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
     lend(lease) {
       const resident = residentOf(lease.engineId)
       // It may have ended since it gave the lease. The first request after a pause shows control whether the engine serves again.
-      const isFit = resident && isReachable(resident) && resident.pause === null && !resident.alone
-      const engine = isFit ? engineOf(resident) : undefined
+      if (resident?.state !== 'ready' || resident.unreachable !== null || resident.pause !== null || resident.alone)
+        return undefined
+      const engine = engineOf(resident)
       if (!engine || !lease.detach) return undefined
       lease.detach()
-      add(resident!, 1)
+      add(resident, 1)
       const { modelId } = engine
       return { engine, keeps: !waits(modelId) && grantable(modelId) === resident }
     },

@@ -3,7 +3,7 @@ import { type ChunkingContext, rolldown } from 'rolldown'
 import { root } from '../bundle.ts'
 
 /** One script of the console. */
-export interface Script {
+interface Script {
   /** `assets/main-<hash>.js` */
   path: string
   text: string
@@ -42,7 +42,7 @@ export async function bundleScripts(): Promise<Script[]> {
     preserveEntrySignatures: 'allow-extension',
     transform: { target: browsers, define: { 'process.env.NODE_ENV': '"production"' } },
     onLog(level, { code, message }) {
-      // Says of packages that components of servers are not told from others, and here are none.
+      // `'use client'` of packages means nothing here: no component runs in the server.
       if (code !== 'MODULE_LEVEL_DIRECTIVE') process.stderr.write(`${level}: ${message}\n`)
     },
   })

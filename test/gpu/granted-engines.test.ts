@@ -1,23 +1,16 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../core/failure.ts'
 import type { EngineFault } from '../../core/models/slot-grants.ts'
 import { openGrantedEngines } from '../../gpu/granted-engines.ts'
+import { freePort } from '../../gpu/launcher/address.ts'
 import { fake, fleetOf, send } from './_fleet.ts'
 import { keptLog } from './launcher/_launch.ts'
 
 test('a request of a gateway process that finds nobody has control look, and is not charged if the engine cannot be reached', async () => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
   const engine = {
     engineId: 'wkr_1',
     modelId: 'far',
-    endpoint: { origin: `http://127.0.0.1:${port}` },
+    endpoint: { origin: `http://127.0.0.1:${await freePort()}` },
     headers: [],
     devices: [],
     slots: 2,
@@ -87,4 +80,4 @@ test('an engine that is silent in one gateway process and sends in another is no
   using again = takeIn(silent)
   expect((await send(again, 'mode:silent').answer).failure?.message).toMatch(/no progress/)
   await expect.poll(() => fleet.snapshot().models.one).toMatchObject({ engineFailures: 1 })
-}, 30_000)
+})

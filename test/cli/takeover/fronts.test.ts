@@ -104,7 +104,7 @@ test('servers with other numbers of gateway processes take over under load: noth
     const taken = await takeOver(dataDir)
     expect(taken.exitCode, taken.stderr).toBe(0)
     await goesOn()
-    if (processes > 1) await expect.poll(local, { timeout: 60_000 }).toBeGreaterThan(0)
+    if (processes > 1) await expect.poll(local).toBeGreaterThan(0)
   }
   const total = await load.stop()
   expect(total.failures).toEqual([])
@@ -116,4 +116,4 @@ test('servers with other numbers of gateway processes take over under load: noth
   expect(spent).toBeGreaterThanOrEqual(spendLimit)
   expect(spent).toBeLessThan(spendLimit + mostOfOne)
   await expect.poll(() => billed(dataDir), { timeout: 10_000 }).toBe(total.answered + calls + answered)
-}, 120_000)
+})

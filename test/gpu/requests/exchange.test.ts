@@ -1,10 +1,10 @@
-import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { Model } from '../../../core/models/model.ts'
 import { openEnergy } from '../../../gpu/devices/energy.ts'
+import { freePort } from '../../../gpu/launcher/address.ts'
 import { type ConnectionOptions, EngineConnections } from '../../../gpu/requests/connections.ts'
 import { EngineLease } from '../../../gpu/requests/lease.ts'
 import { openListener } from '../../../server/http/connection/listen.ts'
@@ -211,13 +211,8 @@ describe('a request that finds nobody at the address of its engine', () => {
   /** A lease on an engine of which `unreached` is told, and that is not there. */
   let connections: EngineConnections
   async function leased(unreached: () => void) {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    server.close()
-    await once(server, 'close')
     connections = new EngineConnections({
-      endpoint: { origin: `http://127.0.0.1:${port}` },
+      endpoint: { origin: `http://127.0.0.1:${await freePort()}` },
       engineId: 'e',
       modelId: 'm',
       headers: [],
