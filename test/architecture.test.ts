@@ -312,6 +312,14 @@ test('SQL is written in core/store only', () => {
   expect(sources.filter(path => !path.startsWith('core/store/') && sql.test(read(path)))).toEqual([])
 })
 
+// A test that loads another copy cuts the shared memory of a store in the same process: now and then a signal ends both.
+test('SQLite is loaded in one place, by tests too', () => {
+  const loads = /\b(from|import\()\s*'(better-sqlite3|node:sqlite)'/
+  const allowed = /^(core\/store\/sqlite\/(database|columns)|test\/fixtures\/weaken-durability)\.ts$/
+  const code = files.filter(path => /\.tsx?$/.test(path))
+  expect(code.filter(path => loads.test(read(path)) && !allowed.test(path))).toEqual([])
+})
+
 test('the environment is read in one place', () => {
   // The launchers of the program itself ask before any configuration exists. Samples are code that people run.
   const allowed =

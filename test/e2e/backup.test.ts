@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { openAsIs } from '../../core/store/sqlite/database.ts'
 import { startEngine } from '../_engine.ts'
 import { type Home, metric, openHome, type Server, until } from './_home.ts'
 
@@ -144,7 +144,7 @@ test('a flipped byte in the ledger is found', async () => {
   // Only a row of the ledger has the organization directly after the job. No index covers the model column, which comes
   // later.
   const database = join(home.dataDir, 'infer.db')
-  const reader = new Sqlite(database, { readonly: true })
+  const reader = openAsIs(database, { readonly: true })
   const [row] = reader.prepare('SELECT job_id, organization_id FROM ledger WHERE sequence = 5').all() as {
     job_id: string
     organization_id: string

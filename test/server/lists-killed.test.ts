@@ -3,9 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../core/store/sqlite/check.ts'
+import { openAsIs } from '../../core/store/sqlite/database.ts'
 import { killsOf } from '../_full.ts'
 import { openKillable } from './_killable.ts'
 
@@ -266,7 +266,7 @@ function mostCrashes(dataDir: string): number {
 }
 
 function openDatabase(dataDir: string) {
-  const database = new Sqlite(`${dataDir}/infer.db`, { readonly: true })
+  const database = openAsIs(`${dataDir}/infer.db`, { readonly: true })
   return {
     all: <Row>(sql: string) => database.prepare(sql).all() as Row[],
     [Symbol.dispose]: () => void database.close(),

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
+import { openAsIs } from '../../../core/store/sqlite/database.ts'
 import { sendSignal } from '../../../gpu/launcher/processes.ts'
 import { fakeModel } from '../../_app.ts'
 import { full, killsOf } from '../../_full.ts'
@@ -151,7 +151,7 @@ test.each(full ? [2, 4] : [2])(
       server = await start()
     }
     const [jobs, chats] = [acknowledged.size, answered]
-    const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
+    const database = openAsIs(join(dataDir, 'infer.db'), { readonly: true })
     onTestFinished(() => void database.close())
     const spent = database.prepare('SELECT sum(cost) / 1e6 FROM ledger WHERE token_id = ?').pluck()
     await until(() => acknowledged.size > jobs + 10 && answered > chats + 5)

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
+import { openAsIs } from '../../../core/store/sqlite/database.ts'
 import { freePort } from '../../../gpu/launcher/address.ts'
 import { fakeEngine } from '../../_app.ts'
 import { inferProcess } from '../_infer.ts'
@@ -53,7 +53,7 @@ export const exitOf = async (child: ChildProcess): Promise<number | null> =>
 
 /** How many calls and jobs were billed. */
 export function billed(dataDir: string): number {
-  const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
+  const database = openAsIs(join(dataDir, 'infer.db'), { readonly: true })
   try {
     return database.prepare('SELECT count(*) FROM ledger').pluck().get() as number
   } finally {

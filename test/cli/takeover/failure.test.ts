@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
 import { takeOver } from '../../../cli/takeover/take-over.ts'
+import { openAsIs } from '../../../core/store/sqlite/database.ts'
 import { entry, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
 import { billed, secretOf, startEngine } from './_takeover.ts'
@@ -56,7 +56,7 @@ test('when no version can open the data directory, requests are refused and the 
 
 /** The number of the schema of a database. */
 function schemaOf(dataDir: string, changed?: number): number {
-  const database = new Sqlite(join(dataDir, 'infer.db'))
+  const database = openAsIs(join(dataDir, 'infer.db'))
   const version = database.pragma('user_version', { simple: true }) as number
   if (changed !== undefined) database.pragma(`user_version = ${changed}`)
   database.close()

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
 import { stringify } from 'yaml'
+import { openAsIs } from '../../../core/store/sqlite/database.ts'
 import { sendSignal } from '../../../gpu/launcher/processes.ts'
 import { fakeModel } from '../../_app.ts'
 import { serve } from '../../cli/_serve.ts'
@@ -157,7 +157,7 @@ export async function underLoad({ pool, env = {}, model = {} }: KillsOptions = {
     async finish(): Promise<void> {
       const perSecond = await running.end()
       const { outcomes, acknowledged } = running
-      const database = new Sqlite(join(dataDir, 'infer.db'), { readonly: true })
+      const database = openAsIs(join(dataDir, 'infer.db'), { readonly: true })
       onTestFinished(() => void database.close())
       const unfinished = database.prepare("SELECT count(*) FROM jobs WHERE status IN ('pending', 'processing')").pluck()
       await expect.poll(() => unfinished.get(), { timeout: 60_000 }).toBe(0)

@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { openAsIs } from '../../../../core/store/sqlite/database.ts'
 import { waitingTime } from '../../../../core/store/sqlite/migrations/030-waiting-time.ts'
 
 test('executions that only wait stop their clock, from the inner one outwards, and lists count their items that wait', () => {
-  const connection = new Database(':memory:')
+  using connection = openAsIs(':memory:')
   connection.exec(`
     CREATE TABLE executions (number INTEGER PRIMARY KEY, organization_id, parent_job, finished_at, waiting, timeout_at, updated_at);
     CREATE TABLE execution_nodes (execution, node, items);
@@ -24,5 +24,4 @@ test('executions that only wait stop their clock, from the inner one outwards, a
   expect(column('SELECT timeout_at FROM executions')).toEqual([null, null, 100, 100])
   expect(column('SELECT items_waiting FROM execution_nodes')).toEqual([0, 2])
   expect(column('SELECT due_at FROM waits')).toEqual([7_776_000_005, 7])
-  connection.close()
 })

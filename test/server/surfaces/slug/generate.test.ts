@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openAsIs } from '../../../../core/store/sqlite/database.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 import { makeOrganization } from '../../_organization.ts'
@@ -300,14 +302,14 @@ test('a large body gets the same error messages as a small one', async () => {
 })
 
 test('no file of a refused request is kept', async () => {
-  const before = await inputsKept()
+  const before = inputsKept()
   const picture = await sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
     .png()
     .toBuffer()
   const image_url = `data:image/png;base64,${picture.toString('base64')}`
   const key = { 'idempotency-key': 'kept' }
   const first = await submitted(app, 'fake/paint/image-to-image', { image_url }, key)
-  expect(await inputsKept()).toBe(before + 1)
+  expect(inputsKept()).toBe(before + 1)
   const again = await submitted(app, 'fake/paint/image-to-image', { image_url }, key)
   expect(again).toBe(first)
   const other = await ask(app, '/slug/fake/paint/image-to-image', {
@@ -320,18 +322,10 @@ test('no file of a refused request is kept', async () => {
   // The first of two is valid, the second is not: neither is kept.
   const refused = await ask(app, '/slug/fake/paint/inpainting', { body: { ...small, image_url, mask_url: 'x' } })
   expect([refused.status, refused.body.error.param]).toEqual([400, 'mask_url'])
-  expect(await inputsKept()).toBe(before + 1)
+  expect(inputsKept()).toBe(before + 1)
 })
 
-async function inputsKept(): Promise<number> {
-  const { default: Database } = await import('better-sqlite3')
-  const { readdirSync } = await import('node:fs')
-  const name = readdirSync(app.dataDir).find(file => /\.(db|sqlite3?)$/.test(file))!
-  const database = new Database(`${app.dataDir}/${name}`, { readonly: true })
-  try {
-    const sql = `SELECT count(*) AS n FROM files WHERE purpose = 'input' AND removed_at IS NULL`
-    return (database.prepare(sql).get() as { n: number }).n
-  } finally {
-    database.close()
-  }
+function inputsKept(): number {
+  using database = openAsIs(join(app.dataDir, 'infer.db'), { readonly: true })
+  return database.scalar<number>`SELECT count(*) FROM files WHERE purpose = 'input' AND removed_at IS NULL`.get()!
 }
