@@ -13,69 +13,86 @@ import {
 } from './_gateway.ts'
 
 /**
- * Compares the path of a chat in two builds: the same requests go to both and to a minimal proxy in alternation, so that
- * the noise of the machine meets all. Each build is started several times, because starts of one build differ by more
- * than most changes: the range of the starts is printed beside the median. Prints one line. Run: `npx node
- * test/bench/gateway-against.ts OLDER/dist/main.cjs [starts] [rounds of each]` after `npm run build` here and there.
+ * Compares the path of a chat in two builds: the same requests go to both and to a minimal proxy, in short turns of random
+ * order, so that the noise of the machine meets all. In a fixed order the same build was up to a half slower than itself,
+ * by what came before it. Each build is started several times, because starts of one build differ. Beside each median is
+ * the range that holds nine of ten medians of turns drawn again: a change within it is not known to be one. Prints one
+ * line. Run: `npx node test/bench/gateway-against.ts OLDER/dist/main.cjs [starts] [rounds of each]` after `npm run build`
+ * here and there.
  */
-const [older, starts = '4', rounds = '7'] = process.argv.slice(2)
+const [older, starts = '3', rounds = '16'] = process.argv.slice(2)
 if (!older) throw new Error('Name the dist/main.cjs of the build to compare with.')
 const names = ['proxy', 'before', 'now'] as const
 type Name = (typeof names)[number]
 /** Requests after which V8 has compiled nearly all of the path. */
 const warmUp = 30_000
+const turnMs = 400
 
-const perName = (): Record<Name, number[]> => ({ proxy: [], before: [], now: [] })
-const ratios = (of: number[], to: number[]) => of.map((value, at) => value / to[at]!)
+/** The names in random order. */
+const shuffled = (): Name[] =>
+  names
+    .map(name => ({ name, at: Math.random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ name }) => name)
 
-/** What one start of each build took: of the proxy's requests, and of the time of the older build. */
-async function compareOnce(proxy: Served, open: (name: 'before' | 'now') => Promise<Served>) {
+/** What one round measured of each. */
+type Round = Record<Name, number>
+const emptyRound = (): Round => ({ proxy: 0, before: 0, now: 0 })
+
+/** The rounds of all starts. */
+const measured = { rate: [] as Round[], used: [] as Round[], chunk: [] as Round[] }
+
+async function measure(proxy: Served, open: (name: 'before' | 'now') => Promise<Served>): Promise<void> {
   const servers: Record<Name, Served> = { proxy, before: await open('before'), now: await open('now') }
-  const ask = (name: Name) => load<Requests>(['requests', ...servers[name].address, 64, 1000])
-  for (const name of names) for (let sent = 0; sent < warmUp; ) sent += (await ask(name)).perSecond
-  const [rate, used, chunk] = [perName(), perName(), perName()]
-  const inTurn = (round: number) => (round % 2 === 0 ? names : names.toReversed())
-  for (let round = 0; round < Number(rounds); round++)
-    for (const name of inTurn(round)) {
+  const ask = (name: Name, ms: number) => load<Requests>(['requests', ...servers[name].address, 64, ms])
+  for (const name of names) for (let sent = 0; sent < warmUp; ) sent += (await ask(name, 1000)).perSecond
+  for (let round = 0; round < Number(rounds); round++) {
+    const [rate, used] = [emptyRound(), emptyRound()]
+    for (const name of shuffled()) {
       const begun = cpuOf(servers[name].pid)
-      const { perSecond } = await ask(name)
-      rate[name].push(perSecond)
-      used[name].push((cpuOf(servers[name].pid) - begun) / perSecond)
+      rate[name] = (await ask(name, turnMs)).perSecond
+      used[name] = (cpuOf(servers[name].pid) - begun) / rate[name]
     }
-  for (let round = 0; round < 3; round++)
-    for (const name of inTurn(round)) {
+    measured.rate.push(rate)
+    measured.used.push(used)
+  }
+  for (let round = 0; round < Number(rounds) / 4; round++) {
+    const chunk = emptyRound()
+    for (const name of shuffled()) {
       let begun = 0
       const { chunks } = await load<Streams>(
         ['streams', ...servers[name].address, 200, 2000],
         () => (begun = cpuOf(servers[name].pid)),
       )
-      chunk[name].push((cpuOf(servers[name].pid) - begun) / chunks)
+      chunk[name] = (cpuOf(servers[name].pid) - begun) / chunks
     }
-  for (const name of ['before', 'now'] as const) process.kill(servers[name].pid, 'SIGKILL')
-  return {
-    before: median(ratios(rate.before, rate.proxy)),
-    now: median(ratios(rate.now, rate.proxy)),
-    rate: median(ratios(rate.now, rate.before)),
-    request: median(ratios(used.now, used.before)),
-    chunk: median(ratios(chunk.now, chunk.before)),
+    measured.chunk.push(chunk)
   }
+  for (const name of ['before', 'now'] as const) process.kill(servers[name].pid, 'SIGKILL')
+}
+
+/** The median of one as a part of another, and the range of nine of ten medians of rounds drawn again. */
+function part(rounds: readonly Round[], of: Name, to: Name): string {
+  const ratios = rounds.map(round => round[of] / round[to])
+  const drawn = () => median(ratios.map(() => ratios[Math.floor(Math.random() * ratios.length)]!))
+  const medians = Array.from({ length: 1_000 }, drawn).toSorted((a, b) => a - b)
+  return `${median(ratios).toFixed(3)} (${medians[50]!.toFixed(2)} to ${medians[950]!.toFixed(2)})`
 }
 
 try {
   const { proxy, config } = await openBench()
   const files = { before: resolve(older), now: resolve('dist/main.cjs') }
-  const all: Awaited<ReturnType<typeof compareOnce>>[] = []
   for (let time = 0; time < Number(starts); time++) {
-    all.push(await compareOnce(servedBy(proxy), name => serve(`${name}-${time}`, files[name], config)))
-    console.error(`start ${time + 1} of ${starts}: ${JSON.stringify(all.at(-1))}`)
+    await measure(servedBy(proxy), name => serve(`${name}-${time}`, files[name], config))
+    console.error(
+      `start ${time + 1} of ${starts}: requests/s now ÷ before ${part(measured.rate, 'now', 'before')} so far`,
+    )
   }
-  const of = (figure: keyof (typeof all)[number]) => {
-    const values = all.map(one => one[figure]).toSorted((a, b) => a - b)
-    return `${median(values).toFixed(3)} (${values[0]!.toFixed(2)} to ${values.at(-1)!.toFixed(2)})`
-  }
+  const { rate, used, chunk } = measured
   console.log(
-    `gateway, ${starts} starts: ${of('before')} of the proxy before, ${of('now')} now; now ÷ before: requests/s ${of('rate')}, ` +
-      `processor time of a request ${of('request')}, of a chunk ${of('chunk')}`,
+    `gateway, ${starts} starts: ${part(rate, 'before', 'proxy')} of the proxy before, ${part(rate, 'now', 'proxy')} now; ` +
+      `now ÷ before: requests/s ${part(rate, 'now', 'before')}, processor time of a request ` +
+      `${part(used, 'now', 'before')}, of a chunk ${part(chunk, 'now', 'before')}`,
   )
 } finally {
   closeBench()
