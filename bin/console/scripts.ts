@@ -53,6 +53,7 @@ export async function bundleScripts(): Promise<Script[]> {
     comments: { legal: false },
     entryFileNames: 'assets/[name]-[hash].js',
     chunkFileNames: 'assets/[name]-[hash].js',
+    hashCharacters: 'hex',
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [{ debugName: 'by use', name: (id, context) => (chunkOf ??= chunks(context))(id) }],

@@ -1,3 +1,4 @@
+import type { Route } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { chromium } from '../_browser.ts'
 import { openConsole, sizes, type TestConsole } from './_console.ts'
@@ -187,6 +188,42 @@ test('nothing moves when the font comes', async () => {
   const after = await width()
   expect(after).not.toBe(before)
   expect(Math.abs(after - before) / before).toBeLessThan(0.05)
+})
+
+// A button that moves between the press and the release of the mouse is not clicked.
+test.each([
+  { path: () => '/', first: 'Show all', last: 'No job or request has failed' },
+  { path: (organization: string) => `/organizations/${organization}`, first: 'Create token', last: 'Starts again' },
+])('nothing that can be clicked moves while the answers of $last come', async ({ path, first, last }) => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  await using opened = await console.open('/no-such-file.js')
+  const { page } = opened
+  // The answers come one by one, so that each is drawn before the next.
+  const held: Route[] = []
+  await page.route('**/api/**', route => void held.push(route))
+  await page.addInitScript({
+    content: `
+      const places = new Map()
+      globalThis.moved = new Set()
+      const look = () => {
+        for (const control of document.querySelectorAll('main button, main a, main select, main input')) {
+          if (!control.checkVisibility({ visibilityProperty: true })) continue
+          const { x, y } = control.getBoundingClientRect()
+          const before = places.get(control)
+          if (before && Math.hypot(x - before.x, y - before.y) > 2) moved.add(control.textContent)
+          places.set(control, { x, y })
+        }
+        requestAnimationFrame(look)
+      }
+      requestAnimationFrame(look)`,
+  })
+  await page.goto(`/console${path(organization.id)}`)
+  while (held.length > 0 || !(await page.getByText(last).first().isVisible())) {
+    await held.shift()?.continue()
+    await page.evaluate('new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
+  }
+  await page.getByText(first).first().waitFor()
+  expect(await page.evaluate('[...moved]')).toEqual([])
 })
 
 test('a page that the token may not use is not offered, and refused by its address', async () => {

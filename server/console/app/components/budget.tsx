@@ -17,7 +17,12 @@ export function OrganizationBudget({ organization }: { organization: string }) {
     { refetchInterval: 60_000 },
   )
   return (
-    <Queried query={query}>{({ spend_limit, currency }) => <Budget spend={spend_limit} currency={currency} />}</Queried>
+    // As high as the grey lines.
+    <div className="min-h-13">
+      <Queried query={query} lines={2}>
+        {({ spend_limit, currency }) => <Budget spend={spend_limit} currency={currency} />}
+      </Queried>
+    </div>
   )
 }
 

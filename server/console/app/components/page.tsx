@@ -114,9 +114,9 @@ export function Loading({ lines = 3 }: { lines?: number }) {
     const timer = setTimeout(() => setShown(true), patienceMs)
     return () => clearTimeout(timer)
   }, [])
-  if (!shown) return null
+  // Its place is taken at once: what stands below would move under the pointer twice.
   return (
-    <div role="status" className="space-y-3">
+    <div role="status" className={`space-y-3 ${shown ? '' : 'invisible'}`}>
       <span className="sr-only">{shellText.loading}</span>
       {Array.from({ length: lines }, (_, at) => (
         <div key={at} aria-hidden className="bg-raised h-5 animate-pulse rounded" />

@@ -102,7 +102,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <AccountMenu showShortcuts={showShortcuts} />
         </div>
       </nav>
-      <div className="relative flex min-w-0 flex-col md:h-dvh md:overflow-y-auto">
+      <div className="relative flex min-w-0 flex-col md:h-dvh md:overflow-y-auto md:not-has-data-fill:[scrollbar-gutter:stable]">
         <OfflineNotice />
         <main
           ref={main}

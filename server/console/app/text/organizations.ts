@@ -24,7 +24,6 @@ export const organizationsText = {
   usage: 'Usage and limits',
   suspendedNotice: 'The organization is suspended: its tokens are refused and its jobs wait.',
   callStorage: {
-    title: 'Content of calls',
     label: 'Conversations of the page Chat',
     options: { metadata: 'Kept in the browser of each person', content: 'Kept on this server' },
     means: {

@@ -1,7 +1,6 @@
 import { api, dataOf, type Schema, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
-import { Section } from '../../components/page.tsx'
 import { organizationsText } from '../../text/organizations.ts'
 
 const text = organizationsText.callStorage
@@ -24,17 +23,15 @@ export function CallStorageSetting({ organization }: { organization: Schema<'Org
     ['chat'],
   )
   return (
-    <Section title={text.title}>
-      <div className="bg-surface border-line max-w-2xl space-y-2 rounded-lg border p-4">
-        <SelectField
-          label={text.label}
-          options={optionsOf(text.options)}
-          value={change.isPending ? change.variables : stored}
-          disabled={!can('admin:write') || change.isPending}
-          change={chosen => change.mutate(chosen as CallStorage)}
-        />
-        <p className="text-muted text-xs">{text.means[stored]}</p>
-      </div>
-    </Section>
+    <div className="bg-surface border-line space-y-2 rounded-lg border p-4">
+      <SelectField
+        label={text.label}
+        options={optionsOf(text.options)}
+        value={change.isPending ? change.variables : stored}
+        disabled={!can('admin:write') || change.isPending}
+        change={chosen => change.mutate(chosen as CallStorage)}
+      />
+      <p className="text-muted text-xs">{text.means[stored]}</p>
+    </div>
   )
 }

@@ -156,11 +156,14 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
           {status === 'suspended' ? text.suspendedNotice : text.deletedNotice}
         </Notice>
       )}
-      {can('admin:read') && status !== 'deleted' && (
-        <div className="bg-surface border-line mb-6 max-w-2xl rounded-lg border p-4">
-          <OrganizationBudget organization={id} />
-        </div>
-      )}
+      <div className="mb-6 grid max-w-5xl items-start gap-4 md:grid-cols-2">
+        {can('admin:read') && status !== 'deleted' && (
+          <div className="bg-surface border-line rounded-lg border p-4">
+            <OrganizationBudget organization={id} />
+          </div>
+        )}
+        {status === 'active' && <CallStorageSetting organization={organization} />}
+      </div>
       <Tabs
         label={text.tabs}
         names={text.parts}
@@ -169,7 +172,6 @@ function Shown({ organization }: { organization: Schema<'Organization'> }) {
       >
         {part === 'users' ? <Users organization={organization} /> : <Tokens organization={organization} />}
       </Tabs>
-      {status === 'active' && <CallStorageSetting organization={organization} />}
       {suspending && (
         <Confirm
           title={text.suspendTitle(name)}

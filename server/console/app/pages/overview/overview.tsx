@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import { isFailing } from '../../api/attention.ts'
 import { api, type Schema, useAnswer, useMachine, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
@@ -45,10 +46,17 @@ function OwnModels() {
           {({ models }) => <Table label={overviewText.models} columns={columns} rows={models} rowKey="model_id" />}
         </Queried>
       </Section>
-      <RecentFailures models={query.data?.models ?? []} />
+      <Below isSettled={!query.isPending}>
+        <RecentFailures models={query.data?.models ?? []} />
+      </Below>
     </>
   )
 }
+
+/** What stands below an answer: it is read at once and shown when it has its place, or it would move under the pointer. */
+const Below = ({ isSettled, children }: { isSettled: boolean; children: ReactNode }) => (
+  <div className={isSettled ? undefined : 'invisible'}>{children}</div>
+)
 
 /** Milliseconds between two readings. A hidden tab reads nothing. */
 const everyMs = 2_000
@@ -95,8 +103,10 @@ function MachineCard() {
           </>
         )}
       </Queried>
-      <Charts />
-      <RecentFailures models={now?.models ?? []} />
+      <Below isSettled={now !== undefined || status.isError}>
+        <Charts />
+        <RecentFailures models={now?.models ?? []} />
+      </Below>
     </>
   )
 }
