@@ -75,7 +75,7 @@ test.runIf(full)(
   },
 )
 
-test.runIf(full)('a file that was damaged in transfer is named', { timeout: 60_000 }, async () => {
+test.runIf(full)('a file that was damaged in transfer is named', async () => {
   appendFileSync(join(moved(), 'checks', 'README.md'), 'x')
   const { code, lines } = await run('--part', 'discovery', '--check', 'bundle.files')
   expect(lines[0]).toMatch(/^bundle.files: fail, \d+ files, 1 changed or missing; .*checks\/README.md$/)

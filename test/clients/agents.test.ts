@@ -22,7 +22,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [engine.model('agent'), { id: 'toy', source: toy, tasks: ['std/chat-completion'] }],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await engine[Symbol.asyncDispose]()

@@ -34,7 +34,7 @@ beforeAll(async () => {
     supportsStructuredOutputs: true,
     includeUsage: true,
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true })

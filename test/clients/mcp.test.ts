@@ -46,7 +46,7 @@ beforeAll(async () => {
     ],
   })
   client = await connect(app.secret)
-}, 60_000)
+})
 afterAll(async () => {
   await client.close()
   await app[Symbol.asyncDispose]()
@@ -107,7 +107,7 @@ test('a generation is a durable job: it reports progress, and its image is conte
   const { contents } = (await client.readResource({ uri: file.uri })) as Json
   expect(contents[0]).toMatchObject({ uri: file.uri, blob: image.data })
   expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1)
-}, 30_000)
+})
 
 test('audio is transcribed from a data URL', async () => {
   const samples = Buffer.alloc(16_000, 'tone')
@@ -134,7 +134,7 @@ describe('workflows', () => {
       arguments: { messages: [{ role: 'user', content: 'mode:status,code=400' }] },
     })
     expect([failed.isError, text(failed)]).toEqual([true, expect.stringContaining('write')])
-  }, 30_000)
+  })
 
   test('one of another organization is absent, byte for byte', async () => {
     const { workflow } = await ask('/api/workflows', { body: { name: 'Own', dag, parameters } })
@@ -179,7 +179,7 @@ test('a cancelled request cancels its job; a client that disconnects leaves it',
   const [job] = (await ask('/api/jobs?task=std/audio-speech')).jobs as [{ id: string; status: string }]
   expect([job.id === id, job.status]).toEqual([false, 'pending'])
   await app.fetch(`/api/jobs/${job.id}/cancel`, { method: 'POST' })
-}, 30_000)
+})
 
 test('a revoked token ends its streams within 2 s, with an error for the request', async () => {
   const token = await makeToken()
@@ -195,7 +195,7 @@ test('a revoked token ends its streams within 2 s, with an error for the request
   expect(performance.now() - since).toBeLessThan(2_000)
   await expect(agent.ping()).rejects.toThrow()
   await agent.close()
-}, 30_000)
+})
 
 describe('refusals', () => {
   test('a token without user:write sees no tools and runs none', async () => {

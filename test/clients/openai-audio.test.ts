@@ -93,7 +93,7 @@ test('a stream', async () => {
   expect([text, types.at(-1)]).toEqual([heard, 'transcript.text.done'])
 })
 
-test('a stream that arrives word by word', { timeout: 60_000 }, async () => {
+test('a stream that arrives word by word', async () => {
   const input = 'The cat sat on the mat, and the dog barked at the cat.'
   const said = await client.audio.speech.create({ model: 'tones', voice: 'alto', input, response_format: 'wav' })
   const stream = await client.audio.transcriptions.create({
@@ -130,7 +130,7 @@ test('an error has the error class of the client', async () => {
   await expect(wrong).rejects.toBeInstanceOf(OpenAI.BadRequestError)
 })
 
-test('synthesized text is transcribed back, as wav and as mp3', { timeout: 60_000 }, async () => {
+test('synthesized text is transcribed back, as wav and as mp3', async () => {
   for (const response_format of ['wav', 'mp3'] as const) {
     const said = await client.audio.speech.create({
       model: 'tones',

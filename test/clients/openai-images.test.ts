@@ -20,7 +20,7 @@ const hole = { create: { width: 64, height: 128, channels: 4, background: 'black
 const masked = () => teal().composite([{ input: hole, blend: 'dest-out' }])
 const png = async (picture: Sharp, name: string) => toFile(await picture.toBuffer(), name, { type: 'image/png' })
 
-test('generate: a URL without authentication, and the id of the job', { timeout: 60_000 }, async () => {
+test('generate: a URL without authentication, and the id of the job', async () => {
   const { data, response } = await client.images.generate({ ...asked, size, n: 2 }).withResponse()
   expect(data.data).toHaveLength(2)
   const picture = await fetch(data.data![1]!.url!)
@@ -39,7 +39,7 @@ test('generate: base64', async () => {
   expect(await sharp(Buffer.from(data![0]!.b64_json!, 'base64')).metadata()).toMatchObject({ format: 'jpeg' })
 })
 
-test('generate: a stream with unfinished images', { timeout: 60_000 }, async () => {
+test('generate: a stream with unfinished images', async () => {
   const seen: [type: string, index: number | undefined][] = []
   const images: string[] = []
   for await (const event of await client.images.generate({ ...asked, size, stream: true, partial_images: 2 })) {
@@ -55,7 +55,7 @@ test('generate: a stream with unfinished images', { timeout: 60_000 }, async () 
   expect(new Set(images).size).toBe(3)
 })
 
-test('generate: a transparent background as WebP, and less quality', { timeout: 60_000 }, async () => {
+test('generate: a transparent background as WebP, and less quality', async () => {
   const request = { ...asked, size, seed: 3, response_format: 'b64_json', output_format: 'webp' } as const
   const [clear, plain, small] = await Promise.all(
     [{ background: 'transparent' } as const, {}, { output_compression: 10 }].map(async more => {
@@ -70,7 +70,7 @@ test('generate: a transparent background as WebP, and less quality', { timeout: 
   expect(small!.length).toBeLessThan(plain!.length / 2)
 })
 
-test('edit: several images, one of them WebP, and a stream', { timeout: 60_000 }, async () => {
+test('edit: several images, one of them WebP, and a stream', async () => {
   const webp = await toFile(await teal().webp().toBuffer(), 'teal.webp', { type: 'image/webp' })
   const red = await png(sharp({ create: { width: 64, height: 64, channels: 3, background: 'red' } }).png(), 'red.png')
   const events = await client.images.edit({
@@ -94,14 +94,14 @@ test('edit: several images, one of them WebP, and a stream', { timeout: 60_000 }
   expect(at(100, 20)).toEqual(near(255, 0, 0))
 })
 
-test('createVariation', { timeout: 60_000 }, async () => {
+test('createVariation', async () => {
   const { data } = await client.images.createVariation({ model: 'drawn', image: await png(teal(), 'teal.png'), n: 2 })
   expect(data).toHaveLength(2)
   const bytes = Buffer.from(await (await fetch(data![1]!.url!)).arrayBuffer())
   expect(await sharp(bytes).metadata()).toMatchObject({ width: 128, height: 128 })
 })
 
-test('edit: a form with an image, and with a mask of what is transparent', { timeout: 60_000 }, async () => {
+test('edit: a form with an image, and with a mask of what is transparent', async () => {
   const image = await png(teal(), 'teal.png')
   const whole = await client.images.edit({ ...asked, image })
   const part = await client.images.edit({ ...asked, image: [image], mask: await png(masked(), 'mask.png') })

@@ -15,9 +15,7 @@ const request = { model: 'film', prompt: 'A cat', seconds: '1' as never, size }
 
 async function ended(id: string) {
   let video = await client.videos.retrieve(id)
-  await expect
-    .poll(async () => (video = await client.videos.retrieve(id)).status, { timeout: 20_000 })
-    .toMatch(/completed|failed/)
+  await expect.poll(async () => (video = await client.videos.retrieve(id)).status).toMatch(/completed|failed/)
   return video
 }
 

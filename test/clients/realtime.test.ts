@@ -24,7 +24,7 @@ beforeAll(async () => {
       fakeModel('chat'),
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 /** Base64 of a voice of harmonics and of silence, at a rate. */
@@ -134,7 +134,7 @@ test("OpenAI's client: speech is detected, committed and transcribed, with text 
   )
   expect(deltas.join('')).toBe(completed.transcript)
   expect(new Set(events.map(event => (event as Json).event_id)).size).toBe(events.length)
-}, 30_000)
+})
 
 test('without turn detection the client commits; 16 kHz are heard as they are, and the seconds are metered once', async () => {
   const { secret, organizationId } = await makeOrganization(app)
@@ -159,7 +159,7 @@ test('without turn detection the client commits; 16 kHz are heard as they are, a
     const response = await app.fetch(`/api/organizations/${organizationId}/usage`, { token: secret })
     return ((await response.json()) as Json).totals.audio_seconds as number
   }
-  await expect.poll(heard, { timeout: 20_000 }).toBe(3)
+  await expect.poll(heard).toBe(3)
 })
 
 test('the older events, clear, and two items in their order', async () => {
@@ -227,7 +227,7 @@ test('what is wrong becomes an error event, and the session continues', async ()
   const { error } = await connection.seen('conversation.item.input_audio_transcription.failed')
   expect(error.message).toBeTruthy()
   connection.socket.close()
-}, 30_000)
+})
 
 describe('before the connection is upgraded', () => {
   test.each<[string, Parameters<typeof open>, number, string]>([

@@ -126,7 +126,7 @@ async function openConsolePage(
   const faults: string[] = []
   const expected: RegExp[] = []
   const page = await context.newPage()
-  page.setDefaultTimeout(30_000)
+  page.setDefaultTimeout(60_000)
   page.on('console', message => {
     if (message.type() === 'error' || message.type() === 'warning') faults.push(message.text())
   })

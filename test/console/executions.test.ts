@@ -29,7 +29,7 @@ test.each(sizes)('on %s a person follows a workflow and looks at its nodes', asy
   const { page } = opened
   await page.getByRole('link', { name: execution.id, exact: true }).click()
   await page.getByText('Completed').first().waitFor()
-  await page.getByText('2 of 2 nodes completed').waitFor({ timeout: 30_000 })
+  await page.getByText('2 of 2 nodes completed').waitFor()
   await page.getByLabel('Node paint: Completed').click()
   const detail = page.getByRole('region', { name: 'Node paint' })
   await detail.getByRole('img').waitFor()

@@ -60,7 +60,7 @@ test.each(seldomOnPhones)('on %s a person varies a run, runs it again and takes 
   await page.getByLabel('Variations').selectOption('2')
   await prompt.press('Control+Enter')
   const images = runs(page, words).getByRole('img')
-  await expect.poll(() => images.count(), { timeout: 20_000 }).toBe(2)
+  await expect.poll(() => images.count()).toBe(2)
   expect(new Set((await inputsOf(words)).map(({ seed }) => seed))).toEqual(new Set([11, 12]))
   expect((await inputsOf(words))[0]).toMatchObject({ width: 64, height: 64, num_inference_steps: 4 })
   await opened.expectAccessible()
@@ -69,11 +69,11 @@ test.each(seldomOnPhones)('on %s a person varies a run, runs it again and takes 
 
   await page.getByLabel('Variations').selectOption('1')
   await runs(page, words).getByRole('button', { name: 'Vary seed' }).click()
-  await expect.poll(() => images.count(), { timeout: 20_000 }).toBe(4)
+  await expect.poll(() => images.count()).toBe(4)
   const seeds = new Set((await inputsOf(words)).map(({ seed }) => seed))
   expect(seeds.size).toBe(4)
   await runs(page, words).first().getByRole('button', { name: 'Again' }).click()
-  await expect.poll(() => images.count(), { timeout: 20_000 }).toBe(6)
+  await expect.poll(() => images.count()).toBe(6)
   expect(new Set((await inputsOf(words)).map(({ seed }) => seed))).toEqual(seeds)
 
   await prompt.fill('something else')
@@ -168,5 +168,5 @@ test('a run with more jobs than a page of the list is shown whole', async () => 
   }
   await using opened = await console.open('/playground?task=slug/text-to-image')
   const links = runs(opened.page, 'thirteen').getByRole('link', { name: 'Open job' })
-  await expect.poll(() => links.count(), { timeout: 20_000 }).toBe(13)
+  await expect.poll(() => links.count()).toBe(13)
 })

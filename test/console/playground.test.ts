@@ -139,7 +139,7 @@ testWithFfmpeg('on a phone a person makes a video in two formats in one go', asy
   await page.getByLabel('9:16 tall').check()
   await page.getByLabel('1:1 square').check()
   await page.getByRole('button', { name: 'Run' }).click()
-  await expect.poll(() => page.getByLabel('Video', { exact: true }).count(), { timeout: 15_000 }).toBe(2)
+  await expect.poll(() => page.getByLabel('Video', { exact: true }).count()).toBe(2)
   await opened.expectAccessible()
   await opened.screenshot('playground-video')
 })

@@ -69,10 +69,7 @@ test('by mouse only, a person builds a workflow of three nodes, saves it, runs i
   await page.getByText('Saved as version 1.').waitFor()
   await button(page, 'Run').click()
   await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
-  await page
-    .getByRole('tabpanel', { name: 'Run' })
-    .getByRole('img', { name: 'Image of image' })
-    .waitFor({ timeout: 30_000 })
+  await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img', { name: 'Image of image' }).waitFor()
   await node('image').getByRole('img', { name: 'Image of image' }).waitFor()
   await expect.poll(() => node('speech').locator('audio').count()).toBe(1)
   await opened.screenshot('workflow-editor')

@@ -23,7 +23,7 @@ beforeAll(() => {
     ['bin/release.ts', '--arch', 'x64', '--output', join(folder, 'release'), '--compression', '0'],
     { stdio: 'pipe' },
   )
-}, 120_000)
+})
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
   if (typeof opened !== 'string') await opened[Symbol.asyncDispose]()

@@ -167,7 +167,7 @@ test(`${kills} kill -9 under load: no job is lost or invented, each is billed on
 /** How long engines may outlive a killed server here, milliseconds. */
 const adoptGrace = 1_000
 
-test('a killed server leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
+test('a killed server leaves no engine and no grandchild behind', async context => {
   await using home = openHome()
   const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
   const limits = { adopt_grace: adoptGrace }

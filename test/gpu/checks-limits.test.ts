@@ -36,7 +36,7 @@ function python(...lines: string[]) {
   return { child, printed: text(child.stdout) }
 }
 
-test('a check that hangs fails at its limit, and the next one runs', { timeout: 30_000 }, async () => {
+test('a check that hangs fails at its limit, and the next one runs', async () => {
   const { printed } = python(
     'from report import Budget, Report',
     'report = Report(OUTPUT, {})',
@@ -46,7 +46,7 @@ test('a check that hangs fails at its limit, and the next one runs', { timeout: 
   expect(await printed).toBe('hangs: fail, it had not ended after 0 s\nnext: ok, 1 s\n')
 })
 
-test('a call of the driver that does not answer is refused', { timeout: 30_000 }, async () => {
+test('a call of the driver that does not answer is refused', async () => {
   const { printed } = python(
     'from parking import Parking, Refused',
     'parking = object.__new__(Parking)',
@@ -57,7 +57,7 @@ test('a call of the driver that does not answer is refused', { timeout: 30_000 }
   expect(await printed).toBe('cuHangs answered nothing within 0.1 s\n')
 })
 
-test('a value that is no JSON does not end the run', { timeout: 30_000 }, async () => {
+test('a value that is no JSON does not end the run', async () => {
   const { printed } = python(
     'from report import Budget, Report',
     'report = Report(OUTPUT, {})',
@@ -66,7 +66,7 @@ test('a value that is no JSON does not end the run', { timeout: 30_000 }, async 
   expect(await printed).toBe('odd: ok, 1 s\n')
 })
 
-test('a part whose server does not start fails, and the next part runs', { timeout: 60_000 }, async () => {
+test('a part whose server does not start fails, and the next part runs', async () => {
   const checks = 'discovery.cards,worker.bare'
   const { code, lines } = await card.run(['--infer', '/bin/false', '--part', 'discovery,worker', '--check', checks])
   expect(lines[0]).toMatch(/^discovery: fail, ServerError: infer serve did not start/)
@@ -77,7 +77,7 @@ test('a part whose server does not start fails, and the next part runs', { timeo
 test.each([
   ['SIGTERM', 143],
   ['SIGKILL', null],
-] as const)('%s in a check: its server ends too', { timeout: 60_000 }, async (name, status) => {
+] as const)('%s in a check: its server ends too', async (name, status) => {
   const folder = join(card.folder, name)
   const { child, printed } = python(
     'import run, types',
@@ -103,9 +103,7 @@ test.each([
     ])
 })
 
-test('a check that measures for those before it is skipped without the time for that', {
-  timeout: 30_000,
-}, async () => {
+test('a check that measures for those before it is skipped without the time for that', async () => {
   const { printed } = python(
     'from once import Once',
     'once = Once("a measurement", lambda: 7)',

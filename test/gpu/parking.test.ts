@@ -99,7 +99,7 @@ test('with parking: off it ends, and listens on a port without the routes that p
   expect((await fleet.plan(a)).parking).toMatch(/its engine ends\. It is parked only with 'parking: auto'/)
   await chat(fleet, b)
   expect(engine('a')).toBeUndefined()
-}, 60_000)
+})
 
 test('an engine that refuses to be parked ends, is started anew, and is not parked again', async () => {
   const { fleet, a, b, engine, log } = await twoModels({ env: { VLLM_SERVER_DEV_MODE: '0' } })
@@ -110,7 +110,7 @@ test('an engine that refuses to be parked ends, is started anew, and is not park
     /its engine ends\. It could not be parked\. The engine answered 404 at .sleep/,
   )
   expect(log.lines.filter(line => /could not be parked or woken.*404 at .sleep.level=1/.test(line))).toHaveLength(2)
-}, 60_000)
+})
 
 test('an engine that is killed while it is parked is started anew by the next request', async () => {
   const { fleet, a, b, engine } = await twoModels()
@@ -122,4 +122,4 @@ test('an engine that is killed while it is parked is started anew by the next re
   await until(() => engine('a') === undefined)
   expect(fleet.activity('a')).toMatchObject({ status: 'cold', engineFailures: 0 })
   expect((await chat(fleet, a)).failure).toBeUndefined()
-}, 60_000)
+})

@@ -51,7 +51,7 @@ describe.skipIf(folder === '')('ComfyUI', () => {
         model('text-to-video', { prompt: '3.inputs.text', fps: '5.inputs.fps', num_frames: '1.inputs.batch_size' }),
       ],
     })
-  }, 60_000)
+  })
   afterAll(async () => {
     await app?.[Symbol.asyncDispose]()
     rmSync(nodes, { recursive: true, force: true })

@@ -127,7 +127,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('sd
     expect(await run('inpainting', { image_url, mask_url: await mask('white') })).not.toBe(kept)
   })
 
-  test('a video of a model for images', { timeout: 120_000 }, async () => {
+  test('a video of a model for images', async () => {
     const id = await submit('text-to-video', { image_size: undefined, resolution: '480p', num_frames: 5 })
     const { last } = await followed(id)
     expect(last).toMatchObject({ status: 'FAILED' })

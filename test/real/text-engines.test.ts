@@ -116,7 +116,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('Sm
     expect(valid).toBe(prompts.length)
   })
 
-  test.each(engines)('%s: a streamed call comes in the same form', { timeout: 120_000 }, async model => {
+  test.each(engines)('%s: a streamed call comes in the same form', async model => {
     const told = await events(model, prompts[0]!, {
       tools: [weather],
       tool_choice: 'required',
@@ -130,7 +130,7 @@ describe.skipIf(folder === '' || !existsSync(source) || !existsSync(server))('Sm
     expect(deltas.map(({ delta }) => delta.content ?? '').join('')).toBe('')
   })
 
-  test.each(engines)('%s: json_object is an object', { timeout: 120_000 }, async model => {
+  test.each(engines)('%s: json_object is an object', async model => {
     const format = { response_format: { type: 'json_object' }, max_tokens: 300 }
     const { choices } = await chat(model, 'Give me JSON with the name and the age of a person. Keep it short.', format)
     if (choices[0].finish_reason === 'stop') expect(JSON.parse(choices[0].message.content)).toBeTypeOf('object')

@@ -59,7 +59,7 @@ describe.skipIf(!existsSync(program))('llama-server with an image encoder', () =
     return { text: choices[0]!.message.content, tokens: usage!.prompt_tokens }
   }
 
-  test('an image of the request, by data URL and by address', { timeout: 120_000 }, async () => {
+  test('an image of the request, by data URL and by address', async () => {
     const red = await answer(`data:image/png;base64,${(await png('red')).toString('base64')}`)
     const blue = await answer(`data:image/png;base64,${(await png('blue')).toString('base64')}`)
     expect(blue.text).not.toBe(red.text)

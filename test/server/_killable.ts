@@ -48,7 +48,7 @@ export async function openKillable(models: readonly object[] = []) {
           ({ status }) => status,
           () => `The server does not answer. It has said:\n${readFileSync(outputPath, 'utf8').slice(-4_000)}`,
         )
-      await expect.poll(ready, { timeout: 40_000 }).toBe(200)
+      await expect.poll(ready).toBe(200)
     },
     /** The answer to a request as JSON: a POST if it has a body. */
     async call<Answer>(this: void, path: string, body?: object): Promise<Answer> {

@@ -26,7 +26,7 @@ function find(name: string): { pid: number; port: number } | undefined {
 
 /** The engine of that name, once it runs. */
 export async function engineProcess(name: string): Promise<EngineProcess> {
-  await expect.poll(() => find(name), { timeout: 30_000 }).toBeDefined()
+  await expect.poll(() => find(name)).toBeDefined()
   const { pid, port } = find(name)!
   return {
     pid,

@@ -65,7 +65,7 @@ beforeAll(async () => {
   installNvidiaSmi(bin, { cards: `echo '${cardLine()}'` })
   process.env.PATH = `${bin}:${path}`
   app = await startApp({ models: models() })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path

@@ -4,9 +4,7 @@ import { fakeModel, startApp } from '../_app.ts'
 test('of several engines, each conversation stays with the one that has computed it', async () => {
   await using app = await startApp({ models: [fakeModel('fake', [], { replicas: { min: 2, max: 2 } })] })
   const status = async () => (await (await app.fetch('/api/system/status')).json()) as { engines: { state: string }[] }
-  await expect
-    .poll(async () => (await status()).engines.filter(({ state }) => state === 'ready').length, { timeout: 20_000 })
-    .toBe(2)
+  await expect.poll(async () => (await status()).engines.filter(({ state }) => state === 'ready').length).toBe(2)
   const texts = { one: 'first '.repeat(400), other: 'second '.repeat(400) }
   const turns: Record<string, object[]> = { one: [], other: [] }
   async function turn(of: keyof typeof texts): Promise<string> {

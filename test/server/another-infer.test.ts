@@ -28,7 +28,7 @@ beforeAll(async () => {
       { id: 'falling', ...there, upstream_id: 'falls', tasks },
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   delete process.env[tokenVariable]
   await app[Symbol.asyncDispose]()
@@ -83,7 +83,7 @@ test('a job, a node of a workflow and an image by its slug are done there', asyn
     [app, 'drawing'],
     [other, 'painter'],
   ] as const)
-    await expect.poll(() => newest(at, model), { timeout: 30_000 }).toMatchObject({ status: 'completed' })
+    await expect.poll(() => newest(at, model)).toMatchObject({ status: 'completed' })
 })
 
 test('a request is passed on once only, by name or as a fallback', async () => {
@@ -107,7 +107,7 @@ test('a job that was passed on does not use a fallback on another infer, while o
   const passedOn = await submit({ [relayedHeader]: '1' })
   const own = await submit({})
   const modelOf = async (id: string) => (await read<Work>(other.fetch(`/api/jobs/${id}`))).model_id
-  await expect.poll(() => modelOf(own), { timeout: 20_000 }).toBe('further')
+  await expect.poll(() => modelOf(own)).toBe('further')
   expect(await modelOf(passedOn)).toBe('falls')
 })
 

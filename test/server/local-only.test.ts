@@ -23,7 +23,7 @@ beforeAll(async () => {
       fakeModel('broken', ['--exit', '3'], { dispatch_wait_ms: '300ms', fallbacks: [spilled] }),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await far[Symbol.asyncDispose]()

@@ -71,7 +71,7 @@ beforeAll(async () => {
     ],
     media: { allowed_addresses: ['127.0.0.2'] },
   })
-}, 60_000)
+})
 afterAll(async () => {
   canary.close()
   site.close()

@@ -72,7 +72,7 @@ beforeAll(async () => {
     ],
     limits: { sync_wait: '20s' },
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   server.closeAllConnections()

@@ -121,14 +121,11 @@ const withoutNulls = (value: object): unknown =>
 /** Checks an object each time it is read, until it has ended. */
 const checkToEnd = (schema: string, path: string, shown: (value: object) => unknown = value => value) =>
   expect
-    .poll(
-      async () => {
-        const one = await read('GET', path)
-        check(schema, shown(one))
-        return one.status
-      },
-      { timeout: 20_000 },
-    )
+    .poll(async () => {
+      const one = await read('GET', path)
+      check(schema, shown(one))
+      return one.status
+    })
     .toMatch(/^(completed|failed)$/)
 
 test('batches: new, ended, failed and listed', async () => {

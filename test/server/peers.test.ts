@@ -27,8 +27,8 @@ beforeAll(async () => {
       fakeModel('falls', ['--exit', '3'], { tasks, fallbacks: [{ model: 'box2/text' }] }),
     ],
   })
-  await vi.waitFor(async () => expect(await ids()).toContain('box2/text'), { timeout: 10_000 })
-}, 60_000)
+  await vi.waitFor(async () => expect(await ids()).toContain('box2/text'), { timeout: 40_000 })
+})
 afterAll(async () => {
   delete process.env[tokenVariable]
   await app[Symbol.asyncDispose]()
@@ -107,7 +107,7 @@ test('an image is drawn there by the path of its own name', async () => {
   expect(drawn.status).toBeLessThan(300)
   const newest = async () =>
     (await read<{ jobs: { status: string }[] }>(app.fetch('/api/jobs?model_id=box2/painter&limit=1'))).jobs
-  await expect.poll(newest, { timeout: 30_000 }).toMatchObject([{ status: 'completed' }])
+  await expect.poll(newest).toMatchObject([{ status: 'completed' }])
 })
 
 test('work that stays here is never passed on', async () => {
@@ -120,10 +120,10 @@ test('work that stays here is never passed on', async () => {
 
 test('a model that the other infer adds appears, and one that it removes goes', async () => {
   change(other, ({ models }) => models.push(fakeModel('added', [], { tasks })))
-  await expect.poll(ids, { timeout: 15_000 }).toContain('added')
+  await expect.poll(ids).toContain('added')
   change(other, config => (config.models = config.models.filter(model => (model as { id: string }).id !== 'added')))
-  await expect.poll(ids, { timeout: 15_000 }).not.toContain('added')
-}, 40_000)
+  await expect.poll(ids).not.toContain('added')
+})
 
 test('once its token is revoked, its models stay known and say so', async () => {
   const { token, secret } = await read<{ token: { id: string }; secret: string }>(
@@ -140,10 +140,10 @@ test('once its token is revoked, its models stay known and say so', async () => 
     )
     return models.find(({ model_id }) => model_id === 'box2/text')
   }
-  await expect.poll(state, { timeout: 10_000 }).toMatchObject({ status: expect.any(String) as string })
+  await expect.poll(state).toMatchObject({ status: expect.any(String) as string })
   expect((await read<{ peers: object[] }>(limited.fetch('/api/system/status'))).peers).toMatchObject([{ models: 2 }])
   await other.fetch(`/api/organizations/${other.organizationId}/tokens/${token.id}`, { method: 'DELETE' })
-  await expect.poll(state, { timeout: 15_000 }).toMatchObject({
+  await expect.poll(state).toMatchObject({
     status: 'unavailable',
     reason: expect.stringContaining("The peer 'box2' (" + other.url + ') refuses the token of this server') as string,
   })
@@ -157,12 +157,12 @@ test('once its token is revoked, its models stay known and say so', async () => 
   // Another token is another peer: it is asked at once.
   process.env.INFER_TEST_ROTATED = other.secret
   change(limited, config => (config.peers = { box2: { ...settings, api_key_env: 'INFER_TEST_ROTATED' } }))
-  await expect.poll(state, { timeout: 15_000 }).toMatchObject({ status: expect.stringMatching(/cold|warm/) as string })
+  await expect.poll(state).toMatchObject({ status: expect.stringMatching(/cold|warm/) as string })
   change(limited, config => (config.peers = {}))
-  await expect.poll(state, { timeout: 15_000 }).toBeUndefined()
+  await expect.poll(state).toBeUndefined()
   delete process.env.INFER_TEST_LIMITED
   delete process.env.INFER_TEST_ROTATED
-}, 60_000)
+})
 
 test('one other infer may be two peers with two tokens, and its usage tells them apart', async () => {
   const tokens = await Promise.all(
@@ -181,11 +181,11 @@ test('one other infer may be two peers with two tokens, and its usage tells them
   )
   await using both = await startApp({ peers, models: [] })
   const known = async () => (await read<{ data: Listed[] }>(both.fetch('/std/v1/models'))).data.map(({ id }) => id)
-  await expect.poll(known, { timeout: 10_000 }).toEqual(expect.arrayContaining(['vision/text', 'language/text']))
+  await expect.poll(known).toEqual(expect.arrayContaining(['vision/text', 'language/text']))
   for (const name of ['vision/text', 'language/text', 'language/text'])
     expect((await both.fetch('/std/v1/embeddings', { body: { model: name, input: 'Hello' } })).status).toBe(200)
   const used = async (id: string) =>
     (await read<{ jobs: object[] }>(other.fetch(`/api/jobs?token_id=${id}`))).jobs.length
   await expect.poll(async () => [await used(vision!), await used(language!)]).toEqual([1, 2])
   for (const at of [0, 1]) delete process.env[`INFER_TEST_PEER_${at}`]
-}, 40_000)
+})

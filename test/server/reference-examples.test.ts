@@ -346,7 +346,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     const waiting = async () =>
       (await run.send<{ execution: { progress: { waiting: number } } }>('GET /api/workflow-executions/{id}', { path }))
         .execution.progress.waiting
-    await expect.poll(waiting, { timeout: 20_000 }).toBe(2)
+    await expect.poll(waiting).toBe(2)
     const { approvals } = await run.send<{ approvals: { id: string }[] }>('GET /api/approvals')
     await run.send('GET /api/approvals/{id}', { path: idOf(approvals[0]!) })
     const paid = { path: { ...path, node: 'paid' } }
@@ -369,7 +369,7 @@ describe('every example of the reference is answered as documented', soon, () =>
     await run.send('DELETE /api/library/{id}', { path })
     const video = { path: idOf(await run.send<{ id: string }>('POST /std/v1/videos')) }
     const state = async () => (await run.send<{ status: string }>('GET /std/v1/videos/{id}', video)).status
-    await expect.poll(state, { timeout: 30_000 }).toBe('completed')
+    await expect.poll(state).toBe('completed')
     await run.send('GET /std/v1/videos')
     await run.send('GET /std/v1/videos/{id}/content', video)
     await run.send('DELETE /std/v1/videos/{id}', video)

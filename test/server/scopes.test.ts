@@ -335,7 +335,7 @@ test('every route × sets of scopes: accepted with the scope, else 403 that name
   for (const subset of subsets.filter(({ length }) => (full ? length > 0 : length === 1 || length === 3)))
     await expectScopes(subset, { token: await token(subset) })
   // Two thousand requests; some look at all programs of the machine.
-}, 120_000)
+})
 
 test('a session of the console may do on every route what its token may do', async () => {
   const ownPage = { 'x-infer-console': '1', 'sec-fetch-site': 'same-origin' }

@@ -18,7 +18,7 @@ beforeAll(async () => {
       { id: 'two', ...there, urls: [`${other.url}/std/v1`, 'http://127.0.0.1:9/std/v1'], upstream_id: 'theirs' },
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   delete process.env[tokenVariable]
   await app[Symbol.asyncDispose]()

@@ -157,4 +157,4 @@ test('T-SEC-7: no secret of tokens, webhooks or the master key is in logs, the a
   ]
   for (const [where, text] of Object.entries(pages))
     for (const form of forbidden) expect(text.includes(form), `a secret in ${where}`).toBe(false)
-}, 30_000)
+})

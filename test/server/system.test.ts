@@ -394,7 +394,7 @@ describe('x-request-id', () => {
   })
 })
 
-test('metrics need a token behind a proxy, and with `metrics: token` always', { timeout: 60_000 }, async () => {
+test('metrics need a token behind a proxy, and with `metrics: token` always', async () => {
   const status = async (at: TestApp, headers: Record<string, string>, token: string | null = null) =>
     (await at.fetch('/metrics', { headers, token })).status
   expect(await status(app, {})).toBe(200)

@@ -27,11 +27,11 @@ test('nodes that wait when the server is killed wait on: for their answer, their
         `/api/workflow-executions/${execution.id}${query}`,
       )
     ).execution
-  await expect.poll(async () => (await read()).progress.waiting, { timeout: 30_000, interval: 20 }).toBe(3)
+  await expect.poll(async () => (await read()).progress.waiting, { interval: 20 }).toBe(3)
   const open = async () =>
     (await call<{ approvals: { node_id: string; item: number | null; url: string }[] }>('/api/approvals')).approvals
   const ofItems = async () => (await open()).filter(({ node_id }) => node_id === 'each')
-  await expect.poll(async () => (await ofItems()).length, { timeout: 30_000, interval: 20 }).toBe(2)
+  await expect.poll(async () => (await ofItems()).length, { interval: 20 }).toBe(2)
   const approval = (await open()).find(({ node_id }) => node_id === 'asked')
   const before = await ofItems()
   await kill()

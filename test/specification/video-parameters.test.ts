@@ -8,7 +8,7 @@ import { ask, painters, until } from '../server/surfaces/slug/_painter.ts'
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({ models: [fakeModel('writer'), ...painters], prompt_rewriting: { model: 'writer' } })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const textToVideo = '/slug/fake/paint/text-to-video'

@@ -11,7 +11,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 const run = (args: string[], input?: Uint8Array) =>
   infer(['file', ...args], { env: { INFER_URL: app.url, INFER_TOKEN: app.secret }, ...(input ? { input } : {}) })
 
-test('upload, list, show, download, delete', { timeout: 60_000 }, async () => {
+test('upload, list, show, download, delete', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'in "1".jsonl')
   writeFileSync(path, '{"a":1}\n')
@@ -35,7 +35,7 @@ test('upload, list, show, download, delete', { timeout: 60_000 }, async () => {
   expect([gone.exitCode, gone.stderr]).toEqual([1, expect.stringContaining(`No such File object: ${id}`)])
 })
 
-test('standard input, a large file in parts, and a path that cannot be read', { timeout: 60_000 }, async () => {
+test('standard input, a large file in parts, and a path that cannot be read', async () => {
   const folder = temporaryFolder()
   const piped = await run(['upload', '-', '--name', 'notes.md'], Buffer.from('# Notes\n'))
   expect([piped.exitCode, piped.stdout]).toEqual([0, expect.stringMatching(/^file-\w+\n$/)])
@@ -52,7 +52,7 @@ test('standard input, a large file in parts, and a path that cannot be read', { 
   expect([wrong.exitCode, wrong.stderr]).toEqual([74, expect.stringContaining('it is a folder')])
 })
 
-test('a backup copies the stored files with --files', { timeout: 60_000 }, async () => {
+test('a backup copies the stored files with --files', async () => {
   const folder = temporaryFolder()
   const id = (await run(['upload', '-', '--name', 'a.txt'], Buffer.from('kept'))).stdout.trim()
   const backup = (...args: string[]) => infer(['backup', ...args, '--data-dir', app.dataDir])

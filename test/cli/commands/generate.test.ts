@@ -288,7 +288,7 @@ function start(env: Record<string, string>, ...args: string[]) {
   return {
     interrupt: () => child.kill('SIGINT'),
     ended,
-    says: (text: string) => expect.poll(() => said.stderr, { timeout: 20_000 }).toContain(text),
+    says: (text: string) => expect.poll(() => said.stderr).toContain(text),
   }
 }
 

@@ -49,9 +49,9 @@ test('--follow continues until Ctrl-C, which exits with 130', async () => {
   child.stdout.on('data', piece => (stdout += String(piece)))
   child.stderr.on('data', piece => (stderr += String(piece)))
   const status = async () => ((await (await app.fetch('/api/system/status')).json()) as { requests: number }).requests
-  await expect.poll(status, { timeout: 20_000 }).toBe(2)
+  await expect.poll(status).toBe(2)
   await app.fetch('/std/v1/embeddings', { body: { model: 'other', input: 'wake up' } })
-  await expect.poll(() => stdout, { timeout: 20_000 }).toMatch(/other listening[^]*Engine ready/)
+  await expect.poll(() => stdout).toMatch(/other listening[^]*Engine ready/)
   child.kill('SIGINT')
   expect(((await once(child, 'close')) as [number])[0]).toBe(130)
   expect(stderr).toBe('')

@@ -21,7 +21,7 @@ beforeAll(async () => {
     ],
   })
   env = { INFER_URL: app.url, INFER_TOKEN: app.secret }
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const run = (args: string[], options?: Parameters<typeof runInProcess>[2]) => runInProcess(args, env, options)
@@ -41,10 +41,10 @@ test('model test judges images, speech and transcripts by small jobs, of which n
   const tones = await run(['model', 'test', 'tones', '--json'])
   expect(JSON.parse(tones.stdout.toString())).toMatchObject({ passed: true })
   expect(await jobs()).toBe(before)
-}, 60_000)
+})
 
 describe('image', () => {
-  test('a prompt makes an image, --from edits it, --from alone makes variations', { timeout: 60_000 }, async () => {
+  test('a prompt makes an image, --from edits it, --from alone makes variations', async () => {
     const folder = temporaryFolder()
     const first = await run(['image', 'A', 'cat', '--seed', '7', ...small, '--out', `${folder}/`], { isTerminal: true })
     const path = join(folder, 'a-cat-7.png')
@@ -81,7 +81,7 @@ describe('image', () => {
 describe('speak and transcribe', () => {
   const text = 'The cat sat on the mat, and the dog barked at the cat.'
 
-  test('speech is saved, or written to a pipe, and transcribed back', { timeout: 60_000 }, async () => {
+  test('speech is saved, or written to a pipe, and transcribed back', async () => {
     const folder = temporaryFolder()
     const path = join(folder, 'cat.wav')
     const saved = await run(['speak', text, '--voice', 'bass', '--out', path], { isTerminal: true })

@@ -145,25 +145,21 @@ test.runIf(isReached)('--qr prints an address that other machines reach, and tho
 
 const queueLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
 
-test.runIf(queueLimit >= 1024)(
-  'the kernel queues 700 connections while the server is busy',
-  { timeout: 20_000 },
-  async () => {
-    const server = await serve(prepare())
-    server.child.kill('SIGSTOP')
-    const port = Number(new URL(server.url).port)
-    const sockets: Socket[] = []
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy()
-    })
-    await Promise.all(
-      Array.from({ length: 700 }, () => {
-        const socket = connect(port, '127.0.0.1')
-        sockets.push(socket)
-        return once(socket, 'connect')
-      }),
-    )
-    server.child.kill('SIGCONT')
-    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
-  },
-)
+test.runIf(queueLimit >= 1024)('the kernel queues 700 connections while the server is busy', async () => {
+  const server = await serve(prepare())
+  server.child.kill('SIGSTOP')
+  const port = Number(new URL(server.url).port)
+  const sockets: Socket[] = []
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  await Promise.all(
+    Array.from({ length: 700 }, () => {
+      const socket = connect(port, '127.0.0.1')
+      sockets.push(socket)
+      return once(socket, 'connect')
+    }),
+  )
+  server.child.kill('SIGCONT')
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+})

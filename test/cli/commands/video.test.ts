@@ -153,10 +153,10 @@ test.skipIf(!hasTerminal)('in a terminal each has a bar, which is removed when t
   const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
   const bar = (percent: number) =>
     `${'━'.repeat((24 * percent) / 100)}${'─'.repeat(24 - (24 * percent) / 100)}  ${percent} %`
-  await expect.poll(() => open.filter(Boolean).length, { timeout: 20_000 }).toBe(3)
+  await expect.poll(() => open.filter(Boolean).length).toBe(3)
   // The three are below each other in one frame.
   await expect
-    .poll(() => screen.everything(), { timeout: 20_000 })
+    .poll(() => screen.everything())
     .toMatch(new RegExp(`16:9  ${bar(25)}[^\\n]*\\n9:16  ${bar(50)}[^\\n]*\\n1:1   ${bar(75)}`))
   for (const response of open) response.end(event('job.completed', {}))
   expect(await screen.ends()).toBe(0)

@@ -85,7 +85,7 @@ describe.skipIf(!has('bash'))('bash', () => {
     onTestFinished(() => void child.kill('SIGKILL'))
     let shown = ''
     child.stdout.on('data', piece => (shown += String(piece)))
-    const sees = (text: string) => expect.poll(() => shown, { timeout: 30_000 }).toContain(text)
+    const sees = (text: string) => expect.poll(() => shown).toContain(text)
     await sees('next> ')
     child.stdin.write('source <(infer completion bash); echo lo""aded\n')
     await sees('loaded')

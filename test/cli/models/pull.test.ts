@@ -36,7 +36,7 @@ function start(env: Record<string, string>) {
   })
   return {
     kill: (signal: NodeJS.Signals) => child.kill(signal),
-    says: (text: string) => expect.poll(() => said, { timeout: 40_000 }).toContain(text),
+    says: (text: string) => expect.poll(() => said).toContain(text),
     ends: child,
   }
 }

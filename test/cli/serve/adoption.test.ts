@@ -47,7 +47,7 @@ const cleanUp = (engineId: string) =>
     await endSurvivors(`${engineId}-1`)
   })
 
-test('after kill -9 the next server answers with the same engine', { timeout: 60_000 }, async () => {
+test('after kill -9 the next server answers with the same engine', async () => {
   const start = prepare()
   const first = await start()
   expect(await first.chat()).toBe(200)
@@ -77,7 +77,7 @@ test('after kill -9 the next server answers with the same engine', { timeout: 60
   expect(await survivors(`${engineId}-1`)).toEqual([])
 })
 
-test('a take-over keeps the engine, and calls that wait for it are answered', { timeout: 60_000 }, async () => {
+test('a take-over keeps the engine, and calls that wait for it are answered', async () => {
   const first = await prepare()()
   expect(await first.chat()).toBe(200)
   const engineId = await first.engine()
@@ -95,13 +95,13 @@ test('a take-over keeps the engine, and calls that wait for it are answered', { 
   expect(await Promise.all(calls)).toEqual([200, 200, 200])
   expect(order).toEqual(['old', 'old', 'old', 'new'])
   process.kill(pid, 'SIGTERM')
-  await expect.poll(() => survivors(`${engineId}-1`), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => survivors(`${engineId}-1`)).toEqual([])
 })
 
 test.each([
   ['a second signal', {}, ['SIGTERM', 'SIGTERM']],
   ['kill -9 with adopt_grace 0', { adopt_grace: 0 }, ['SIGKILL']],
-] as const)('%s leaves no engine after 2 s', { timeout: 60_000 }, async (_how, limits, signals) => {
+] as const)('%s leaves no engine after 2 s', async (_how, limits, signals) => {
   const server = await prepare(limits)()
   expect(await server.chat()).toBe(200)
   const engineId = await server.engine()

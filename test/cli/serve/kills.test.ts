@@ -164,7 +164,7 @@ test.each(full ? [2, 4] : [2])(
 
     server.child.kill('SIGTERM')
     expect(await server.ends()).toBe(0)
-    await expect.poll(() => processesOf(dataDir, 0), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => processesOf(dataDir, 0)).toEqual([])
     const ids = [...acknowledged.values()].toSorted()
     expect(new Set(ids).size).toBe(ids.length)
     const billed = database.prepare("SELECT job_id FROM ledger WHERE kind = 'async' ORDER BY job_id").pluck().all()

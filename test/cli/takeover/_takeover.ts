@@ -28,7 +28,7 @@ export async function startEngine(): Promise<string> {
       ({ ok }) => ok,
       () => false,
     )
-  await expect.poll(isReady, { timeout: 20_000 }).toBe(true)
+  await expect.poll(isReady).toBe(true)
   return url
 }
 
@@ -43,7 +43,7 @@ export async function takeOver(dataDir: string, ...more: string[]) {
 /** Stops a server when the test ends: one that took over is no child of the test. */
 export function stopAtEnd(pid: number): void {
   onTestFinished(async () => {
-    if (isAlive(pid, 'SIGTERM')) await expect.poll(() => isAlive(pid), { timeout: 20_000 }).toBe(false)
+    if (isAlive(pid, 'SIGTERM')) await expect.poll(() => isAlive(pid)).toBe(false)
   })
 }
 

@@ -52,7 +52,7 @@ test('when no version can open the data directory, requests are refused and the 
   await expect(asked).rejects.toThrow('has ended')
   expect(await codeOf(first.child)).toBe(70)
   expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
-}, 60_000)
+})
 
 /** The number of the schema of a database. */
 function schemaOf(dataDir: string, changed?: number): number {
@@ -66,7 +66,7 @@ function schemaOf(dataDir: string, changed?: number): number {
 test.for([
   { when: 'no version can open the data directory', changes: false },
   { when: 'the new version has changed the database and no version can open it', changes: true },
-])('when $when, the calls that ran meanwhile are billed', { timeout: 60_000 }, async ({ changes }) => {
+])('when $when, the calls that ran meanwhile are billed', async ({ changes }) => {
   const dataDir = prepare(await startEngine())
   const first = await serve(dataDir)
   const headers = { authorization: `Bearer ${secretOf(dataDir)}`, 'content-type': 'application/json' }
@@ -114,19 +114,16 @@ test('a signal that arrives during a take-over also stops the server that takes 
   expect(pid).toBeGreaterThan(0)
   expect(await codeOf(first.child)).toBe(0)
   await expect
-    .poll(
-      () => {
-        try {
-          return process.kill(pid, 0)
-        } catch {
-          return false
-        }
-      },
-      { timeout: 20_000 },
-    )
+    .poll(() => {
+      try {
+        return process.kill(pid, 0)
+      } catch {
+        return false
+      }
+    })
     .toBe(false)
   expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
-}, 60_000)
+})
 
 test('a signal before the data directory is handed over ends the new server', async () => {
   const dataDir = prepare()
@@ -142,4 +139,4 @@ test('a signal before the data directory is handed over ends the new server', as
   await expect(asked).rejects.toThrow('is stopping')
   expect(await codeOf(first.child)).toBe(0)
   expect(() => process.kill(Number(/^pid (\d+)$/m.exec(first.stderr())![1]), 0)).toThrow('ESRCH')
-}, 60_000)
+})

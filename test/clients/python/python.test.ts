@@ -74,7 +74,7 @@ test('the routes that must exist do', () => {
 })
 
 describe.concurrent('clients', () => {
-  test.for(Object.keys(scripts))('%s', { timeout: 180_000 }, async (name, { skip, expect }) => {
+  test.for(Object.keys(scripts))('%s', async (name, { skip, expect }) => {
     const { routes: needed, from = 'requirements' } = scripts[name]!
     const absent = needed.filter(path => !routes.includes(path))
     if (absent.length > 0) return skip(`infer has no ${absent.join(', ')}`)

@@ -21,7 +21,7 @@ test('an organization has the share of its plan; an unknown one has the smallest
   expect(['org_free', 'org_pro', 'org_enterprise'].map(id => shares.of(id))).toEqual([1, 2, 4])
   await make('org_new', 'enterprise')
   expect(shares.of('org_new')).toBe(1)
-  await expect.poll(() => shares.of('org_new'), { timeout: 10_000 }).toBe(4)
+  await expect.poll(() => shares.of('org_new')).toBe(4)
 })
 
 test('a store that cannot be read leaves the known shares', async () => {

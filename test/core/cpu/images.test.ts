@@ -276,7 +276,7 @@ describe('decompression bombs', () => {
     ],
   ]
 
-  test('are small files that use no memory', { timeout: 60_000 }, async () => {
+  test('are small files that use no memory', async () => {
     expect(huge.length).toBeLessThan(120_000)
     await cpu.reencode(png, rules, 'image')
     const before = process.memoryUsage.rss()
@@ -290,7 +290,7 @@ describe('decompression bombs', () => {
     expect((most - before) / 1e6).toBeLessThan(150)
   })
 
-  test('a hundred images leak no memory', { timeout: 60_000 }, async () => {
+  test('a hundred images leak no memory', async () => {
     const picture = await noise(800, 600).jpeg().toBuffer()
     const round = () => Promise.all(Array.from({ length: 25 }, () => cpu.reencode(picture, rules, 'image')))
     await round()

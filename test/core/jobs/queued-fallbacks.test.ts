@@ -57,9 +57,7 @@ describe('in the store', () => {
     await store.jobs.submitAll(Array.from({ length: 600 }, (_, at) => old('tok_not', at)))
     const { job } = await store.jobs.submit(old('tok_may', 1_000))
     const jobs = open({})
-    await expect
-      .poll(() => find(job.id), { timeout: 10_000 })
-      .toMatchObject({ modelId: 'other', fallbackReason: 'wait' })
+    await expect.poll(() => find(job.id)).toMatchObject({ modelId: 'other', fallbackReason: 'wait' })
     // The job counts for its new model alone.
     expect(jobs.queueForecast(modelId).waiting).toBe(600)
     await jobs.drain(0)

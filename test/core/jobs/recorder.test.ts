@@ -90,7 +90,7 @@ test('at its limit it is full, and it has room again once the store accepts reco
   recorder.record(finishedCall())
   expect(() => recorder.requireRoom()).toThrow(/cannot write its usage records fast enough/)
   refusing = false
-  await expect.poll(() => recorder.waiting, { timeout: 10_000 }).toBeLessThan(10)
+  await expect.poll(() => recorder.waiting).toBeLessThan(10)
   expect(() => recorder.requireRoom()).not.toThrow()
   await recorder.close()
 })

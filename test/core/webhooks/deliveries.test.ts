@@ -193,7 +193,7 @@ test('an outcome that the store cannot take is recorded later, and the message i
   await sent(1)
   running[0]!.answer()
   deliveries.wake()
-  await expect.poll(async () => (await store.webhooks.counts(9)).pending, { timeout: 20_000 }).toBe(0)
+  await expect.poll(async () => (await store.webhooks.counts(9)).pending).toBe(0)
   expect([running.length, deliveries.totals().delivered]).toEqual([0, 1])
   await deliveries.close()
 })

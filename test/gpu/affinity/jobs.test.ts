@@ -25,7 +25,7 @@ async function engineOf(letter: string, turn: number): Promise<string> {
 test('a job gets the engine that has computed the beginning of its prompt', async () => {
   const engines = async () =>
     ((await (await app.fetch('/api/system/status')).json()) as { engines: { state: string; busy: number }[] }).engines
-  await expect.poll(engines, { timeout: 20_000 }).toMatchObject([{ state: 'ready' }, { state: 'ready' }])
+  await expect.poll(engines).toMatchObject([{ state: 'ready' }, { state: 'ready' }])
   const used: Record<string, string[]> = { a: [], b: [] }
   for (let turn = 0; turn < 3; turn++) for (const letter of ['a', 'b']) used[letter]!.push(await engineOf(letter, turn))
   const [first, second] = [new Set(used.a), new Set(used.b)]

@@ -120,4 +120,4 @@ test('in many swaps no conversation is wrong, the budget holds, and nothing is l
   }
   expect(counts.restored).toBeGreaterThan(swaps / 10)
   expect(counts.saved).toBeGreaterThan(swaps / 5)
-}, 60_000)
+})

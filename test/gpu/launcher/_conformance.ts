@@ -118,7 +118,7 @@ export function describeLauncher(name: string, place: () => Promise<LauncherPlac
       expect(await at.processes(launchId)).not.toEqual([])
     })
 
-    test('nothing of it is left 10 s after the grace if no server comes', { timeout: 60_000 }, async () => {
+    test('nothing of it is left 10 s after the grace if no server comes', async () => {
       const at = await place()
       const launchId = newId()
       await at.startAndDie(launchId)

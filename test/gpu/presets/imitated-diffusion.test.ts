@@ -61,7 +61,7 @@ beforeAll(async () => {
       ),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path
@@ -88,7 +88,7 @@ describe.each(engines)('%s', engine => {
   test.each<[task: string, more: object]>([
     ['text-to-image', { ...inputs, num_images: 2 }],
     ['image-to-image', { ...inputs, image_url }],
-  ])('%s', { timeout: 30_000 }, async (task, more) => {
+  ])('%s', async (task, more) => {
     const { error, result } = await run(engine, task, more)
     expect(error).toBeNull()
     expect(result.images).toHaveLength(task === 'text-to-image' ? 2 : 1)
@@ -97,12 +97,12 @@ describe.each(engines)('%s', engine => {
   test.each<[task: string, more: object]>([
     ['text-to-video', video],
     ['image-to-video', { ...video, image_url }],
-  ])('%s', { timeout: 30_000 }, async (task, more) => {
+  ])('%s', async (task, more) => {
     const { error, result } = await run(engine, task, more)
     expect(error).toBeNull()
     expect(result.video).toMatchObject({ content_type: 'video/mp4', width: 64, height: 64, num_frames: 9 })
   })
-  test('nothing of a finished job stays in the folders of the engine', { timeout: 30_000 }, async () => {
+  test('nothing of a finished job stays in the folders of the engine', async () => {
     await run(engine, 'text-to-video', video)
     await expect.poll(() => workspacesIn(app.dataDir)).toEqual([])
     const left = readdirSync(app.dataDir, { recursive: true, encoding: 'utf8' }).filter(name =>
@@ -110,7 +110,7 @@ describe.each(engines)('%s', engine => {
     )
     expect(left).toEqual([])
   })
-  test('a task without a route is refused by name', { timeout: 30_000 }, async () => {
+  test('a task without a route is refused by name', async () => {
     const { error } = await ask('/api/jobs', {
       task: 'slug/inpainting',
       model_id: engine,
@@ -118,7 +118,7 @@ describe.each(engines)('%s', engine => {
     })
     expect(error.message).toMatch(/inpainting/)
   })
-  test('out of memory reaches the caller as such', { timeout: 30_000 }, async () => {
+  test('out of memory reaches the caller as such', async () => {
     const failed = await run(`${engine}failed`, 'text-to-video', video)
     expect(failed.error).toMatchObject({
       code: 'worker_error',
@@ -127,16 +127,16 @@ describe.each(engines)('%s', engine => {
     const { error } = await run(`${engine}failed`, 'text-to-image', inputs)
     expect(error.code).toBe('worker_error')
   })
-  test('a refusal reaches the caller with the message of the engine', { timeout: 30_000 }, async () => {
+  test('a refusal reaches the caller with the message of the engine', async () => {
     const refused = await run(`${engine}refused`, 'text-to-video', video)
     expect(refused.error).toMatchObject({ code: 'invalid_value', message: expect.stringMatching(/4n \+ 1/) as string })
     const { error } = await run(`${engine}refused`, 'text-to-image', inputs)
     expect(error).toMatchObject({ code: 'invalid_value', message: expect.stringMatching(/WIDTHxHEIGHT/) as string })
   })
-  test('the slot of a cancelled video is free when the work has ended', { timeout: 40_000 }, async () => {
+  test('the slot of a cancelled video is free when the work has ended', async () => {
     const id = await submit(`${engine}endless`, 'text-to-video', video)
     const logs = async () => JSON.stringify(await ask(`/api/system/logs?model=${engine}endless&lines=500`))
-    await expect.poll(logs, { timeout: 20_000 }).toContain('Created ')
+    await expect.poll(logs).toContain('Created ')
     const next = await submit(`${engine}endless`, 'text-to-image', inputs)
     await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
     expect((await ended(id)).status).toBe('cancelled')
@@ -147,14 +147,14 @@ describe.each(engines)('%s', engine => {
   test.each([
     ['memory', /Engine exited \(1\): out of memory/],
     ['option', /Engine exited \(2\): its arguments are wrong/],
-  ])('why it could not load is said: %s', { timeout: 40_000 }, async (fault, why) => {
+  ])('why it could not load is said: %s', async (fault, why) => {
     await submit(`${engine}${fault}`, 'text-to-image', inputs)
     const model = async () => JSON.stringify(await ask(`/api/models/${engine}${fault}`))
-    await expect.poll(model, { timeout: 30_000 }).toMatch(why)
+    await expect.poll(model).toMatch(why)
   })
 })
 
-test('a mask reaches the route of OpenAI as RGBA in the size of the image', { timeout: 30_000 }, async () => {
+test('a mask reaches the route of OpenAI as RGBA in the size of the image', async () => {
   const mask = sharp({ create: { width: 32, height: 16, channels: 3, background: 'white' } })
   const mask_url = `data:image/png;base64,${(await mask.png().toBuffer()).toString('base64')}`
   const { error, result } = await run('openai', 'inpainting', { ...inputs, image_url, mask_url })

@@ -48,7 +48,7 @@ beforeAll(async () => {
       })),
     ),
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path
@@ -68,24 +68,24 @@ describe.each(names)('%s', engine => {
     speaches: /^RIFF/,
     'kokoro-fastapi': /^RIFF/,
   }
-  test('starts by its preset and serves a request', { timeout: 30_000 }, async () => {
+  test('starts by its preset and serves a request', async () => {
     const { status, text } = await ask(engine)
     expect([status, text.slice(0, 500)]).toEqual([200, expect.stringMatching(answers[engine])])
   })
-  test('a slow answer arrives whole', { timeout: 30_000 }, async () => {
+  test('a slow answer arrives whole', async () => {
     expect(await ask(engine, 'slow')).toMatchObject({ status: 200, text: expect.stringMatching(answers[engine]) })
   })
-  test('the reason why it could not load reaches the caller', { timeout: 30_000 }, async () => {
+  test('the reason why it could not load reaches the caller', async () => {
     const { status, text } = await ask(engine, 'memory')
     expect([status, text]).toEqual([
       expect.toSatisfy((code: number) => code >= 500),
       expect.stringMatching(/cannot be started: Engine exited \(1\): out of memory/),
     ])
   })
-  test('an option that the program does not know ends it', { timeout: 30_000 }, async () => {
+  test('an option that the program does not know ends it', async () => {
     expect((await ask(engine, 'option')).text).toMatch(/cannot be started: Engine exited \(2\)/)
   })
-  test('a full engine is a retryable error', { timeout: 30_000 }, async () => {
+  test('a full engine is a retryable error', async () => {
     const { status, text } = await ask(engine, 'overloaded')
     expect([status, text]).toEqual([
       expect.toSatisfy((code: number) => code === 429 || code === 503),
@@ -94,26 +94,18 @@ describe.each(names)('%s', engine => {
   })
 })
 
-test.each(['tei', 'sglang'] as const)(
-  'half an answer of %s is an error of the engine',
-  { timeout: 30_000 },
-  async engine => {
-    expect((await ask(engine, 'garbage')).status).toBe(502)
-  },
-)
+test.each(['tei', 'sglang'] as const)('half an answer of %s is an error of the engine', async engine => {
+  expect((await ask(engine, 'garbage')).status).toBe(502)
+})
 
-test.each([600, 200_000])(
-  'TEI cuts a text of %i characters only when it is asked to',
-  { timeout: 30_000 },
-  async length => {
-    const documents = ['x'.repeat(length)]
-    const { status, text } = await ask('tei', '', { documents })
-    expect([status, JSON.parse(text).error.code]).toEqual([400, 'context_length_exceeded'])
-    expect((await ask('tei', '', { documents, truncation: true })).status).toBe(200)
-  },
-)
+test.each([600, 200_000])('TEI cuts a text of %i characters only when it is asked to', async length => {
+  const documents = ['x'.repeat(length)]
+  const { status, text } = await ask('tei', '', { documents })
+  expect([status, JSON.parse(text).error.code]).toEqual([400, 'context_length_exceeded'])
+  expect((await ask('tei', '', { documents, truncation: true })).status).toBe(200)
+})
 
-test('an unknown voice of Kokoro-FastAPI is named by its sentence', { timeout: 30_000 }, async () => {
+test('an unknown voice of Kokoro-FastAPI is named by its sentence', async () => {
   const { status, text } = await ask('kokoro-fastapi', '', { voice: 'nobody' })
   expect([status, JSON.parse(text).error.message]).toEqual([
     400,

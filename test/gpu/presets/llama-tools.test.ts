@@ -66,7 +66,7 @@ beforeAll(async () => {
       { id: 'eyes', ...model, args: ['--mmproj', '/models/p.gguf'], env: { MIRROR: 'yes' } },
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path

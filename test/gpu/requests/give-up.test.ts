@@ -57,20 +57,20 @@ async function giveUp(model: Model, of: Parameters<typeof fleetOf>[1] = {}) {
   return { same: next.engineId === lease.engineId, ms: performance.now() - givenUpAt, log }
 }
 
-test('a slot is free again when the engine has let go of what was given up', { timeout: 60_000 }, async () => {
+test('a slot is free again when the engine has let go of what was given up', async () => {
   const { same, ms } = await giveUp(engine(60_000, true))
   expect(same).toBe(true)
   expect(ms).toBeGreaterThan(90)
 })
 
-test('an engine that goes on with it is killed after the grace and loaded anew', { timeout: 60_000 }, async () => {
+test('an engine that goes on with it is killed after the grace and loaded anew', async () => {
   const { same, ms, log } = await giveUp(engine(60_000, false))
   expect(same).toBe(false)
   expect(ms).toBeGreaterThan(490)
   expect(log.lines.some(line => line.includes('An engine ignores cancelled requests and is killed'))).toBe(true)
 })
 
-test('an engine that serves others is not killed while a slot is free', { timeout: 60_000 }, async () => {
+test('an engine that serves others is not killed while a slot is free', async () => {
   const model = engine(60_000, false, 4)
   const { fleet, log } = await fleetOf([model])
   const begin = async (body: string) => {
@@ -88,10 +88,10 @@ test('an engine that serves others is not killed while a slot is free', { timeou
   cancelShort()
   cancelLong()
   // The slot of one is free when the engine has ended it, although it still works on the other.
-  await expect.poll(leases, { timeout: 20_000 }).toBe(2)
+  await expect.poll(leases).toBe(2)
   expect(killed()).toBe(false)
   cancelLast()
-  await expect.poll(killed, { timeout: 20_000 }).toBe(true)
+  await expect.poll(killed).toBe(true)
 })
 
 /**
@@ -128,7 +128,7 @@ createServer((req, res) => {
 test.each([
   ['in its prompt, where it is left in peace to notice it', ['--reads'], 1_000, 5_000],
   ['in its answer, where it is asked soon', [], 0, 1_000],
-])('llama-server notices a cancellation %s', { timeout: 60_000 }, async (_, args, least, most) => {
+])('llama-server notices a cancellation %s', async (_, args, least, most) => {
   const bin = temporary()
   writeFileSync(join(bin, 'server.cjs'), llamaServer)
   const run = `#!/bin/sh\nexec '${process.execPath}' '${join(bin, 'server.cjs')}' "$@"\n`

@@ -27,7 +27,7 @@ beforeAll(async () => {
       toneModel(),
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 /** What a shell, Python and YAML each could misread. */
@@ -69,7 +69,7 @@ const programs = {
     expect(begun.status, JSON.stringify(answer)).toBe(202)
     const { execution } = answer
     const read = async () => (await app.fetch(`/api/workflow-executions/${execution.id}`)).text()
-    await expect.poll(read, { timeout: 20_000 }).toMatch(/"status":"(completed|failed)","/)
+    await expect.poll(read).toMatch(/"status":"(completed|failed)","/)
     return { stdout: await read() }
   },
 }

@@ -88,7 +88,7 @@ beforeAll(async () => {
     ],
     prompt_rewriting: { model: 'writer' },
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await ears[Symbol.asyncDispose]()

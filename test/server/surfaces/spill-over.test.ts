@@ -21,7 +21,7 @@ beforeAll(async () => {
       fakeModel('slow', [], { concurrency: 1, fallbacks: [{ ...hosted, when: [], wait: '50ms' }] }),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await far[Symbol.asyncDispose]()

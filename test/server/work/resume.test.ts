@@ -80,7 +80,7 @@ test('who does not come back in time has cancelled it', async () => {
   const { answer, leave, job } = await ask({ tokens: 400, rate: 20 }, { prefer: 'resume=1' })
   await eventsOf(answer, 2)
   leave()
-  await expect.poll(async () => (await jobOf(job)).status, { timeout: 10_000 }).toBe('cancelled')
+  await expect.poll(async () => (await jobOf(job)).status).toBe('cancelled')
   const gone = await resume(job, 2)
   expect(gone.status).toBe(404)
   expect(await gone.text()).toContain('to resume')

@@ -54,4 +54,4 @@ test('runs whose models do not fit together are served model by model: each is l
   const { models } = (await status.json()) as { models: { model_id: string; engine_starts: number }[] }
   const starts = Object.fromEntries(models.map(({ model_id: id, engine_starts: count }) => [id, count]))
   expect(starts).toEqual({ write: 1, check: 1, 'sum-up': 1 })
-}, 90_000)
+})

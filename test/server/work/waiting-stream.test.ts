@@ -92,9 +92,7 @@ test('a stream that waits again, for the fallback of its model, gets comments ag
   const reader = openReader(answer)
   expect(await reader.until(isWaiting)).toBe(true)
   before.leave()
-  await expect
-    .poll(async () => (await app.fetch(`/api/jobs/${job}`)).json(), { timeout: 10_000 })
-    .toMatchObject({ model_id: 'narrow' })
+  await expect.poll(async () => (await app.fetch(`/api/jobs/${job}`)).json()).toMatchObject({ model_id: 'narrow' })
   // Twice, as the first may have been sent before.
   expect(await reader.until(/^: waiting[^]*^: waiting/m)).toBe(true)
   await cancel(job)

@@ -170,5 +170,5 @@ export function concurrencyRules({ store, fresh }: Subject): void {
       for (let { starts } = await open(); starts.length > 0; { starts } = await open()) await finish(starts[0]!)
     })
     await fc.assert(property, { numRuns: Number(process.env.RUNS ?? 10) })
-  }, 60_000)
+  })
 }

@@ -147,7 +147,7 @@ export function executionRules({ store }: Subject): void {
       numRuns: Number(process.env.RUNS ?? 40),
       examples: [[{ size: 2, edges: [], borne: [], onFailure: 'fail_fast' }, stopped, null]],
     })
-  }, 120_000)
+  })
 
   async function compare(id: string, { nodes, status, clock }: ExecutionState): Promise<void> {
     const execution = (await store.executions.summary(organizationId, id))!

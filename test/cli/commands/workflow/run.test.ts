@@ -247,7 +247,7 @@ function start(args: readonly string[], env: Record<string, string> = {}) {
   child.stdout.on('data', piece => (heard.stdout += String(piece)))
   child.stderr.on('data', piece => (heard.stderr += String(piece)))
   const ended = once(child, 'close').then(([exitCode]) => ({ exitCode: exitCode as number | null, ...heard }))
-  const says = (text: string | RegExp) => expect.poll(() => heard.stderr, { timeout: 40_000 }).toMatch(text)
+  const says = (text: string | RegExp) => expect.poll(() => heard.stderr).toMatch(text)
   return { kill: (signal: NodeJS.Signals) => child.kill(signal), ended, says }
 }
 

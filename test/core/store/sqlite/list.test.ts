@@ -106,7 +106,7 @@ beforeAll(async () => {
   all.push((await store.jobs.find(organizationId, job.id))!)
   all.sort((a, b) => (a.id < b.id ? 1 : -1))
   videos.sort((a, b) => (a.id < b.id ? 1 : -1))
-}, 60_000)
+})
 afterAll(() => opened[Symbol.asyncDispose]())
 
 const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 3 })

@@ -129,7 +129,7 @@ describe('the file of a result', () => {
     rmSync(path)
     mkdirSync(path)
     for (const { id } of [stuck, gone]) await store.jobs.remove(organizationId, id, Date.now())
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => filesIn(dataDir)).toHaveLength(1)
     await expect.poll(() => namesIn(dataDir).erasable).toHaveLength(1)
   })
 
@@ -148,7 +148,7 @@ describe('the file of a result', () => {
     await admin.close()
     expect(filesIn(dataDir)).toHaveLength(2)
     await using again = await openTestStore({ dataDir })
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => filesIn(dataDir)).toEqual([])
     await expect.poll(() => namesIn(again.dataDir)).toEqual({ named: [], erasable: [] })
   })
 
@@ -165,12 +165,12 @@ describe('the file of a result', () => {
     const second = newExecution({ nodes: { a: [] }, reuses: { a } })
     await store.executions.create(second)
     await store.executions.remove(organizationId, first.id, Date.now())
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => filesIn(dataDir)).toHaveLength(1)
     expect(await store.jobs.find(organizationId, b)).toBeUndefined()
     const { a: reused } = await store.executions.results(organizationId, second.id, ['a'])
     expect(await (reused!.result as LargeResult).text()).toBe(large(a))
     await store.executions.remove(organizationId, second.id, Date.now())
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
   test('is kept while a copy is made', async () => {
@@ -186,7 +186,7 @@ describe('the file of a result', () => {
       expect(filesIn(dataDir)).toHaveLength(2)
     }
     await store.jobs.remove(organizationId, other.id, Date.now())
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
   test('left by a crash without a row is removed at the start; foreign files are kept', async () => {
@@ -279,7 +279,7 @@ describe('a backup', () => {
       expect([Math.min(...fractions.slice(0, -3)) < 0.9, fractions.at(-1)! > 0.99]).toEqual([true, true])
       // Whatever happens to the originals.
       for (const id of texts.keys()) await store.jobs.remove(organizationId, id, Date.now())
-      await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual([])
+      await expect.poll(() => filesIn(dataDir)).toEqual([])
     }
     await restoreDatabase(elsewhere, file)
     expect((await checkDatabase(elsewhere)).findings).toEqual([])
@@ -310,7 +310,7 @@ describe('a backup', () => {
     expect(sizes).toEqual([large().length, large().length])
     expect((await checkDatabase(dataDir)).findings).toEqual([])
     await store.jobs.remove(organizationId, (await ended(store, large())).id, Date.now())
-    await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
 
   test('is refused when a result is missing or truncated, and a check reports it', async () => {
@@ -352,7 +352,7 @@ describe('a restore', () => {
       expect(await textOf(await opened.store.jobs.find(organizationId, before.id))).toBe(large('before'))
       expect(await opened.store.jobs.find(organizationId, after.id)).toBeUndefined()
       // Results that only the old one names are swept by the new server, and kept beside it.
-      await expect.poll(() => filesIn(dataDir), { timeout: 10_000 }).toEqual(namesIn(dataDir).named)
+      await expect.poll(() => filesIn(dataDir)).toEqual(namesIn(dataDir).named)
     }
     await restoreDatabase(dataDir, previous!)
     expect((await checkDatabase(dataDir)).findings).toEqual([])

@@ -98,7 +98,7 @@ test.skipIf(!canMount).each([
     await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, ...storeOptions })
     const { store } = opened
     const ballast = join(dataDir, 'ballast')
-    await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
+    await expect.poll(() => existsSync(ballast) && statSync(ballast).size).toBe(8 * MiB)
     const inputs = JSON.stringify('x'.repeat(20_000))
     const kept: string[] = []
     for (let i = 0; i < 40; i++) kept.push((await store.jobs.submit(newJob({ inputs }))).job.id)
@@ -125,11 +125,11 @@ test.skipIf(!canMount).each([
 
     free()
     const room = performance.now()
-    await expect.poll(() => store.stats().writable, { timeout: 30_000 }).toBe(true)
+    await expect.poll(() => store.stats().writable).toBe(true)
     await tryToSubmit()
     expect(performance.now() - room).toBeLessThan(10_000)
     expect(refusals).toHaveLength(1)
-    await expect.poll(() => existsSync(ballast), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => existsSync(ballast)).toBe(true)
     const found = await Promise.all(kept.map(id => store.jobs.find(organizationId, id)))
     expect(found.filter(job => job?.inputs !== inputs)).toEqual([])
     expect(found.filter(job => job?.result === result)).toHaveLength(19)
@@ -144,7 +144,7 @@ test.skipIf(!canMount)('a large result on a full disk is written once the reserv
   await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, minFreeBytes: 0 })
   const { store } = opened
   const ballast = join(dataDir, 'ballast')
-  await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
+  await expect.poll(() => existsSync(ballast) && statSync(ballast).size).toBe(8 * MiB)
   const { job } = await store.jobs.submit(newJob())
   const [claimed] = await claimWaiting(store)
   const result = Buffer.alloc(2 * MiB, '"')

@@ -75,7 +75,7 @@ test('a hostile text takes time linear in its length', async () => {
   await expect(extract(`{"a": ${'1, '.repeat(100_000)}`)).rejects.toThrow('There is no JSON')
   expect(await extract(`${'x'.repeat(100_000)} 1`, { pattern: '(x+x+)+ ?(?<n>\\d)' })).toEqual({ n: '1' })
   expect(performance.now() - since).toBeLessThan(15_000)
-}, 30_000)
+})
 
 test('groups within groups cannot multiply a text', async () => {
   const names = Array.from({ length: 26 }, (_, at) => String.fromCodePoint(97 + at))

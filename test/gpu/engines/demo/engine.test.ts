@@ -12,7 +12,7 @@ let demo: Demo
 let slow: Demo
 beforeAll(async () => {
   ;[demo, slow] = await Promise.all([startDemo(), startDemo(['--step-ms', '60000'])])
-}, 30_000)
+})
 
 const children = (engine: Demo) => childrenOf(engine.child.pid!)
 /** Calls for a video whose first frame is made and whose second is not. */
@@ -34,7 +34,7 @@ test('steps take the configured time', async () => {
   const began = performance.now()
   await paced.generate(callOf('text-to-image', { num_inference_steps: 4 }))
   expect(performance.now() - began).toBeGreaterThan(4 * 149)
-}, 30_000)
+})
 
 describe('a caller that disconnects', () => {
   test('frees the engine at once, and no program is left', async ({ skip }) => {
@@ -52,7 +52,7 @@ describe('a caller that disconnects', () => {
     // Ended processes have ended already: there is no polling here.
     expect(children(slow)).toEqual([])
     expect(slow.log.filter(line => line.includes('failed'))).toEqual([])
-  }, 30_000)
+  })
 
   test('while ffmpeg computes frees the engine as well', async ({ skip }) => {
     skip(!hasFfmpeg)
@@ -66,7 +66,7 @@ describe('a caller that disconnects', () => {
     while ((await demo.health()).running > 0) await new Promise(setImmediate)
     expect(performance.now() - hungUp).toBeLessThan(2_000)
     expect(children(demo)).toEqual([])
-  }, 30_000)
+  })
 })
 
 test('/health answers during the generation of videos', async ({ skip }) => {
@@ -86,7 +86,7 @@ test('/health answers during the generation of videos', async ({ skip }) => {
   took.sort((a, b) => a - b)
   expect(took.length).toBeGreaterThan(10)
   expect(took[Math.floor(took.length * 0.9)]).toBeLessThan(150)
-}, 60_000)
+})
 
 const prompts: [name: string, prompt: string][] = [
   ['markup', '<span size="999999">&amp; <b>bold</i> & "quotes" \'n\' </span> <!-- ]]> <?xml?>'],
@@ -142,7 +142,7 @@ test('on a machine without fonts and fontconfig the same type is drawn', async (
   const [here, there] = [await white(demo), await white(bare)]
   expect(here).toBeGreaterThan(300)
   expect(Math.abs(here - there) / here).toBeLessThan(0.1)
-}, 30_000)
+})
 
 const wrong: [name: string, call: unknown, param: string, code: string][] = [
   ['nothing', {}, 'task', 'invalid_value'],
@@ -174,7 +174,7 @@ test('with a key all others are refused, and the socket belongs to its owner', a
   const authorization = `Bearer ${'k'.repeat(40)}`
   expect((await locked.ask('POST', '/v1/generate', callOf('text-to-image'), { authorization })).status).toBe(200)
   expect(statSync(locked.socket).mode & 0o777).toBe(0o600)
-}, 30_000)
+})
 
 test('SIGTERM ends running calls with the reason, and the engine with status 0', async ({ skip }) => {
   skip(!hasFfmpeg)
@@ -189,7 +189,7 @@ test('SIGTERM ends running calls with the reason, and the engine with status 0',
   })
   expect(await ending.exited).toEqual([0, null])
   expect(existsSync(ending.socket)).toBe(false)
-}, 30_000)
+})
 
 test.each([
   [[], 'Give either --socket'],

@@ -7,7 +7,7 @@ import { callOf, type Demo, newFolder, startDemo } from './_engine.ts'
 let demo: Demo
 beforeAll(async () => {
   demo = await startDemo()
-}, 30_000)
+})
 
 /** Every pixel as decoded by the test, three bytes each. */
 const pixels = (path: string) => sharp(path).removeAlpha().raw().toBuffer()

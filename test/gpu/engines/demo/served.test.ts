@@ -26,7 +26,7 @@ beforeAll(async () => {
       { id: 'slow', engine: 'demo', tasks, args: ['--step-ms', '60000'], concurrency: 1 },
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 type Json = { [key: string]: any } // oxlint-disable-line typescript/no-explicit-any -- answers are looked into freely
@@ -36,7 +36,7 @@ const post = async (path: string, body: object) => {
 }
 const generationRequest = { prompt: 'a cat', seed: 5, image_size: { width: 320, height: 192 }, sync_mode: true }
 
-test('the preset and a configured command make the same image', { timeout: 60_000 }, async () => {
+test('the preset and a configured command make the same image', async () => {
   const sums = []
   for (const model of ['drawn', 'own']) {
     const { status, body } = await post(`/slug/${model}/text-to-image`, generationRequest)
@@ -48,22 +48,18 @@ test('the preset and a configured command make the same image', { timeout: 60_00
   expect(sums[0]).toBe(sums[1])
 })
 
-test('without ffmpeg a video fails at once with what to install', { timeout: 60_000 }, async () => {
+test('without ffmpeg a video fails at once with what to install', async () => {
   const { body } = await post('/slug/without/text-to-video', { prompt: 'a cat', sync_mode: true })
   expect(body.error).toMatchObject({ code: 'no_capacity', message: expect.stringContaining('apt install ffmpeg') })
 })
 
-test('a cancelled request frees its slot for the next', { timeout: 60_000 }, async ({ skip }) => {
+test('a cancelled request frees its slot for the next', async ({ skip }) => {
   skip(!hasFfmpeg)
   const first = await post('/slug/slow/text-to-video', { prompt: 'one' })
   const state = async (id: string) => (await (await app.fetch(`/slug/requests/${id}/status`)).json()) as Json
-  await expect
-    .poll(() => state(first.body.request_id as string), { timeout: 30_000 })
-    .toMatchObject({ status: 'IN_PROGRESS' })
+  await expect.poll(() => state(first.body.request_id as string)).toMatchObject({ status: 'IN_PROGRESS' })
   const next = await post('/slug/slow/text-to-video', { prompt: 'two' })
   await app.fetch(`/slug/requests/${String(first.body.request_id)}/cancel`, { method: 'POST' })
-  await expect
-    .poll(() => state(next.body.request_id as string), { timeout: 20_000 })
-    .toMatchObject({ status: 'IN_PROGRESS' })
+  await expect.poll(() => state(next.body.request_id as string)).toMatchObject({ status: 'IN_PROGRESS' })
   await app.fetch(`/slug/requests/${String(next.body.request_id)}/cancel`, { method: 'POST' })
 })

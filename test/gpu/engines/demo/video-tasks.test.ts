@@ -9,7 +9,7 @@ let image: string
 beforeAll(async () => {
   demo = await startDemo()
   image = await made('given.png', '-f lavfi -i testsrc2=s=400x300 -frames:v 1')
-}, 30_000)
+})
 
 const logged = (messages: readonly object[]) =>
   messages.flatMap(message => ('message' in message ? [String(message.message)] : []))
@@ -170,7 +170,7 @@ test('video-interpolation finds intermediate positions, and keeps the audio', as
   // Its movement between two frames here is half of that in the source.
   for (let index = 4; index < 26; index++) expect(centres[index + 1]! - centres[index]!).toBeCloseTo(2, -0.3)
   expect(messages.filter(message => message.type === 'progress').length).toBeGreaterThan(1)
-}, 60_000)
+})
 
 test('without ffmpeg images are made, and videos refused with what to install', async () => {
   const without = await startDemo(['--ffmpeg', '/nowhere/ffmpeg'])
@@ -187,7 +187,7 @@ test('without ffmpeg images are made, and videos refused with what to install', 
     expect(error?.message).toMatch(/'\/nowhere\/ffmpeg' cannot be started.*apt install ffmpeg.*--ffmpeg/)
   }
   expect(await without.health()).toEqual({ status: 'ok', running: 0 })
-}, 30_000)
+})
 
 test('a failing ffmpeg is reported with its own message', async () => {
   const { messages } = await demo.generate(callOf('text-to-video', {}, '/proc/nowhere'))
@@ -210,7 +210,7 @@ test('an ffmpeg without the video encoder is not tried again', async () => {
     type: 'failed',
     error: { invalid: true, message: expect.stringMatching(/^Video tasks need the encoder libnone, which .* without/) },
   })
-}, 30_000)
+})
 
 test('a playlist in place of a video opens no other file', async () => {
   const other = await made('other.mp4', '-f lavfi -i testsrc=s=64x64:d=1')

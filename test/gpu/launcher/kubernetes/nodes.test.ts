@@ -102,7 +102,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
   })
 
-  test.runIf(full)('no part outlives the grace of a server that does not come back', { timeout: 60_000 }, async () => {
+  test.runIf(full)('no part outlives the grace of a server that does not come back', async () => {
     const launcher = await openAt(fake.cluster)
     const { launchId } = await started(launcher, 2)
     await launcher.leave()

@@ -18,11 +18,11 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
   beforeAll(async () => {
     real = await startCluster(temporaryFolder())
     kubelet = await startKubelet(real.api, 'node1')
-  }, 60_000)
+  })
   afterAll(async () => {
     await kubelet.close()
     await real.close()
-  }, 30_000)
+  })
 
   describePods('engines as pods of a real API server', () => real.cluster, undefined)
 

@@ -16,7 +16,7 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
   })
   afterAll(() => fake.close())
 
-  test('allows all that a pool does, and nothing else', { timeout: 30_000 }, async () => {
+  test('allows all that a pool does, and nothing else', async () => {
     const { server, api, cluster, role } = fake
     const pods = `/api/v1/namespaces/${cluster.namespace}/pods`
     const launcher = await openAt(cluster)

@@ -18,7 +18,7 @@ describe.skipIf(absent !== undefined)(`Slurm${absent ? ` (${absent})` : ''}`, ()
   let lab: Lab
   beforeAll(async () => {
     lab = await startLab()
-  }, 30_000)
+  })
   afterAll(() => lab.close(), 30_000)
 
   describeLauncher('engines as Slurm jobs', async (): Promise<LauncherPlace> => {

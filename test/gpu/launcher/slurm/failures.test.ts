@@ -19,7 +19,7 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
   let lab: Lab
   beforeAll(async () => {
     lab = await startLab()
-  }, 30_000)
+  })
   afterAll(() => lab.close(), 30_000)
 
   /** A launcher of a new server. */
@@ -282,7 +282,7 @@ exit 1
     await started(launcher, [], { ...onPort, headers, env: { API_KEY: 'of-this-launch' } })
   })
 
-  test.runIf(full)('an engine whose time is over is gone', { timeout: 180_000 }, async () => {
+  test.runIf(full)('an engine whose time is over is gone', async () => {
     const launcher = await open({ time_limit: 60_000 })
     const { launchId, launch } = await started(launcher)
     expect(launch.endsAt! - Date.now()).toBeLessThan(60_000)

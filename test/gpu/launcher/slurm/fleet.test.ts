@@ -18,7 +18,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
   let lab: Lab
   beforeAll(async () => {
     lab = await startLab()
-  }, 30_000)
+  })
   afterAll(() => lab.close(), 30_000)
 
   test('a model answers from a job, and unloading it ends the job', async () => {

@@ -20,7 +20,7 @@ describe.skipIf(noLab !== undefined)(`engines that span nodes of Slurm${noLab ? 
   let lab: Lab
   beforeAll(async () => {
     lab = await startLab()
-  }, 30_000)
+  })
   afterAll(() => lab.close(), 30_000)
 
   test('a model that spans nodes answers, starts again after the end of a part, and leaves nothing when it is unloaded', async () => {

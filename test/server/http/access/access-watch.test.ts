@@ -28,7 +28,7 @@ beforeAll(async () => {
       fakeModel('painter', [], { slug: 'fake/paint', tasks: ['slug/text-to-image'] }),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await engine[Symbol.asyncDispose]()
@@ -95,7 +95,7 @@ test('a running generation continues to its end', async () => {
   expect(text).toContain('late')
   expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
   expect((await drawn.text()).trimEnd().split('\n\n').at(-1)).toContain('"images"')
-}, 30_000)
+})
 
 describe.each<[string, (token: { id: string }) => Promise<unknown>, string, [number, string]]>([
   ['revoked', ({ id }) => ask(`${tokens()}/${id}`, { method: 'DELETE' }), 'invalid_api_key', [401, 'token_revoked']],
@@ -136,5 +136,5 @@ describe.each<[string, (token: { id: string }) => Promise<unknown>, string, [num
       text += piece.value ?? ''
     }
     await reader.cancel()
-  }, 30_000)
+  })
 })

@@ -217,7 +217,7 @@ test('a slow sender is not treated as disconnected', async () => {
   expect(JSON.parse(text)).toMatchObject({ value: ['abc'] })
 })
 
-test('any damaged form is parsed or refused without waiting', { timeout: 60_000 }, async () => {
+test('any damaged form is parsed or refused without waiting', async () => {
   read = () => ({})
   const part = (name: string, file: string, body: string) =>
     `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\nContent-Type: image/png\r\n\r\n${body}\r\n`

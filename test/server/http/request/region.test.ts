@@ -38,7 +38,7 @@ beforeAll(async () => {
   })
   global = await startApp({ models: [fakeModel('here')] })
   restricted = (await makeOrganization(app, { organization: { region: 'EU' } })).secret
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all([app[Symbol.asyncDispose](), global[Symbol.asyncDispose]()])
   elsewhere.close()

@@ -35,8 +35,7 @@ const at = (url: string, options: Parameters<TestApp['fetch']>[1] = {}) => {
   return app.fetch(url.slice(app.url.length), options)
 }
 const statusOf = async ({ status_url }: Submitted) => ((await (await at(status_url)).json()) as Submitted).status
-const until = (request: Submitted, status: string) =>
-  expect.poll(() => statusOf(request), { timeout: 20_000 }).toBe(status)
+const until = (request: Submitted, status: string) => expect.poll(() => statusOf(request)).toBe(status)
 const ended = (request: Submitted) => until(request, 'COMPLETED')
 const facts = async (response: Response) => ({
   status: response.status,
@@ -237,7 +236,7 @@ test('an upload is kept as long as its sender requests', async () => {
   const { upload_url, file_url } = (await (await initiate(lifecycle)).json()) as Record<string, string>
   expect((await fetch(upload_url!, { method: 'PUT', body: 'x' })).status).toBe(200)
   expect((await fetch(file_url!)).status).toBe(200)
-  await expect.poll(async () => (await fetch(file_url!)).status, { timeout: 20_000 }).toBe(410)
+  await expect.poll(async () => (await fetch(file_url!)).status).toBe(410)
   for (const wrong of ['{', '{"expiration_duration_seconds":0}', '{"expiration_duration_seconds":"1h"}'])
     expect((await initiate({ 'x-fal-object-lifecycle': wrong })).status).toBe(422)
 })

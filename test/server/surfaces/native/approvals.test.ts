@@ -67,9 +67,7 @@ async function begin(task: string, inputs: object, more: object = {}): Promise<E
   const after = { task: 'json/select', inputs: { input: '${nodes.ask.result}', steps: [{ pick: 'at' }] } }
   const dag = { nodes: { ask: { task, inputs, retries: { max: 0 } }, after } }
   const { execution } = await call<{ execution: Execution }>('/api/workflows/run', { dag, ...more })
-  await expect
-    .poll(async () => (await nodeOf(execution.id, 'ask')).status, { interval: 20, timeout: 20_000 })
-    .toBe('waiting')
+  await expect.poll(async () => (await nodeOf(execution.id, 'ask')).status, { interval: 20 }).toBe('waiting')
   return read(execution.id)
 }
 const resolve = (id: string, body: object, token?: string) =>
@@ -376,7 +374,7 @@ const itemsOf = async (id: string, node = 'ask') =>
 const waitingItems = (id: string, node?: string) =>
   expect.poll(
     async () => (await itemsOf(id, node)).filter(({ status }) => status === 'waiting').map(({ index }) => index),
-    { interval: 20, timeout: 20_000 },
+    { interval: 20, timeout: 40_000 },
   )
 
 test('each item of a list asks by itself, as many at once as max_parallel allows, and is answered once', async () => {

@@ -48,7 +48,7 @@ beforeAll(async () => {
     body: { name: 'two', scopes: ['user:read', 'user:write'] },
   })
   tokens.two = ((await second.json()) as { secret: string }).secret
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 test('without the content of calls nothing is kept; the organization itself can change that', async () => {

@@ -62,7 +62,7 @@ test('processes on a GPU are listed, those of an engine with its id', async () =
       processes?.map(one => ({ ...one, ...(one.pid === pid && { pid: 'engine' }), ours: one.engine_id === id })),
     )
   }
-  await expect.poll(look, { timeout: 10_000 }).toMatchObject([
+  await expect.poll(look).toMatchObject([
     [
       { pid: 'engine', name: '/usr/bin/engine', bytes: 512 * 2 ** 20, ours: true },
       { pid: process.pid, name: 'python3', bytes: 2 ** 31, ours: false, engine_id: null },

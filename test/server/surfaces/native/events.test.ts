@@ -330,7 +330,7 @@ describe('a stream', () => {
         }),
       )
     const closed = once(socket, 'close')
-    await expect.poll(streams, { timeout: 20_000 }).toBe(before - 1)
+    await expect.poll(streams).toBe(before - 1)
     socket.resume()
     socket.on('error', () => {})
     await closed

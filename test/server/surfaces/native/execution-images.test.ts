@@ -42,7 +42,7 @@ test.for<[string, object]>([
   ['as the object that has it', { image: '${nodes.paint.result.images[0]}' }],
   ['in the list of pictures', { images: ['${nodes.paint.result.data[0].url}'] }],
   ['in the words of OpenAI', { images: [{ image_url: '${nodes.paint.result.data[0].url}' }] }],
-])('what one node paints another one edits: %s', { timeout: 120_000 }, async ([, image]) => {
+])('what one node paints another one edits: %s', async ([, image]) => {
   const nodes = { paint: paint(), edit: edit(image) }
   const { type_issues, warnings } = await validated(nodes)
   expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], []])
@@ -57,7 +57,7 @@ test.for<[string, object]>([
   expect(job).toMatchObject({ task: 'std/image-edit', status: 'completed' })
 })
 
-test('an object in place of an address is accepted when it contains one', { timeout: 120_000 }, async () => {
+test('an object in place of an address is accepted when it contains one', async () => {
   const nodes = { paint: paint(), edit: edit({ images: [{ image_url: '${nodes.paint.result.images[1]}' }] }) }
   const { type_issues, warnings } = await validated(nodes)
   expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], ['coerced_media_reference']])
@@ -77,7 +77,7 @@ test('the named parts of a result are kept, and every result name of a task lead
   expect(outputs.paint.result).toEqual({ data: [null, { url: expect.stringContaining('/files/') }] })
 })
 
-test('with a seed the same images are generated once', { timeout: 120_000 }, async () => {
+test('with a seed the same images are generated once', async () => {
   const nodes = { paint: paint({ seed: 9 }), edit: edit({ image: '${nodes.paint.result.data[0].url}' }) }
   const first = await run({ nodes, edges: [] })
   const second = await run({ nodes, edges: [] })

@@ -44,7 +44,7 @@ test.for([
   ['by its address', '${nodes.paint.result.images[0].url}'],
   ['as the object that has it', '${nodes.paint.result.images[0]}'],
   ['as the list of them', '${nodes.paint.result.images}'],
-] as const)('an image becomes a video: %s', { timeout: 120_000 }, async ([, reference], { skip }) => {
+] as const)('an image becomes a video: %s', async ([, reference], { skip }) => {
   skip(!hasFfmpeg)
   const done = await run({ paint: paint(11), film: film(reference) })
   expect([done.status, done.nodes.map(({ status, error }) => [status, error])]).toEqual([
@@ -60,7 +60,7 @@ test.for([
   expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(500)
 })
 
-test('an image is generated once, and again when its file was deleted', { timeout: 120_000 }, async () => {
+test('an image is generated once, and again when its file was deleted', async () => {
   const first = await run({ paint: paint(12) })
   const second = await run({ paint: paint(12) })
   expect(second.nodes[0]).toMatchObject({ cached: true, job_id: first.nodes[0]!.job_id })
@@ -75,7 +75,7 @@ test('an image is generated once, and again when its file was deleted', { timeou
 test.for([
   ['the object', '${nodes.paint.result.images[0]}'],
   ['the list', '${nodes.paint.result.images}'],
-])('a chat reads an image: %s', { timeout: 60_000 }, async ([, url]) => {
+])('a chat reads an image: %s', async ([, url]) => {
   const content = [{ type: 'image_url', image_url: { url } }]
   const look = { model_id: 'fake', task: 'std/chat-completion', inputs: { messages: [{ role: 'user', content }] } }
   const nodes = { paint: paint(11), look }
@@ -88,7 +88,7 @@ test.for([
   expect((await run(nodes)).nodes[1]).toMatchObject({ status: 'completed', error: null })
 })
 
-test('work on equal images is done once', { timeout: 120_000 }, async ({ skip }) => {
+test('work on equal images is done once', async ({ skip }) => {
   skip(!hasFfmpeg)
   const nodes = { paint: { ...paint(14), cache: 'off' }, film: film('${nodes.paint.result.images[0].url}') }
   const first = await run(nodes)
@@ -115,7 +115,7 @@ describe('a signed address of this server', () => {
     ['in the inputs of a node', film, false],
     ['as a parameter, for a model that looks at it', look, true],
     ['in the inputs of a node that looks at it', look, false],
-  ])('is a file of ours: %s', { timeout: 120_000 }, async ([, node, asParameter], { skip }) => {
+  ])('is a file of ours: %s', async ([, node, asParameter], { skip }) => {
     skip(node === film && !hasFfmpeg)
     const done = await (asParameter
       ? run({ a: node('${input.picture}') }, { input_params: { picture: link } })
@@ -127,7 +127,7 @@ describe('a signed address of this server', () => {
     expect(((await ended.json()) as { execution: { status: string } }).execution.status).toBe('completed')
   })
 
-  test('is refused with another signature', { timeout: 120_000 }, async () => {
+  test('is refused with another signature', async () => {
     const done = await run({ a: film(link.replace(/sig=../, 'sig=AA')) })
     expect(done.nodes[0]).toMatchObject({ status: 'failed', error: { code: 'url_fetch_failed' } })
   })

@@ -214,9 +214,9 @@ test('an interrupted upload leaves no file, and can be repeated', async () => {
   const incoming = () => readdirSync(join(app.dataDir, 'files', 'incoming')).length
   const socket = connect(Number(port), hostname)
   socket.write(`PUT ${put} HTTP/1.1\r\nhost: ${hostname}\r\ncontent-length: 100000\r\n\r\nhalf`)
-  await expect.poll(incoming, { timeout: 10_000 }).toBe(1)
+  await expect.poll(incoming).toBe(1)
   socket.destroy()
-  await expect.poll(incoming, { timeout: 10_000 }).toBe(0)
+  await expect.poll(incoming).toBe(0)
   expect((await ask('GET', get)).status).toBe(404)
   expect((await ask('PUT', put, {}, Buffer.from('whole'))).status).toBe(200)
 })
@@ -262,7 +262,7 @@ test('a file uploaded in parts consists of the listed parts, in their order', as
   const whole = await complete([{ partNumber: 1 }, { partNumber: 2, etag: sha256(Buffer.from('second')) }])
   expect([whole.status, JSON.parse(String(whole.body))]).toMatchObject([200, { id, bytes: 12 }])
   expect(String((await ask('GET', get)).body)).toBe('first second')
-  await expect.poll(incoming, { timeout: 10_000 }).toBe(0)
+  await expect.poll(incoming).toBe(0)
   expect((await complete([{ partNumber: 1 }])).status).toBe(400)
 })
 
@@ -291,8 +291,8 @@ test('a reader that does not read is cut at the write deadline, a slow one is no
   const cutBy = performance.now() + 10_000
   // Metrics count the responses under way without reading from the socket.
   const requests = async () => Number(/^infer_streams (\d+)/m.exec(await (await app.fetch('/metrics')).text())?.[1])
-  await expect.poll(requests, { timeout: 10_000 }).toBe(1)
-  await expect.poll(requests, { timeout: 10_000 }).toBe(0)
+  await expect.poll(requests).toBe(1)
+  await expect.poll(requests).toBe(0)
   expect(performance.now()).toBeLessThan(cutBy)
   socket.destroy()
 

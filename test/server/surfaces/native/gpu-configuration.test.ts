@@ -35,7 +35,7 @@ test('quiet hours hold when the file is saved, can be resumed but not removed, a
 
 test('a model that is pinned now is loaded when the file is saved, by the engine that it has; its plan says so', async () => {
   write({ models: [fakeModel('fake', [], { schedule: [{ at: '* * * * *', do: 'pin', for: '2m' }] })] })
-  await expect.poll(plan, { timeout: 20_000 }).toMatchObject({
+  await expect.poll(plan).toMatchObject({
     status: 'ready',
     schedule: [{ action: 'pin', until: expect.any(Number) as number, next_at: expect.any(Number) as number }],
     devices: [{ engines: [{ model_id: 'fake', kept_loaded: true }] }],

@@ -43,7 +43,7 @@ async function ask(method: string, token?: string) {
 }
 // oxlint-disable-next-line no-explicit-any
 const body = async (method = 'GET'): Promise<any> => (await app.fetch('/api/gpu-setup', { method })).json()
-const ended = () => expect.poll(async () => (await body()).run.status, { timeout: 30_000 })
+const ended = () => expect.poll(async () => (await body()).run.status)
 
 test('it says what the GPUs need, and downloads nothing', async () => {
   expect(await body()).toMatchObject({
@@ -67,7 +67,7 @@ test('a setup shows its progress, is begun once, and can be stopped', async () =
   expect(await ask('POST')).toBe(202)
   expect(await ask('POST')).toBe(409)
   await expect
-    .poll(async () => (await body()).run, { timeout: 30_000 })
+    .poll(async () => (await body()).run)
     .toMatchObject({
       status: 'running',
       file: expect.stringContaining('vulkan') as string,

@@ -202,7 +202,7 @@ describe('a job past its retention time', () => {
     const id = await submit('short', { expires_after_seconds: 1 })
     const ended = await end(id)
     expect(ended.expires_at).toBeGreaterThanOrEqual(ended.finished_at)
-    await expect.poll(async () => (await look(id)).status, { timeout: 10_000 }).toBe(410)
+    await expect.poll(async () => (await look(id)).status).toBe(410)
     const before = await look(id)
     const store = await openAdminStore(app.dataDir, openLog('error'))
     try {

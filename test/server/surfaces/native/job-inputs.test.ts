@@ -14,7 +14,7 @@ beforeAll(async () => {
       fakeModel('painter', [], { tasks: ['slug/text-to-image'] }),
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const samples = Buffer.alloc(32_000)

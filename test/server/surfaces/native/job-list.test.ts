@@ -55,7 +55,7 @@ beforeAll(async () => {
   await engine.until(seen => seen.some(({ body }) => body.input === 'hold'))
   await make('hold back', { inputs: { input: 'a' }, not_before: Math.floor(Date.now() / 1000) + 3600 })
   await app.fetch(`/api/jobs/${ids['hold back']}/cancel`, { method: 'POST' })
-  await vi.waitUntil(async () => (await list('kind=sync')).jobs.length === 1, { timeout: 10_000 })
+  await vi.waitUntil(async () => (await list('kind=sync')).jobs.length === 1, { timeout: 40_000 })
 })
 afterAll(async () => {
   await app[Symbol.asyncDispose]()

@@ -461,7 +461,7 @@ describe('failures', () => {
   test('between two attempts the job is pending, with the reason', async () => {
     const id = await submit('500 between')
     await engine.until(seen => seen.some(({ body }) => body.input === '500 between'))
-    await expect.poll(async () => (await look(id)).error?.code, { timeout: 20_000 }).toBe('worker_error')
+    await expect.poll(async () => (await look(id)).error?.code).toBe('worker_error')
     const job = await look(id)
     if (job.attempts < 3) expect(['pending', 'processing']).toContain(job.status)
     expect((await cancel(id)).body).toMatchObject({ status: 'cancelled', result: null })

@@ -42,7 +42,7 @@ beforeAll(async () => {
   }
   const picture = { prompt: 'a picture of the sea', image_size: { width: 64, height: 64 }, sync_mode: true }
   expect((await app.fetch('/slug/one/text-to-image', { body: picture })).status).toBe(200)
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const list = async (query = '', token = app.secret) =>
@@ -177,7 +177,7 @@ test('a removed video is gone from the list, from its addresses and from the dis
       'output_expired',
     ])
   }
-  await expect.poll(stored, { timeout: 10_000 }).toEqual([])
+  await expect.poll(stored).toEqual([])
   expect(((await (await app.fetch(`/api/jobs/${item!.job_id}`)).json()) as { status: string }).status).toBe('completed')
   expect((await app.fetch(`/slug/requests/${item!.job_id.replace('job_', 'q_')}`)).status).toBe(410)
   expect(existsSync(join(app.dataDir, 'work'))).toBe(true)

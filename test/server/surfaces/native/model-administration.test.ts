@@ -81,7 +81,7 @@ test('a dry run says the lines, a download writes them, and removing takes them 
   // Files in the folder that other programs of the hub share stay.
   expect([removed.status, removed.body.deleted]).toEqual([200, []])
   expect(config()).not.toContain('id: mine')
-}, 60_000)
+})
 
 test('what cannot be downloaded is a failed download with its reason', async () => {
   const begun = await ask('/api/models', { body: { model: 'hf:Owner/Nothing' } })

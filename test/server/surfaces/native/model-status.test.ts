@@ -47,4 +47,4 @@ test('shows the routes of each task, what it accepts, and how many requests wait
   expect(busy.eta_seconds).toBeGreaterThan(0)
   for (const id of [running, ...waiting]) await ask(app, `/slug/requests/${id}/cancel`, { method: 'POST' })
   await expect.poll(async () => (await statuses()).solo.queue_depth as number).toBe(0)
-}, 60_000)
+})

@@ -20,7 +20,7 @@ beforeAll(async () => {
     else well(seen, response)
   })
   app = await startApp({ models: [engine.model('far', { concurrency: 2 })] })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await engine[Symbol.asyncDispose]()

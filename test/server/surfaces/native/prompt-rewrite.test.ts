@@ -18,7 +18,7 @@ beforeAll(async () => {
     prompt_rewriting: { model: 'writer', instructions: 'Never show people.' },
   })
   bare = await startApp({ models: painters })
-}, 60_000)
+})
 afterAll(() => Promise.all([app[Symbol.asyncDispose](), bare[Symbol.asyncDispose]()]))
 
 const path = '/api/prompt-rewrite'

@@ -12,7 +12,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [toneModel(), toneModel({ id: 'ear', tasks: ['std/audio-transcription'] }), far.model()],
   })
-}, 30_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await far[Symbol.asyncDispose]()
@@ -39,7 +39,7 @@ async function run(nodes: Record<string, object>, edges: [string, string][] = []
   const { execution } = (await begun.json()) as { execution: Execution }
   const read = async () =>
     ((await (await app.fetch(`/api/workflow-executions/${execution.id}`)).json()) as { execution: Execution }).execution
-  await expect.poll(async () => (await read()).status, { timeout: 30_000 }).toMatch(/completed|failed/)
+  await expect.poll(async () => (await read()).status).toMatch(/completed|failed/)
   return read()
 }
 const speak = (inputs: object, more: object = {}) => ({ model_id: 'tones', task: 'std/audio-speech', inputs, ...more })
@@ -68,7 +68,7 @@ test('one node synthesizes and another transcribes, by the address, the id or th
   )
   for (const node of ['address', 'id', 'whole']) expect(outputs![node]!.result.text).toBe('The cat sat on the mat.')
   expect(workspacesIn(app.dataDir)).toEqual([])
-}, 40_000)
+})
 
 test('with a seed the same text is synthesized once', async () => {
   const node = { speak: speak({ input: 'Seeded', seed: 3, response_format: 'wav' }) }

@@ -6,7 +6,7 @@ import { fakeModel, startApp, type TestApp } from '../../../_app.ts'
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({ models: [fakeModel('fake')] })
-}, 30_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 interface Node {
@@ -211,7 +211,7 @@ test('a step that runs is cancelled with its execution, and its thread serves th
     const { execution } = (await answer.json()) as { execution: Execution }
     return [execution.status, ...execution.nodes.map(({ status }) => status)]
   }
-  await expect.poll(read, { timeout: 10_000, interval: 20 }).toEqual(['running', 'running', 'running'])
+  await expect.poll(read, { interval: 20 }).toEqual(['running', 'running', 'running'])
   await app.fetch(`/api/workflow-executions/${id}/cancel`, { method: 'POST' })
   expect(await read()).toEqual(['cancelled', 'cancelled', 'cancelled'])
   expect((await run({ next: split('after') })).next!.status).toBe('completed')

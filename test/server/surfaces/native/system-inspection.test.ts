@@ -20,7 +20,7 @@ test('the checks of infer doctor are run beside the server, once for all who ask
   // The running server is found, so the checks are those of this installation.
   expect(findings.find(({ name }) => name === 'address')).toMatchObject({ state: 'fine' })
   expect(findings.find(({ name }) => name === 'database')).toMatchObject({ state: 'fine' })
-}, 120_000)
+})
 
 test('the configuration says what is in force and where it comes from', async () => {
   interface Configuration {

@@ -15,7 +15,7 @@ beforeAll(async () => {
       { id: 'ear', ...toy, tasks: [task] },
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const samples = Buffer.alloc(64_000)
@@ -43,14 +43,11 @@ const submit = (inputs: object, more: object = {}) => ask('/api/jobs', { task, m
 async function ended(id: string): Promise<Job> {
   let job: Job = {}
   await expect
-    .poll(
-      async () => {
-        const { body } = await ask(`/api/jobs/${id}`)
-        job = body.job ?? { ...body }
-        return job.status
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      const { body } = await ask(`/api/jobs/${id}`)
+      job = body.job ?? { ...body }
+      return job.status
+    })
     .toMatch(/completed|failed/)
   return job
 }
@@ -136,7 +133,7 @@ test.each([
   ['url', '${nodes.say.result.audio_url}'],
   ['file', '${nodes.say.result.audio_url}'],
   ['file_id', '${nodes.say.result.file_id}'],
-])('one node synthesizes and another transcribes: %s', { timeout: 60_000 }, async (field, reference) => {
+])('one node synthesizes and another transcribes: %s', async (field, reference) => {
   const nodes = {
     say,
     hear: { model_id: 'ear', task, inputs: { [field]: reference } },
@@ -154,7 +151,7 @@ test.each([
   expect(done[1]!.result).toMatchObject({ text: say.inputs.input, segments: [{ id: 0 }, { id: 1 }] })
 })
 
-test('the same audio is transcribed once', { timeout: 60_000 }, async () => {
+test('the same audio is transcribed once', async () => {
   const hear = { model_id: 'far', task, inputs: { url: '${nodes.say.result.audio_url}' } }
   const first = await run({ say: { ...say, cache: 'off' }, hear })
   const second = await run({ say: { ...say, cache: 'off' }, hear })

@@ -31,7 +31,7 @@ beforeAll(async () => {
       }),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await engine[Symbol.asyncDispose]()
@@ -65,7 +65,7 @@ function batchesOf(apiKey: string) {
     /** Resolves with the batch once the condition holds. */
     until: async (id: string, holds: (batch: OpenAI.Batch) => boolean): Promise<OpenAI.Batch> => {
       let batch = await client.batches.retrieve(id)
-      await expect.poll(async () => holds((batch = await client.batches.retrieve(id))), { timeout: 20_000 }).toBe(true)
+      await expect.poll(async () => holds((batch = await client.batches.retrieve(id)))).toBe(true)
       return batch
     },
     lines: async (fileId: string | null | undefined): Promise<Record<string, OutputLine>> => {

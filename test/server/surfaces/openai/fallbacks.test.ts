@@ -30,7 +30,7 @@ beforeAll(async () => {
       fakeModel('alone', ['--exit', '3'], { fallbacks: [{ model: 'dead' }] }),
     ],
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 interface Answer {

@@ -19,7 +19,7 @@ beforeAll(async () => {
     limits: { sync_wait: '30s' },
   })
   await generate({})
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const small = { model: 'painter', prompt: 'a cat', size: '64x64', seed: 7 }

@@ -32,7 +32,7 @@ const models = [
 
 beforeAll(async () => {
   app = await startApp({ models })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const hello = [{ role: 'user', content: 'Hello' }]

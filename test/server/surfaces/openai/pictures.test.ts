@@ -42,7 +42,7 @@ beforeAll(async () => {
     models: [engine.model('sees', { tasks: ['std/chat-completion'], features: ['images', 'audio'] })],
     media: { allowed_addresses: ['127.0.0.2'] },
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await engine[Symbol.asyncDispose]()

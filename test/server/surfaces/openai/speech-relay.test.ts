@@ -113,7 +113,7 @@ test('raw samples of a job have their rate and their length', async () => {
   const submitted = await app.fetch('/api/jobs', { body: { task: 'std/audio-speech', model_id: 'far', inputs } })
   const { id } = (await submitted.json()) as { id: string }
   const job = async () => (await app.fetch(`/api/jobs/${id}`)).json()
-  await expect.poll(job, { timeout: 10_000 }).toMatchObject({
+  await expect.poll(job).toMatchObject({
     status: 'completed',
     result: { format: 'pcm', duration: 1, content_type: 'audio/pcm;rate=24000' },
   })
@@ -269,7 +269,7 @@ test.each(['wav', 'pcm', 'mp3', 'sse'])(
           before = made.bytes
           return settled
         },
-        { interval: 400, timeout: 20_000 },
+        { interval: 400, timeout: 40_000 },
       )
       .toBe(true)
     // MP3 has a sixth of the bytes of its source.

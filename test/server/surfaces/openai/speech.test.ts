@@ -13,7 +13,7 @@ beforeAll(async () => {
       fakeModel('fake'),
     ],
   })
-}, 30_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const say = (body: object, headers?: Record<string, string>) =>
@@ -126,7 +126,7 @@ describe('reference_audio', () => {
   const urlOf = (bytes: Uint8Array) => `data:audio/wav;base64,${Buffer.from(bytes).toString('base64')}`
   const spoken = async (more: object) => bytesOf(await say({ response_format: 'wav', ...more }))
 
-  test('the voice is that of the recording: as a call, and as a job with a file', { timeout: 30_000 }, async () => {
+  test('the voice is that of the recording: as a call, and as a job with a file', async () => {
     const [recording, bass] = [
       await spoken({ input: 'Me.', voice: 'bass' }),
       await spoken({ input: 'Hi', voice: 'bass' }),
@@ -140,7 +140,7 @@ describe('reference_audio', () => {
     const body = { task: 'std/audio-speech', model_id: 'tones', inputs }
     const { id } = (await (await app.fetch('/api/jobs', { body })).json()) as { id: string }
     const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as Record<string, never>
-    await expect.poll(async () => (await job()).status, { timeout: 10_000 }).toBe('completed')
+    await expect.poll(async () => (await job()).status).toBe('completed')
     const done = (await job()) as unknown as { result: { audio_url: string }; inputs: object }
     expect(done.inputs).toMatchObject({ input: 'Hi', reference_audio: expect.stringMatching(/^file-/) as string })
     expect(await bytesOf(await fetch(done.result.audio_url))).toEqual(bass)
@@ -261,7 +261,7 @@ describe('as a job', () => {
   }
   const ended = async (id: string): Promise<Job> => {
     await expect
-      .poll(async () => ((await (await app.fetch(`/api/jobs/${id}`)).json()) as Job).status, { timeout: 15_000 })
+      .poll(async () => ((await (await app.fetch(`/api/jobs/${id}`)).json()) as Job).status)
       .toMatch(/completed|failed/)
     return (await (await app.fetch(`/api/jobs/${id}`)).json()) as Job
   }

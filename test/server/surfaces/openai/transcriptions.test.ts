@@ -41,7 +41,7 @@ beforeAll(async () => {
       fakeModel('chat'),
     ],
   })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   await far[Symbol.asyncDispose]()
@@ -242,7 +242,7 @@ test('known speakers reach the engine with their recordings, as a call and as a 
   const submitted = await app.fetch('/api/jobs', { body: { task: tasks[0], model_id: 'far', inputs } })
   const { id } = (await submitted.json()) as { id: string }
   const job = async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as Record<string, never>
-  await expect.poll(async () => (await job()).status, { timeout: 10_000 }).toBe('completed')
+  await expect.poll(async () => (await job()).status).toBe('completed')
   const done = (await job()) as unknown as { inputs: Record<string, string[]>; result: { text: string } }
   expect(done.inputs.known_speaker_references).toEqual([expect.stringMatching(/^file-/)])
   expect(sent(done.result.text).filter(([name]) => name.startsWith('known'))).toEqual([

@@ -58,6 +58,6 @@ export const statusOf = async (app: TestApp, id: string, query = ''): Promise<Js
 /** Resolves with the status once the request has it. */
 export async function until(app: TestApp, id: string, status: string): Promise<Json> {
   const there = async () => expect((await statusOf(app, id)).status).toBe(status)
-  await vi.waitFor(there, { timeout: 30_000, interval: 50 })
+  await vi.waitFor(there, { timeout: 40_000, interval: 50 })
   return statusOf(app, id, '?logs=1')
 }

@@ -7,7 +7,7 @@ import { ask, painters, until } from './_painter.ts'
 let app: TestApp
 beforeAll(async () => {
   app = await startApp({ models: painters })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const slug = '/slug/fake/paint/text-to-video'

@@ -85,7 +85,7 @@ beforeAll(async () => {
       }),
     ],
   })
-}, 30_000)
+})
 afterAll(async () => {
   await app?.[Symbol.asyncDispose]()
   await comfyui[Symbol.asyncDispose]()
@@ -140,7 +140,7 @@ test.each(['cached', 'history is late'])('%s: completes', async prompt => {
 test.each(['cut', 'huge preview'])('%s: the history is polled when the WebSocket breaks', async prompt => {
   const before = comfyui.seen.calls.length
   const id = await paint(prompt)
-  await vi.waitFor(() => expect(comfyui.seen.calls.slice(before)).toContain('GET /queue'), { timeout: 20_000 })
+  await vi.waitFor(() => expect(comfyui.seen.calls.slice(before)).toContain('GET /queue'), { timeout: 40_000 })
   proceed()
   await until(app, id, 'COMPLETED')
   comfyui.acceptSockets()
@@ -153,7 +153,7 @@ test.each([
   ['missing_model', "The graph uses the file 'sd_xl_base_1.0.safetensors' in node '4' (CheckpointLoaderSimple)"],
   ['range', "ComfyUI refused 'steps' of node '3' (InferTestSampler): Value 5000 bigger than max of 1000"],
   ['nothing', "The graph of 'paint' saved no image."],
-])('%s: the failure says what and where', { timeout: 30_000 }, async (prompt, sentence) => {
+])('%s: the failure says what and where', async (prompt, sentence) => {
   const id = await paint(prompt)
   await until(app, id, 'FAILED')
   expect(JSON.stringify(await result(id))).toContain(sentence)
@@ -165,9 +165,9 @@ test('a cancelled prompt is interrupted if it runs, and removed if it waits for 
   for (const prompt of ['slow', 'behind others']) {
     const id = await paint(prompt)
     const before = comfyui.seen.calls.length
-    await vi.waitFor(() => expect(comfyui.running.length + comfyui.pending.length).toBe(2), { timeout: 20_000 })
+    await vi.waitFor(() => expect(comfyui.running.length + comfyui.pending.length).toBe(2), { timeout: 40_000 })
     await ask(app, `/slug/requests/${id}/cancel`, { method: 'PUT' })
-    await vi.waitFor(() => expect([...comfyui.running, ...comfyui.pending]).toEqual([others]), { timeout: 20_000 })
+    await vi.waitFor(() => expect([...comfyui.running, ...comfyui.pending]).toEqual([others]), { timeout: 40_000 })
     expect(comfyui.seen.calls.slice(before).includes('POST /interrupt')).toBe(prompt === 'slow')
   }
   comfyui.running.splice(0)

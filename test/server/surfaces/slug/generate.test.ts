@@ -21,7 +21,7 @@ beforeAll(async () => {
     soloOnly: await token({ scopes: ['user:read', 'user:write'], models: ['solo'] }),
     stranger: (await makeOrganization(app)).secret,
   }
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const image = 'fake/paint/text-to-image'
@@ -268,7 +268,7 @@ test('an output is an input of the next model: a video with more frames, a video
     'invalid_audio',
     'audio_url',
   ])
-}, 60_000)
+})
 
 /** This many seconds of audio, as a WAV of 8 kHz. */
 function silence(seconds: number): Buffer {

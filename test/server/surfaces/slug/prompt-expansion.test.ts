@@ -14,7 +14,7 @@ beforeAll(async () => {
     models: [fakeModel('writer'), ...painters],
     prompt_rewriting: { model: 'writer' },
   })
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const jobOf = async (id: string) => (await ask(app, `/api/jobs/job_${id.slice(2)}`)).body
@@ -59,7 +59,7 @@ test('a job of /api/jobs is rewritten before it runs, and keeps its earliest sta
     body: { slug: 'fake/solo', inputs: { ...small, prompt, enable_prompt_expansion: true }, not_before },
   })
   const waiting = async () => expect((await jobOf(body.queue_id)).waiting_for.reason).toBe('not_before')
-  await vi.waitFor(waiting, { timeout: 10_000 })
+  await vi.waitFor(waiting, { timeout: 40_000 })
   expect((await jobOf(body.queue_id)).inputs).toMatchObject({ prompt: 'rewritten 1' })
 })
 
@@ -95,7 +95,7 @@ test('several aspect ratios of one request get the same prompt, which is rewritt
     expect(jobs.map(({ status }: { status: string }) => status).toSorted()).toEqual(Array(4).fill('completed'))
     return jobs as { kind: string }[]
   }
-  const jobs = await vi.waitFor(done, { timeout: 30_000, interval: 100 })
+  const jobs = await vi.waitFor(done, { timeout: 40_000, interval: 100 })
   expect(jobs.filter(({ kind }) => kind === 'sync')).toHaveLength(1)
   for (const { request_id } of body.requests) {
     const { body: one } = await ask(app, `/slug/requests/${request_id}`, { token: secret })
@@ -174,4 +174,4 @@ test('nothing is lost in a restart: a held job is rewritten and runs after it', 
   } finally {
     await second.close()
   }
-}, 60_000)
+})

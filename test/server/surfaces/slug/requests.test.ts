@@ -15,7 +15,7 @@ beforeAll(async () => {
     body: { name: 'reader', scopes: ['user:read'] },
   })
   reader = made.body.secret as string
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const image = 'fake/paint/text-to-image'
@@ -85,7 +85,7 @@ test('a video, from the submission to its bytes', async ({ skip }) => {
   expect(logs.body.logs).toEqual(status.logs)
   const library = await ask(app, '/api/library?q=cat')
   expect(library.text).toContain(`"job_id":"${id.replace('q_', 'job_')}"`)
-}, 60_000)
+})
 
 test('images', async () => {
   const id = await submitted(app, image, { num_images: 2, output_format: 'jpeg' })
@@ -137,7 +137,7 @@ test('while it waits: its position, the reason, and no entry once it is cancelle
   await expect.poll(async () => (await statusOf(app, third)).queue_position as number).toBe(0)
   await ask(app, `/slug/requests/${first}/cancel`, { method: 'POST' })
   await until(app, third, 'COMPLETED')
-}, 60_000)
+})
 
 test('a request that the engine refuses has failed: reading its status succeeds', async () => {
   const id = await submitted(app, image, { prompt: 'mode:invalid,text=too-wild' })
@@ -306,7 +306,7 @@ test('a start timeout', async () => {
   const headers = { 'x-fal-object-lifecycle-preference': '{"expiration_duration_seconds":1}' }
   const id = await submitted(app, image, {}, headers)
   await until(app, id, 'COMPLETED')
-  await expect.poll(async () => (await result(id)).status, { timeout: 15_000 }).toBe(410)
+  await expect.poll(async () => (await result(id)).status).toBe(410)
 })
 
 test('a request that does not begin in its time fails', async () => {

@@ -44,4 +44,4 @@ test('a server that stops during requests: running and waiting ones continue aft
   } finally {
     await app.close()
   }
-}, 120_000)
+})

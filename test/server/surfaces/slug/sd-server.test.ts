@@ -49,7 +49,7 @@ beforeAll(async () => {
   })
   process.env.PATH = `${bin}:${path}`
   app = await startApp({ models: [model('sd', 'video.avi'), model('broken', 'image.png')] })
-}, 60_000)
+})
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   process.env.PATH = path

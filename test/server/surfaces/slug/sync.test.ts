@@ -7,7 +7,7 @@ beforeAll(async () => {
   app = await startApp({ models: painters, limits: { sync_wait: '3s' } })
   await until(app, await submitted(app, 'fake/paint/text-to-image'), 'COMPLETED')
   await until(app, await submitted(app, 'fake/solo'), 'COMPLETED')
-}, 60_000)
+})
 afterAll(() => app[Symbol.asyncDispose]())
 
 const image = 'fake/paint/text-to-image'
@@ -95,9 +95,9 @@ test('a busy model: 503, and no job is left; one with a key continues, and the k
     expect(one.body.error).toMatchObject(ids)
   }
   await ask(app, `/slug/requests/${first}/cancel`, { method: 'POST' })
-  await expect.poll(async () => (await ask(app, '/slug/fake/solo', options)).status, { timeout: 20_000 }).toBe(200)
+  await expect.poll(async () => (await ask(app, '/slug/fake/solo', options)).status).toBe(200)
   expect((await ask(app, '/slug/fake/solo', options)).headers.get('x-job-id')).toBe(kept)
-}, 60_000)
+})
 
 test('a caller that disconnects does not cancel it', async () => {
   const leave = new AbortController()
