@@ -194,6 +194,8 @@ export interface TokenPage {
   status?: TokenStatus
   /** Only tokens of this user. */
   userId?: string
+  /** Words that the name must have, in any case. */
+  search?: string
 }
 
 export type TokenChange = Partial<

@@ -298,3 +298,27 @@ test('the owner sees jobs of all organizations, also on a phone, and others see 
   await other.page.getByRole('link', { name: 'their secret' }).waitFor()
   expect(await other.page.getByLabel('Organization').count()).toBe(0)
 })
+
+test('of more than a hundred tokens the oldest is found by its name, and jobs have the names of theirs', async () => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  const path = `/api/organizations/${organization.id}/tokens`
+  const { secret } = await console.call<{ secret: string }>(path, { name: 'night robot' })
+  const inputs = { prompt: 'made at night', width: 64, height: 64 }
+  const body = { task: 'slug/text-to-image', model: 'infer/demo', inputs }
+  expect((await console.server.fetch('/api/jobs', { body, token: secret })).status).toBe(202)
+  await Promise.all(Array.from({ length: 101 }, (_, at) => console.call(path, { name: `laptop ${at}` })))
+  await using opened = await console.open('/jobs')
+  const { page } = opened
+  const row = page.getByRole('row', { name: 'made at night' })
+  await row.getByText('night robot').waitFor()
+  await page.getByLabel('Token', { exact: true }).click()
+  await page.getByText('100 are shown. Type to find the others.').waitFor()
+  await opened.expectAccessible()
+  await page.keyboard.press('Escape')
+  await opened.choose('Token', 'night robot')
+  await page.waitForURL(/token_id=tok_/)
+  await row.getByRole('link').click()
+  await page.getByRole('region', { name: 'Job' }).getByText('night robot').waitFor()
+  await page.reload()
+  await page.getByLabel('Token', { exact: true }).getByText('night robot').waitFor()
+})

@@ -174,3 +174,41 @@ test('of a node that runs a workflow a person takes a value which that workflow 
   await button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now').click()
   await node('show').getByText('A verse.').waitFor()
 })
+
+test('of more than a hundred workflows the one changed first is found by its name, and named by executions', async () => {
+  const named = async (name: string, template: string) => {
+    const dag = { nodes: { write: { task: 'text/template', inputs: { template } } } }
+    const parameters = { topic: { type: 'string' } }
+    return (await console.call<{ workflow: { id: string } }>('/api/workflows', { name, parameters, dag })).workflow
+  }
+  const oldest = await named('Old verses', 'A verse about ${input.topic}')
+  await console.call(`/api/workflows/${oldest.id}/execute`, { input_params: { topic: 'boats' } })
+  await Promise.all(Array.from({ length: 101 }, (_, at) => named(`Verses ${at}`, 'Another verse')))
+  const dag = { nodes: { run: { task: 'workflow/run', inputs: {} } } }
+  const { workflow } = await console.call<{ workflow: { id: string } }>('/api/workflows', { name: 'Outermost', dag })
+  await using opened = await console.open(`/workflows/${workflow.id}`, { size: desktop })
+  const { page } = opened
+  await page.locator('.react-flow__node[data-id="run"]').focus()
+  await page.keyboard.press('Enter')
+  // Its parameters are those of the workflow that is chosen.
+  await opened.choose('Workflow', 'Old verses')
+  await page.getByLabel('input.topic', { exact: true }).waitFor()
+  await button(page, 'Add node').click()
+  const drawer = page.getByRole('dialog', { name: 'Add a node' })
+  await drawer.getByRole('button', { name: /^Nodes of another workflow/ }).click()
+  await drawer.getByText('100 are shown. Type to find the others.').waitFor()
+  await opened.expectAccessible()
+  await page.keyboard.type('old v')
+  await drawer.getByRole('option', { name: 'Old verses' }).waitFor()
+  await page.keyboard.press('Enter')
+  await button(drawer, 'Insert').click()
+  await page.locator('.react-flow__node[data-id="write"]').waitFor()
+  await page.goto('/console/executions')
+  await page.getByRole('link', { name: 'Old verses' }).waitFor()
+
+  // The list of commands has the newest; its search leads to all.
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: /^Find pages/ }).fill('old verses')
+  await page.getByRole('option', { name: 'Search “old verses” in all workflows' }).click()
+  await page.getByRole('table').getByRole('link', { name: 'Old verses' }).waitFor()
+})

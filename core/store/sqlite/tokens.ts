@@ -15,6 +15,7 @@ import {
 import { fromJson, openInsert, openUpdate, type RowOf, recordIf, selected, withChanges } from './columns.ts'
 import type { Connection } from './database.ts'
 import { type OrganizationLimitsRow, organizationLimitFields, withLocalOnly } from './organizations.ts'
+import { hasWords, searchWords } from './search-words.ts'
 import { openActiveTokens, openUserRows } from './users.ts'
 import type { WriteContext } from './write-context.ts'
 
@@ -219,12 +220,12 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
     ${selected(`callStorage, ${organizationLimitFields}`)}
     FROM organizations WHERE id = ?`
   const one = connection.query<TokenRow>`${select} WHERE organization_id = ? AND id = ?`
-  const page = connection.query<TokenRow>`
-    ${select} WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
+  const page = connection.query<Pick<TokenRow, 'id' | 'name'>>`
+    SELECT id, name FROM tokens WHERE organization_id = @organizationId AND (@after IS NULL OR id < @after)
     AND (@status IS NULL
       OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
     AND (@userId IS NULL OR user_id = @userId)
-    ORDER BY id DESC LIMIT @limit`
+    ORDER BY id DESC`
   const active = openActiveTokens(connection)
   const parentLimits = openParentLimits(connection)
   const recordOf = (row: TokenRow) => tokenOf(row, now(), parentLimits)
@@ -263,8 +264,13 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
     'tokens.verifyId': id => verifiable(verifyId.get(id)),
     'tokens.find': (organizationId, id) => recordIf(one.get(organizationId, id), recordOf),
     'tokens.list'(organizationId, options) {
-      const { limit, after = null, status = null, userId = null } = options
-      return page.all({ organizationId, limit, after, status, userId, now: now() }).map(recordOf)
+      const { limit, after = null, status = null, userId = null, search = '' } = options
+      const words = searchWords(search)
+      const found: string[] = []
+      // Of a token that the search does not find only the name is read.
+      for (const { id, name } of page.iterate({ organizationId, after, status, userId, now: now() }))
+        if (hasWords(name, words) && found.push(id) === limit) break
+      return found.map(id => recordOf(one.get(organizationId, id)!))
     },
     'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)!,
   } satisfies Statements

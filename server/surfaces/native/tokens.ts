@@ -300,11 +300,13 @@ export const tokenRoutes = (owners: TokenOwners & Owners<'idempotency' | 'spend'
       ...pageQuery(id => isId(id, 'tok_')),
       status: optionalOneOf('Only tokens with this status.', ['active', 'disabled', 'revoked', 'expired']),
       user_id: optionalStringUpTo(64, 'Only tokens of this user.'),
+      q: optionalStringUpTo(256, 'Words that the name must contain, in any case.'),
     }),
     response: Page,
-    handle: async ({ params, query }, exchange) => {
+    handle: async ({ params, query: { q, ...query } }, exchange) => {
       const { id } = await reachOrganization(params.organization, exchange, owners)
-      const found = await owners.accounts.list(id, { ...filterOf(query), limit: query.limit + 1 })
+      const page = { ...filterOf(query), limit: query.limit + 1 }
+      const found = await owners.accounts.list(id, { ...page, ...(q === undefined ? {} : { search: q }) })
       const { entries, end } = pageOf(found, query.limit)
       return { tokens: entries.map(token => withSpend(token, owners)), ...end }
     },

@@ -143,6 +143,18 @@ export function accountRules({ store }: Subject): void {
       expect(await store.tokens.list('org_test', { limit: 9, after: 'tok_0' })).toEqual([])
     })
 
+    test('the list has the tokens whose names have all words of a search, in any case, a page at a time', async () => {
+      const organizationId = (await createOrganization(store, 'org_search')).id
+      const names = ['Über nightly', 'nightly ÜBER 2', 'nightly', 'laptop']
+      for (const name of names) await store.tokens.create(newToken({ organizationId, name }))
+      const namesOf = async (page: Parameters<typeof store.tokens.list>[1]) =>
+        (await store.tokens.list(organizationId, page)).map(({ name }) => name).toSorted()
+      expect(await namesOf({ limit: 9, search: 'über Night' })).toEqual(['nightly ÜBER 2', 'Über nightly'])
+      expect(await namesOf({ limit: 9, search: 'desk' })).toEqual([])
+      const [first] = await store.tokens.list(organizationId, { limit: 1, search: 'nightly' })
+      expect(await store.tokens.list(organizationId, { limit: 9, search: 'nightly', after: first!.id })).toHaveLength(2)
+    })
+
     test('another organization neither sees, changes nor revokes a token', async () => {
       const foreign = (await createOrganization(store, 'org_foreign')).id
       const token = await store.tokens.create(newToken())

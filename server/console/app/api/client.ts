@@ -210,18 +210,6 @@ export const useMachine = (timing: Timing) =>
 /** What the token of the session has used of its limits. */
 export const useOwnUse = (timing: Timing) => useAnswer(['usage', 'me'], () => api.GET('/api/me'), timing)
 
-/** The newest tokens of an organization; undefined until they are read, and for a session that may not. */
-export function useTokens(organization: string, isWanted = true) {
-  const { can } = useSession()
-  const params = { path: { organization }, query: { limit: 100 } }
-  const { data } = useAnswer(
-    ['tokens', organization],
-    () => api.GET('/api/organizations/{organization}/tokens', { params }),
-    { enabled: isWanted && can('admin:read'), staleTime: 60_000 },
-  )
-  return data?.tokens
-}
-
 /** Whether a job or an execution has ended. */
 export const hasEnded = ({ status }: { status: string }): boolean =>
   !['pending', 'processing', 'running'].includes(status)

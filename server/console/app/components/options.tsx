@@ -1,6 +1,6 @@
 import type { Schema } from '../api/schema.ts'
 import { modelText } from '../text/models.ts'
-import { organizationsText } from '../text/organizations.ts'
+import { organizationsText, tokensText } from '../text/organizations.ts'
 import { taskName } from '../text/tasks.ts'
 import { kindOfTask } from './colours.ts'
 import { KindIcon, ModelMark } from './marks.tsx'
@@ -17,6 +17,13 @@ export const organizationOption = ({ id, name, status }: Schema<'Organization'>)
   id,
   name,
   note: status === 'active' ? undefined : organizationsText.status[status],
+})
+
+/** A token to choose, with its state unless it is active. */
+export const tokenOption = ({ id, name, status }: Schema<'Token'>): Choice => ({
+  id,
+  name,
+  note: status === 'active' ? undefined : tokensText.status[status],
 })
 
 /** A model to choose, in its colour and with its state where that is known. */

@@ -11,6 +11,9 @@ interface PickerFieldProps {
   error?: string | undefined
   value: string
   choices: readonly Choice[]
+  /** Learns what is typed, where the choices depend on it; `isCut`: there are others, which typing finds. */
+  typed?: ((query: string) => void) | undefined
+  isCut?: boolean
   /** What choosing nothing is called, where that is possible. */
   none?: string
   change: (id: string) => void
@@ -25,6 +28,8 @@ export function PickerField({
   error,
   value,
   choices,
+  typed,
+  isCut = false,
   none,
   change,
   disabled = false,
@@ -34,6 +39,10 @@ export function PickerField({
   const button = useRef<HTMLButtonElement>(null)
   const all = none === undefined ? choices : [{ id: '', name: none }, ...choices]
   const chosen = all.find(({ id }) => id === value)
+  const open = () => {
+    typed?.('')
+    setOpen(true)
+  }
   const close = () => {
     setOpen(false)
     button.current?.focus()
@@ -66,11 +75,11 @@ export function PickerField({
             disabled={disabled}
             // Browsers that give a pressed button no focus would close the list.
             onPointerDown={event => isOpen && event.preventDefault()}
-            onClick={() => (isOpen ? close() : setOpen(true))}
+            onClick={() => (isOpen ? close() : open())}
             onKeyDown={event => {
               if (isOpen || !['ArrowDown', 'ArrowUp'].includes(event.key)) return
               event.preventDefault()
-              setOpen(true)
+              open()
             }}
             className={`${controlClass} hover:border-muted flex items-center gap-2 text-left`}
           >
@@ -86,6 +95,8 @@ export function PickerField({
                 label={text.search(label)}
                 choices={all}
                 current={value}
+                {...(typed ? { typed } : {})}
+                isCut={isCut}
                 className="max-h-72"
                 choose={id => {
                   close()

@@ -11,18 +11,29 @@ interface SearchListProps {
   choose: (id: string) => void
   /** Learns what is typed, for choices that depend on it. */
   typed?: (query: string) => void
+  /** Whether there are choices that are not known here, which typing finds. */
+  isCut?: boolean
   /** Rows at most; what is typed finds the others. */
   most?: number
   className?: string
 }
 
 /** A search with the list of what it finds. Arrow keys, Home and End move in the list, and Enter chooses. */
-export function SearchList({ label, choices, current, choose, typed, most = 100, className = '' }: SearchListProps) {
+export function SearchList({
+  label,
+  choices,
+  current,
+  choose,
+  typed,
+  isCut = false,
+  most = 100,
+  className = '',
+}: SearchListProps) {
   const id = useId()
   const [query, setQuery] = useState('')
   const all = useMemo(() => matching(choices, query), [choices, query])
   const found = useMemo(() => all.slice(0, most), [all, most])
-  const isCut = all.length > found.length
+  const hasMore = isCut || all.length > found.length
   const [marked, setMarked] = useState(current)
   const at = Math.max(
     0,
@@ -44,8 +55,9 @@ export function SearchList({ label, choices, current, choose, typed, most = 100,
       PageUp: Math.max(0, at - 8),
     }[event.key]
     if (next !== undefined) setMarked(found[next]?.id)
-    else if (event.key === 'Enter' && active) choose(active.id)
-    else return
+    else if (event.key !== 'Enter') return
+    else if (active) choose(active.id)
+    // It neither sends the form that the list is in nor reaches what stands around it.
     event.preventDefault()
   }
   const groups = [...new Set(found.map(({ group }) => group))]
@@ -108,9 +120,15 @@ export function SearchList({ label, choices, current, choose, typed, most = 100,
       </div>
       <p
         role="status"
-        className={all.length === 0 ? 'text-muted px-3 pb-3' : isCut ? 'text-muted px-3 py-2' : 'sr-only'}
+        className={all.length === 0 ? 'text-muted px-3 pb-3' : hasMore ? 'text-muted px-3 py-2' : 'sr-only'}
       >
-        {all.length === 0 ? text.nothing : isCut ? text.some(found.length, all.length) : text.found(found.length)}
+        {all.length === 0
+          ? text.nothing
+          : isCut
+            ? text.first(found.length)
+            : hasMore
+              ? text.some(found.length, all.length)
+              : text.found(found.length)}
       </p>
     </>
   )

@@ -1,4 +1,4 @@
-import { Compass, FileText, type LucideIcon, Network, Plus, Zap } from 'lucide-react'
+import { Compass, FileText, type LucideIcon, Network, Plus, Search, Zap } from 'lucide-react'
 import { useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { api, at, dataOf, type Schema, useAnswer, useSession } from '../api/client.ts'
@@ -21,7 +21,7 @@ const text = shellText.palette
 /** A choice with what happens when it is chosen: another page of the console, or an action. */
 type Command = Choice & ({ to: string } | { act: () => void })
 
-/** How many workflows and jobs are read; those beyond are found on their pages. */
+/** How many workflows and jobs are read; `searches` finds those beyond. */
 const limit = { workflows: 100, jobs: 50 }
 
 const icon = (Icon: LucideIcon) => <Icon aria-hidden className="text-muted size-4 shrink-0" />
@@ -120,6 +120,7 @@ function useCommands(query: string, showShortcuts: () => void): Command[] {
       })),
       ...actions.map(one => ({ ...one, group: text.groups.actions })),
       ...(jobs ?? []).map(jobCommand),
+      ...searches(query),
     ]
   }, [query, models, workflows, jobs, can, mayLoad, mayRun, load, showShortcuts, signOut])
 }
@@ -130,6 +131,18 @@ function byId(query: string): Command[] {
   const to = pageOfId(id)
   return to === undefined ? [] : [{ id: `id ${id}`, name: text.open(id), mark: icon(Compass), to }]
 }
+
+/** The searches of the pages, for workflows and jobs that are older than those that are listed here. */
+const searches = (query: string): Command[] =>
+  query.trim() === ''
+    ? []
+    : (['workflows', 'jobs'] as const).map(page => ({
+        id: `search ${page}`,
+        name: text.search(query.trim(), text.groups[page].toLowerCase()),
+        group: text.groups.search,
+        mark: icon(Search),
+        to: `/${page}?${new URLSearchParams({ q: query.trim() })}`,
+      }))
 
 type Load = (given: { id: string; action: 'load' | 'unload' }) => void
 

@@ -56,10 +56,11 @@ export const shellText = {
   findKey: 'Ctrl K',
   palette: {
     title: 'Find pages, models, workflows, jobs and actions',
-    groups: named('pages', 'actions', 'models', 'workflows', 'jobs'),
+    groups: named('pages', 'actions', 'models', 'workflows', 'jobs', 'search'),
     theme: (name: string) => `Theme: ${name}`,
     newWorkflow: 'Create workflow',
     open: (id: string) => `Open ${id}`,
+    search: (words: string, all: string) => `Search “${words}” in all ${all}`,
     tryModel: (id: string) => `Try ${id}`,
   },
   sessionEnded: 'The session has ended. Sign in again.',

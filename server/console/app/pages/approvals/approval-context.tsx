@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react'
-import { type Schema, useTokens } from '../../api/client.ts'
+import type { Schema } from '../../api/client.ts'
+import { useNames } from '../../api/names.ts'
 import { JobStatus } from '../../components/badge.tsx'
 import { Button, TextLink } from '../../components/button.tsx'
 import { Facts, Notice, Queried, Section } from '../../components/page.tsx'
@@ -33,7 +34,7 @@ export function ApprovalContext({ approval: { execution_id, node_id } }: { appro
 
 function Shown({ execution, node }: { execution: Execution; node: string }) {
   const { organization_id, token_id, created_at, input_params, nodes = noNodes } = execution
-  const tokens = useTokens(organization_id)
+  const names = useNames(organization_id, [token_id])
   const [most, setMost] = useState(nodesAtOnce)
   const before = useMemo(() => {
     const byId = new Map(nodes.map(one => [one.node_id, one]))
@@ -45,7 +46,7 @@ function Shown({ execution, node }: { execution: Execution; node: string }) {
       <Facts
         className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1"
         rows={[
-          [text.startedBy, tokens?.find(({ id }) => id === token_id)?.name ?? token_id],
+          [text.startedBy, names.get(token_id) ?? token_id],
           [text.started, <Time key="at" at={created_at} />],
         ]}
       />

@@ -1,7 +1,7 @@
 import { keepPreviousData } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { api, at, useAnswer, useSession, useTokens } from '../../api/client.ts'
-import { useMembers } from '../../api/members.ts'
+import { api, at, useAnswer, useSession } from '../../api/client.ts'
+import { useNames } from '../../api/names.ts'
 import { useOrganizations } from '../../api/organizations.ts'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
@@ -15,7 +15,7 @@ import { useAddress } from '../../components/use-address.ts'
 import { auditText as text } from '../../text/audit.ts'
 import { shellText } from '../../text/shell.ts'
 import { EntryPanel } from './entry-panel.tsx'
-import { actionName, actorName, type Entry, type Names, targetName } from './names.ts'
+import { actionName, actorName, type Entry, type Names, namelessIn, targetName } from './names.ts'
 
 const columnsWith = (names: Names) =>
   columnsOf<Entry, keyof typeof text.columns>(text.columns, {
@@ -29,16 +29,6 @@ const columnsWith = (names: Names) =>
     from: { aside: true, show: ({ actor }) => actor.address ?? '–' },
     time: ({ at: when }) => <Time at={when} />,
   })
-
-/** Names of the tokens and users of an organization. */
-function useNames(organization: string): Names {
-  const tokens = useTokens(organization)
-  const users = useMembers(organization)
-  return useMemo(
-    () => new Map([...(tokens ?? []), ...(users ?? [])].map(({ id, name }) => [id, name])),
-    [tokens, users],
-  )
-}
 
 /** Seconds, a whole number of minutes: the same query is not read again for a time that moves. */
 const sinceOf = (period: string): number => Math.floor(Date.now() / 60_000) * 60 - Number(period)
@@ -56,8 +46,6 @@ export default function AuditPage() {
   const since = Object.keys(text.filters.times).find(one => one === params.get('since'))
   const after = params.get('after') ?? undefined
   const open = params.get('entry') ?? undefined
-  const names = useNames(organization)
-  const columns = useMemo(() => columnsWith(names), [names])
   const query = useAnswer(
     ['audit', organization, action, target, since, after],
     () => {
@@ -66,6 +54,8 @@ export default function AuditPage() {
     },
     { placeholderData: keepPreviousData },
   )
+  const names = useNames(organization, query.data?.entries.flatMap(namelessIn) ?? [])
+  const columns = useMemo(() => columnsWith(names), [names])
   const filter = (changes: Record<string, string | undefined>) =>
     change({ ...changes, after: undefined, entry: undefined })
   const isFiltered = action !== undefined || target !== undefined || since !== undefined

@@ -18,10 +18,18 @@ export function actorName({ type, token_id, user_id, os_user }: Entry['actor'], 
 }
 
 /** The name of what was changed: as the entry has it, else as it is now, else its id. */
-export function targetName({ target: { id }, before, after }: Entry, names: Names): string {
-  const own = [after?.['name'], before?.['name']].find(name => typeof name === 'string')
-  return own ?? names.get(id) ?? id
-}
+export const targetName = (entry: Entry, names: Names): string =>
+  ownName(entry) ?? names.get(entry.target.id) ?? entry.target.id
+
+const ownName = ({ before, after }: Entry): string | undefined =>
+  [after?.['name'], before?.['name']].find(name => typeof name === 'string')
+
+/** The ids of the tokens and users whose names an entry does not have. */
+export const namelessIn = (entry: Entry): readonly (string | null)[] => [
+  entry.actor.token_id,
+  entry.actor.user_id,
+  ownName(entry) === undefined ? entry.target.id : null,
+]
 
 /** The changed fields with their values before and after as text; a dash where there is none. */
 export function changesOf({ before, after }: Entry): { field: string; before: string; after: string }[] {

@@ -1,10 +1,13 @@
-import { useRef } from 'react'
-import { ApiFailure, api, dataOf, refresh, useAnswer } from '../../api/client.ts'
+import { useQuery } from '@tanstack/react-query'
+import { useRef, useState } from 'react'
+import { ApiFailure, api, dataOf, refresh, type Schema } from '../../api/client.ts'
+import { everyPage } from '../../api/every-page.ts'
 import { uploadFile } from '../../api/upload.ts'
 import { announce } from '../../components/announcements.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import { formText } from '../../components/form-text.ts'
+import { PickerField } from '../../components/picker-field.tsx'
 import { batchesText } from '../../text/batches.ts'
 import { beginningOf, endpointIn } from './batch-file.ts'
 
@@ -19,9 +22,8 @@ interface CreateBatchProps {
 
 /** Creates a batch from a file of this computer, or from one that is stored. */
 export function CreateBatch({ stored, created, close }: CreateBatchProps) {
-  const { data } = useAnswer(['files', 'batch'], () =>
-    api.GET('/std/v1/files', { params: { query: { purpose: 'batch', limit: 100 } } }),
-  )
+  const { data: read = [] } = useQuery({ queryKey: ['files', 'batch'], queryFn: batchFiles })
+  const [chosen, choose] = useState(stored ?? '')
   // What was uploaded before the server refused the rest is not uploaded again.
   const uploaded = useRef<{ file: File; id: string }>(undefined)
   const uploadOnce = async (file: File) => {
@@ -53,9 +55,8 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
     void refresh('batches')
     created(id)
   }
-  const read = data?.data ?? []
   const options = read.map(({ id, filename }) => ({ id, name: `${filename} (${id})` }))
-  // It is chosen before the files are read, and also if it is not among the newest.
+  // It is chosen before the files are read.
   if (stored !== undefined && !read.some(({ id }) => id === stored)) options.push({ id: stored, name: stored })
   return (
     <FormDialog title={batchesText.create} action={batchesText.create} save={save} close={close}>
@@ -72,14 +73,14 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
               error={faultOf('file')}
             />
           )}
+          <input type="hidden" name="input_file_id" value={chosen} />
           {options.length > 0 && (
-            <SelectField
-              key={data ? 'read' : 'reading'}
+            <PickerField
               label={stored === undefined ? text.stored : text.file}
-              name="input_file_id"
-              none={stored === undefined ? '–' : undefined}
-              defaultValue={stored ?? ''}
-              options={options}
+              {...(stored === undefined ? { none: '–' } : {})}
+              value={chosen}
+              choices={options}
+              change={choose}
               error={faultOf('input_file_id')}
             />
           )}
@@ -102,4 +103,14 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
       )}
     </FormDialog>
   )
+}
+
+/** The stored files that are for batches, newest first. */
+async function batchFiles(): Promise<readonly Schema<'File'>[]> {
+  const pages = await everyPage(async after => {
+    const query = { purpose: 'batch', limit: 1_000, after } as const
+    const { data, has_more, last_id } = await dataOf(api.GET('/std/v1/files', { params: { query } }))
+    return { data: { files: data, next_cursor: has_more ? last_id : null } }
+  })
+  return pages.flatMap(({ files }) => files)
 }

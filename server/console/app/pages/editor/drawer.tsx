@@ -1,12 +1,15 @@
 import { useMutation } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { type DragEvent, type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { api, at, dataOf, useAnswer } from '../../api/client.ts'
+import { api, at, dataOf } from '../../api/client.ts'
+import { useWorkflowChoice } from '../../api/workflow-choice.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { isTask, kindOfTask } from '../../components/colours.ts'
-import { SearchField, SelectField } from '../../components/fields.tsx'
+import { SearchField } from '../../components/fields.tsx'
 import { KindIcon } from '../../components/marks.tsx'
+import type { Choice } from '../../components/matching.ts'
 import { Failed } from '../../components/page.tsx'
+import { PickerField } from '../../components/picker-field.tsx'
 import { editorText } from '../../text/editor.ts'
 import { isWait } from '../../text/tasks.ts'
 import { entryOf, type PortFacts } from './document/connections.ts'
@@ -92,6 +95,8 @@ export function Drawer({ adding, close }: { adding: Partial<Adding>; close: () =
     setTimeout(close)
   }
   const press = (event: KeyboardEvent<HTMLElement>) => {
+    // The list of workflows has a search of its own.
+    if (event.defaultPrevented) return
     if (event.key === 'Escape') {
       event.preventDefault()
       close()
@@ -173,10 +178,9 @@ function TaskKind({ task: { id } }: { task: TaskFacts }) {
 /** Copies the nodes of a stored workflow into this one. */
 function OtherWorkflow({ close }: { close: () => void }) {
   const { workflow, apply } = useEditor()
-  const [id, setId] = useState('')
-  const { data } = useAnswer(['workflows', 'choice'], () =>
-    api.GET('/api/workflows', { params: { query: { limit: 100 } } }),
-  )
+  const [chosen, choose] = useState<Choice>()
+  const id = chosen?.id ?? ''
+  const { page, isCut, typed } = useWorkflowChoice()
   const insert = useMutation({
     mutationFn: async () => (await dataOf(api.GET('/api/workflows/{id}', at({ id })))).workflow,
     onSuccess: read => {
@@ -185,7 +189,11 @@ function OtherWorkflow({ close }: { close: () => void }) {
       close()
     },
   })
-  if (!data || data.workflows.length === 0) return null
+  const workflows = page?.workflows ?? []
+  // A search that finds nothing is no reason to end it.
+  const [hasSome, setSome] = useState(false)
+  if (!hasSome && workflows.length === 0) return null
+  if (!hasSome) setSome(true)
   return (
     <section aria-label={editorText.insertWorkflow} className="flex flex-wrap items-end gap-2">
       {insert.error && (
@@ -194,13 +202,15 @@ function OtherWorkflow({ close }: { close: () => void }) {
         </div>
       )}
       <div className="min-w-0 flex-1">
-        <SelectField
+        <PickerField
           label={editorText.insertWorkflow}
           hint={editorText.insertWorkflowHint}
           value={id}
           none={editorText.chooseWorkflow}
-          options={data.workflows}
-          change={setId}
+          choices={chosen && workflows.every(one => one.id !== id) ? [chosen, ...workflows] : workflows}
+          typed={typed}
+          isCut={isCut}
+          change={next => choose(workflows.find(one => one.id === next))}
         />
       </div>
       <Button

@@ -5,6 +5,7 @@ import { loaded } from '../../components/loaded.tsx'
 import { Loading, Notice } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { editorText } from '../../text/editor.ts'
+import { shellText } from '../../text/shell.ts'
 import { useEditor, useProblems } from './editor-context.ts'
 import { NodePanel } from './panel/node-panel.tsx'
 import { WorkflowPanel } from './panel/workflow-panel.tsx'
@@ -111,18 +112,19 @@ export function Sides({
   )
 }
 
-/** Most problems that are listed at once. */
-const maxShown = 100
+/** Problems that are listed at once. */
+const problemsAtOnce = 100
 
 /** All problems; each leads to its node and its line. */
 function ProblemList({ failure, show }: { failure: string | undefined; show: (line: number) => void }) {
   const { reveal } = useEditor()
   const problems = useProblems()
+  const [most, setMost] = useState(problemsAtOnce)
   if (failure) return <Notice kind="warning">{failure}</Notice>
   if (problems.length === 0) return <p>{editorText.noProblems}</p>
   return (
     <ul className="space-y-2">
-      {problems.slice(0, maxShown).map(({ message, severity, node, line }, at) => (
+      {problems.slice(0, most).map(({ message, severity, node, line }, at) => (
         // The same problem can be there twice.
         <li key={at} className="border-line space-y-1 border-b pb-2">
           <p className="break-words">
@@ -140,6 +142,11 @@ function ProblemList({ failure, show }: { failure: string | undefined; show: (li
           </p>
         </li>
       ))}
+      {problems.length > most && (
+        <li>
+          <Button onClick={() => setMost(most + problemsAtOnce)} label={shellText.more} />
+        </li>
+      )}
     </ul>
   )
 }

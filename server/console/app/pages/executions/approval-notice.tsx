@@ -1,5 +1,6 @@
 import { ExternalLink } from 'lucide-react'
-import { buttonClass } from '../../components/button.tsx'
+import { buttonClass, TextLink } from '../../components/button.tsx'
+import { countText } from '../../components/format.ts'
 import { Notice } from '../../components/page.tsx'
 import { executionsText } from '../../text/executions.ts'
 import type { Approval } from './use-approvals.ts'
@@ -15,6 +16,23 @@ export const ApprovalNotice = ({ approval, className = '' }: { approval: Approva
     </span>
     <ApprovalLink approval={approval} />
   </Notice>
+)
+
+/** How many open questions are shown at once. */
+const most = 5
+
+/** Open questions of an execution, each with the way to its page; of many the first, and where the others are. */
+export const ApprovalNotices = ({ approvals, className }: { approvals: readonly Approval[]; className?: string }) => (
+  <>
+    {approvals.slice(0, most).map(approval => (
+      <ApprovalNotice key={approval.id} approval={approval} {...(className ? { className } : {})} />
+    ))}
+    {approvals.length > most && (
+      <Notice kind="info" {...(className ? { className } : {})}>
+        <TextLink href="/approvals" label={text.more(countText(approvals.length - most))} />
+      </Notice>
+    )}
+  </>
 )
 
 /** Opens the page of an approval beside this one, which goes on to follow the execution. */

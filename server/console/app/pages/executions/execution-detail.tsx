@@ -14,7 +14,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { TagLinks } from '../../components/tags.tsx'
 import { executionsText as text } from '../../text/executions.ts'
-import { ApprovalNotice } from './approval-notice.tsx'
+import { ApprovalNotices } from './approval-notice.tsx'
 import { compareHref } from './compare/comparison.ts'
 import { NodeDetail, useRetry } from './node-detail.tsx'
 import { TimeLine } from './time-line.tsx'
@@ -22,9 +22,6 @@ import { useApprovals } from './use-approvals.ts'
 import { useCancel } from './use-cancel.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
 import { WorkflowName } from './workflow-name.tsx'
-
-/** How many open questions the top of the page shows. */
-const shownApprovals = 5
 
 const ExecutionGraph = loaded(() => import('./execution-graph.tsx'), <Loading lines={8} />)
 
@@ -126,14 +123,7 @@ function Shown({ execution }: { execution: Execution }) {
           )}
         </Notice>
       )}
-      {approvals.slice(0, shownApprovals).map(approval => (
-        <ApprovalNotice key={approval.id} approval={approval} className="mb-4" />
-      ))}
-      {approvals.length > shownApprovals && (
-        <Notice kind="info" className="mb-4">
-          <TextLink href="/approvals" label={text.approval.more(countText(approvals.length - shownApprovals))} />
-        </Notice>
-      )}
+      <ApprovalNotices approvals={approvals} className="mb-4" />
       {warnings.length > 0 && (
         <Notice kind="warning" className="mb-4">
           <span>

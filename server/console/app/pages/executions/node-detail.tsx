@@ -13,7 +13,7 @@ import { executionsText as text } from '../../text/executions.ts'
 import { jobsText } from '../../text/jobs.ts'
 import { shellText } from '../../text/shell.ts'
 import { taskName } from '../../text/tasks.ts'
-import { ApprovalNotice } from './approval-notice.tsx'
+import { ApprovalNotices } from './approval-notice.tsx'
 import { itemsText } from './items-text.ts'
 import type { Approval } from './use-approvals.ts'
 import { type Execution, type ExecutionNode, useWholeNode } from './use-execution.ts'
@@ -43,11 +43,7 @@ export function NodeDetail({ execution, node, approvals, close }: NodeDetailProp
         </div>
         <IconButton icon={X} label={shellText.close} onClick={close} />
       </div>
-      {approvals
-        .filter(approval => approval.node_id === node_id)
-        .map(approval => (
-          <ApprovalNotice key={approval.id} approval={approval} className="mb-2" />
-        ))}
+      <ApprovalNotices approvals={approvals.filter(approval => approval.node_id === node_id)} className="mb-2" />
       {waiting && <Notice kind="info">{`${jobsText.waiting}: ${sentenceText(waiting.detail)}`}</Notice>}
       {error && <Notice kind="bad">{error.message}</Notice>}
       {node.skip_reason && <Notice kind="info">{text.skipReasons[node.skip_reason]}</Notice>}

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { api, dataOf, type Schema } from '../../api/client.ts'
+import { api, type Schema } from '../../api/client.ts'
+import { everyPage } from '../../api/every-page.ts'
 import type { Execution } from './use-execution.ts'
 
 export type Approval = Schema<'Approval'>
@@ -17,8 +18,12 @@ export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefi
   const { data } = useQuery({
     queryKey: ['executions', 'approvals', id, waiting],
     enabled: id !== undefined && waiting.length > 0,
-    queryFn: async () =>
-      (await dataOf(api.GET('/api/approvals', { params: { query: { execution_id: id!, limit: 100 } } }))).approvals,
+    queryFn: async () => {
+      const pages = await everyPage(after =>
+        api.GET('/api/approvals', { params: { query: { execution_id: id!, limit: 100, after } } }),
+      )
+      return pages.flatMap(({ approvals }) => approvals)
+    },
   })
   return waiting.length === 0 ? none : (data ?? none)
 }

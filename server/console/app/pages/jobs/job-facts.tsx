@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
-import { type Schema, useSession, useTokens } from '../../api/client.ts'
+import { type Schema, useSession } from '../../api/client.ts'
+import { useNames } from '../../api/names.ts'
 import { CopyButton } from '../../components/code.tsx'
 import { Cost } from '../../components/cost.tsx'
 import { countText, durationText } from '../../components/format.ts'
@@ -68,7 +69,7 @@ function metadataOf({ metadata }: Schema<'JobSummary'>): ReactNode {
 
 /** The name of a token, for those who may read tokens; its id for all others. */
 function TokenName({ id }: { id: string }) {
-  const name = useTokens(useSession().session.organization.id)?.find(token => token.id === id)?.name
+  const name = useNames(useSession().session.organization.id, [id]).get(id)
   return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
 }
 

@@ -1,9 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { tasksQuery, useSession, useTokens } from '../../api/client.ts'
+import { tasksQuery, useSession } from '../../api/client.ts'
+import { useNames } from '../../api/names.ts'
+import type { Searched } from '../../api/searched.ts'
+import { useTokenChoice } from '../../api/tokens.ts'
 import { Button } from '../../components/button.tsx'
 import { type Option, optionsOf, SelectField, TextField } from '../../components/fields.tsx'
 import type { Choice } from '../../components/matching.ts'
-import { modelOption, taskOption } from '../../components/options.tsx'
+import { modelOption, taskOption, tokenOption } from '../../components/options.tsx'
 import { PickerField } from '../../components/picker-field.tsx'
 import { jobsText } from '../../text/jobs.ts'
 
@@ -33,7 +36,8 @@ export function JobFilters({
 }) {
   const { can, session } = useSession()
   const { data: tasks } = useQuery(tasksQuery)
-  const tokens = useTokens(session.organization.id)
+  const tokens = useTokenChoice(session.organization.id)
+  const names = useNames(session.organization.id, [filters.token_id ?? null])
   const models = [...new Set((tasks?.tasks ?? []).flatMap(task => task.models))].sort()
   const select = (name: FilterName, label: string, values: readonly Option[]) => (
     <div className="min-w-32 flex-1">
@@ -51,13 +55,21 @@ export function JobFilters({
       />
     </div>
   )
-  const pick = (name: FilterName, label: string, choices: readonly Choice[], none: string = text.any) => (
+  const pick = (
+    name: FilterName,
+    label: string,
+    choices: readonly Choice[],
+    none: string = text.any,
+    search: Partial<Searched<unknown>> = {},
+  ) => (
     <div className="min-w-32 flex-1">
       <PickerField
         label={label}
         value={filters[name] ?? ''}
         none={none}
-        choices={[...absent(filters[name], choices).map(id => ({ id, name: id })), ...choices]}
+        choices={[...absent(filters[name], choices).map(id => ({ id, name: names.get(id) ?? id })), ...choices]}
+        typed={search.typed}
+        isCut={search.isCut ?? false}
         change={value =>
           change({
             [name]: value,
@@ -82,7 +94,9 @@ export function JobFilters({
         text.model,
         models.map(id => modelOption(id)),
       )}
-      {can('admin:read') && !filters.organization && select('token_id', text.token, tokens ?? [])}
+      {can('admin:read') &&
+        !filters.organization &&
+        pick('token_id', text.token, tokens.page?.tokens.map(tokenOption) ?? [], text.any, tokens)}
       {organizations && pick('organization', text.organization, organizations, text.own)}
       {select('since', text.since, [...optionsOf(text.times), { id: between, name: text.between }])}
       {filters.since === between &&

@@ -1,8 +1,9 @@
 import { keepPreviousData } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
-import { api, useAnswer, useSession, useTokens } from '../../api/client.ts'
+import { api, useAnswer, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
+import { useNames } from '../../api/names.ts'
 import { useOrganizations } from '../../api/organizations.ts'
 import type { paths } from '../../api/types.generated.ts'
 import { pageOfId } from '../../components/addresses.ts'
@@ -78,7 +79,9 @@ function JobList() {
   const filters = filtersOf(params)
   const after = params.get('after') ?? undefined
   const query = useJobs(filters, after)
-  const tokens = useTokens(session.organization.id)
+  const showsTokens = can('admin:read') && !filters.organization
+  const tokenIds = (showsTokens && query.data?.jobs.map(({ token_id }) => token_id)) || []
+  const tokens = useNames(session.organization.id, tokenIds)
   const { data: organizations } = useOrganizations()
   const others = organizations?.filter(({ id }) => id !== session.organization.id) ?? []
   const filter = (next: Filters) => {
@@ -120,7 +123,7 @@ function JobList() {
                   jobs={jobs}
                   chosen={chosen}
                   setChosen={setChosen}
-                  tokens={filters.organization ? undefined : namesOf(tokens)}
+                  tokens={showsTokens ? tokens : undefined}
                   organizations={filters.organization ? namesOf(organizations) : undefined}
                 />
               ) : Object.keys(filters).length > 0 || after !== undefined ? (

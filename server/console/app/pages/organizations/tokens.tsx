@@ -2,6 +2,7 @@ import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { api, at, dataOf, refresh, type Schema, type Session, usePages, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
+import { namesKey } from '../../api/names.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -85,6 +86,7 @@ function tokensChanged(organization: string): void {
   void refresh('organizations', 'users', organization)
   // The names of tokens, which other pages show.
   void refresh('tokens', organization)
+  void refresh(...namesKey(organization))
 }
 
 interface CreateTokenProps {

@@ -1,6 +1,7 @@
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { api, at, dataOf, refresh, type Schema, usePages, useSession } from '../../api/client.ts'
+import { namesKey } from '../../api/names.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -86,7 +87,7 @@ const userColumns = (act: ((action: Action, user: User) => void) | undefined): r
 /** Reads again what shows users, and the tokens that a change of them has changed. */
 function changed(organization: string): void {
   void refresh('organizations')
-  void refresh('members', organization)
+  void refresh(...namesKey(organization))
   void refresh('tokens', organization)
 }
 

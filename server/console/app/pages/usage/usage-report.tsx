@@ -1,6 +1,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo, useState } from 'react'
-import { type Schema, useSession, useTokens } from '../../api/client.ts'
+import { type Schema, useSession } from '../../api/client.ts'
+import { useAllTokenNames } from '../../api/tokens.ts'
 import { Button, ButtonLink } from '../../components/button.tsx'
 import { modelColour } from '../../components/colours.ts'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
@@ -60,7 +61,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         : reportRows(report.buckets, by),
     [report, buckets, by],
   )
-  const tokens = useTokens(organization, by === 'token')
+  const tokens = useAllTokenNames(organization, by === 'token')
   const offered = measuresIn(totals)
   const preferred = totals.cost > 0 ? 'cost' : 'requests'
   const measure = offered.find(one => one === params.get('show')) ?? preferred
@@ -84,7 +85,7 @@ function Shown({ report, organization, period, by }: { report: Report; organizat
         {key}
       </span>
     ) : (
-      (tokens?.find(({ id }) => id === key)?.name ?? (key || usageText.noName))
+      (tokens?.get(key) ?? (key || usageText.noName))
     )
   return (
     <>

@@ -60,11 +60,13 @@ interface Named {
   name: string
 }
 
-/** The choice of a workflow: by name, or by id where several have the name. */
-export function workflowOptions(workflows: readonly Named[], chosen: string): Named[] {
+/** The choice of a workflow: by name, or by id where several have the name. `known`: the workflow that is chosen, if it is read. */
+export function workflowOptions(workflows: readonly Named[], chosen: string, known?: Named): Named[] {
   const names = Map.groupBy(workflows, ({ name }) => name)
   const options = workflows.map(({ id, name }) =>
     names.get(name)!.length > 1 || chosen === id ? { id, name: `${name} (${id})` } : { id: name, name },
   )
-  return chosen === '' || options.some(({ id }) => id === chosen) ? options : [...options, { id: chosen, name: chosen }]
+  if (chosen === '' || options.some(({ id }) => id === chosen)) return options
+  const name = known && known.id === chosen ? `${known.name} (${chosen})` : chosen
+  return [{ id: chosen, name }, ...options]
 }

@@ -14,7 +14,7 @@ import { workflowsText } from '../../../text/workflows.ts'
 import { parametersFor } from '../../editor/document/selection.ts'
 import { sourceOf } from '../../editor/document/source.ts'
 import { parseWorkflow } from '../../editor/document/workflow-document.ts'
-import { ApprovalNotice } from '../../executions/approval-notice.tsx'
+import { ApprovalNotices } from '../../executions/approval-notice.tsx'
 import { useApprovals } from '../../executions/use-approvals.ts'
 import { useCancel } from '../../executions/use-cancel.ts'
 import { type ExecutionNode, useExecution, useWholeNode } from '../../executions/use-execution.ts'
@@ -123,9 +123,7 @@ function Outcome({ id, shown }: { id: string; shown: readonly string[] }) {
               )}
             </div>
             {execution.error && <Notice kind="bad">{execution.error.cause?.message ?? execution.error.message}</Notice>}
-            {approvals.map(approval => (
-              <ApprovalNotice key={approval.id} approval={approval} />
-            ))}
+            <ApprovalNotices approvals={approvals} />
             {(execution.nodes ?? [])
               .filter(({ node_id, status }) => shown.includes(node_id) && status === 'completed')
               .map(node => (
