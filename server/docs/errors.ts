@@ -49,7 +49,8 @@ export const errorCodes: Readonly<Record<FailureCode, string>> = {
   execution_already_finished: 'The execution has already ended.',
   batch_not_cancellable: 'The batch has ended, or its output files are being written.',
   job_already_finished: 'The job has already ended.',
-  idempotency_key_in_use: 'A request with this `Idempotency-Key` is being processed. Send it again later.',
+  idempotency_key_in_use:
+    'A request with this `Idempotency-Key` is being processed. Send it again later. `job_id` is the job that it runs as.',
   output_expired: 'The object was deleted, or its retention is over.',
   payload_too_large: 'The body or a file is too large. The message names the limit.',
   unsupported_media_type:
@@ -201,7 +202,9 @@ export function errorSchemas(): Record<string, object> {
           'Expected seconds until the model is loaded, with `model_warming_up`; null if unknown. `Retry-After` is earlier where the load begins with the next request.',
         ),
         failed_starts: integer('How many times in a row the engine of the model failed to start.'),
-        job_id: text('Id of the job that continues, with `timeout`.'),
+        job_id: text(
+          'Id of the job that continues, with `timeout`; of the first request with the same `Idempotency-Key`, with `idempotency_key_in_use`, once it has one, and with `conflict`.',
+        ),
         status_url: text('Where to read that job.'),
       },
       ['code', 'message', 'type', 'param', 'request_id'],
@@ -214,12 +217,19 @@ export function errorSchemas(): Record<string, object> {
     }),
     AnthropicErrorResponse: object('An error of the Anthropic-compatible API.', {
       type: { type: 'string', const: 'error', description: 'Always `error`.' },
-      error: object('The error.', {
-        type: text("Class of the error in Anthropic's terms, such as `invalid_request_error`."),
-        message: sentences,
-        code: text('Code of the error, as in the other parts of this API.'),
-        param: nullable('string', 'The wrong field; null if there is none.'),
-      }),
+      error: object(
+        'The error.',
+        {
+          type: text("Class of the error in Anthropic's terms, such as `invalid_request_error`."),
+          message: sentences,
+          code: text('Code of the error, as in the other parts of this API.'),
+          param: nullable('string', 'The wrong field; null if there is none.'),
+          job_id: text(
+            'Id of the job of the first request with the same `Idempotency-Key`, with `idempotency_key_in_use` and `conflict`.',
+          ),
+        },
+        ['type', 'message', 'code', 'param'],
+      ),
       request_id: text('Id of the request.'),
     }),
     FalErrorResponse: object(

@@ -43,6 +43,7 @@ export async function runCall(
 ): Promise<void> {
   const waits = (call: RunningCall) => {
     named?.(call.id)
+    exchange.keyLock?.named(call.id)
     if (!endingOf?.()) return undefined
     const reason = () => jobs.calls.reasonOf(call.modelId)
     const waiting = new WaitingStream({ exchange, kept, call, reason })
@@ -62,6 +63,7 @@ export async function runCall(
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
     named?.(running.id)
+    exchange.keyLock?.named(running.id)
     const { modelId } = running
     timings.record('queue', modelId, running.queuedMs)
     exchange

@@ -54,8 +54,14 @@ function answer({ messages }: Asked, response: ServerResponse): void {
     response.write(
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
     )
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
   const last = JSON.stringify(messages.at(-1)!.content)
+  if (last.includes('in silence'))
+    return void endings.push(() => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      event({ role: 'assistant', content: `At last: ${last}` }, 'stop')
+      response.end('data: [DONE]\n\n')
+    })
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
   if (last.includes('for ever')) {
     event({ role: 'assistant', content: 'It never ends' })
     silent++
@@ -282,6 +288,51 @@ test('an answer goes on where the connection was lost, and after its page was le
   await second.reload()
   await second.getByText('The first part, and the second.', { exact: true }).nth(1).waitFor()
   expect(await second.getByText('Stopped.').count()).toBe(0)
+})
+
+test('an answer whose page was left before its head came is taken up, and asked for once', async () => {
+  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  await console.call(`/api/organizations/${organization.id}`, { call_storage: 'content' }, 'PATCH')
+  await using opened = await console.open('/chat?model=thinker')
+  const { page } = opened
+  opened.expectErrors(/409/, /ERR_FAILED/)
+  const begun = asked.length
+  const reached = (times: number) => expect.poll(() => asked.length - begun).toBe(times)
+  const found = (code: string) =>
+    page.waitForResponse(
+      async response =>
+        response.url().endsWith('/chat/completions') &&
+        ((await response.json()) as { error: { code: string } }).error.code === code,
+    )
+  await send(page, 'Think in silence')
+  await reached(1)
+  await page.waitForURL(/conv_/)
+  const url = page.url()
+  // Reloaded while it runs.
+  await Promise.all([found('idempotency_key_in_use'), page.reload()])
+  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  endings.pop()!()
+  await said(page, 'thinker', 'At last: "Think in silence"').waitFor()
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+
+  // Left, and opened again when it has ended.
+  await send(page, 'Once more in silence')
+  await reached(2)
+  await page.goto('about:blank')
+  endings.pop()!()
+  const [job] = (await console.call<{ jobs: { id: string }[] }>('/api/jobs?limit=1')).jobs
+  expect(await console.call(`/api/jobs/${job!.id}?wait=20`)).toMatchObject({ status: 'completed' })
+  await Promise.all([found('conflict'), page.goto(url)])
+  await said(page, 'thinker', 'At last: "Once more in silence"').waitFor()
+  expect(await page.getByText('Stopped.').count()).toBe(0)
+
+  // The connection is lost before the request arrives.
+  await page.route('**/chat/completions', route => route.abort(), { times: 1 })
+  await send(page, 'Hello again')
+  await said(page, 'thinker', 'You said "Hello again"').waitFor()
+  await reached(3)
+  await page.reload()
+  await said(page, 'thinker', 'At last: "Once more in silence"').waitFor()
 })
 
 test('files are sent with a message, kept with it, and refused where the model takes none', async () => {

@@ -7,6 +7,8 @@ import type { IdempotencyRecord, Store } from '../../../core/store/store.ts'
 export interface KeyLock {
   /** The stored answer, if the request was processed before. */
   reply: IdempotencyRecord | undefined
+  /** Says which job the request runs as: a repeated request is told. */
+  named(jobId: string): void
   /**
    * Stores the answer for repeated requests, across restarts, and releases the key. A failure is only logged: the work has
    * been done.
@@ -22,6 +24,13 @@ const reused = () =>
     'idempotency_key_reused',
   )
 
+const inUse = (jobId: string | undefined) =>
+  new Failure(
+    'idempotency_key_in_use',
+    `The first request with this 'Idempotency-Key' is still running${jobId === undefined ? '' : ` as ${jobId}`}. Send it again in 1 s.`,
+    { param: 'Idempotency-Key', retryAfterMs: 1_000, ...(jobId === undefined ? {} : { facts: { job_id: jobId } }) },
+  )
+
 interface RecordOptions {
   store: Pick<Store, 'idempotency'>
   steady: SteadyTime
@@ -30,23 +39,19 @@ interface RecordOptions {
 
 /** Opens the idempotency records: running requests with a key, and stored answers of earlier ones. */
 export function openIdempotencyRecords({ store, steady, log }: RecordOptions) {
-  const running = new Map<string, string>()
+  const running = new Map<string, { bodyHash: string; jobId?: string }>()
 
   return {
     /**
      * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs,
-     * and `idempotency_key_reused` if a running or earlier request with the key had another body.
+     * with the id of its job if it has one yet, and `idempotency_key_reused` if a running or earlier request with the key had another body.
      */
     async lock(digest: string, bodyHash: string): Promise<KeyLock> {
       const other = running.get(digest)
-      if (other !== undefined && other !== bodyHash) throw reused()
-      if (other !== undefined)
-        throw new Failure(
-          'idempotency_key_in_use',
-          "The first request with this 'Idempotency-Key' is still running. Send it again in 1 s.",
-          { param: 'Idempotency-Key', retryAfterMs: 1_000 },
-        )
-      running.set(digest, bodyHash)
+      if (other && other.bodyHash !== bodyHash) throw reused()
+      if (other) throw inUse(other.jobId)
+      const own: { bodyHash: string; jobId?: string } = { bodyHash }
+      running.set(digest, own)
       let isHeld = true
       const release = () => {
         if (isHeld) running.delete(digest)
@@ -59,6 +64,9 @@ export function openIdempotencyRecords({ store, steady, log }: RecordOptions) {
         if (reply) release()
         return {
           reply,
+          named(jobId) {
+            own.jobId = jobId
+          },
           async keep(answer) {
             try {
               await store.idempotency.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })

@@ -23,12 +23,15 @@ export class ApiFailure extends Error {
   readonly code: string
   /** The field that the failure is about. */
   readonly param: string | undefined
+  /** The job that it is about. */
+  readonly jobId: string | undefined
 
-  constructor(message: string, status: number, code: string, param?: string) {
+  constructor(message: string, status: number, code: string, param?: string, jobId?: string) {
     super(message)
     this.status = status
     this.code = code
     this.param = param
+    this.jobId = jobId
   }
 }
 
@@ -81,9 +84,9 @@ async function answerOf(sent: Promise<Response>, own?: AbortSignal | null): Prom
   if (response.ok) return response
   const { status } = response
   const body = (await response.json().catch(() => undefined)) as Partial<Schema<'ErrorResponse'>> | undefined
-  const { message, code, param } = body?.error ?? {}
+  const { message, code, param, job_id } = body?.error ?? {}
   const sentence = message ?? `The server answered ${status} without an explanation.`
-  const failure = new ApiFailure(sentence, status, code ?? 'unknown', param || undefined)
+  const failure = new ApiFailure(sentence, status, code ?? 'unknown', param || undefined, job_id)
   if (status === 401) for (const listener of ended) listener(failure)
   throw failure
 }

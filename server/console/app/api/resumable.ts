@@ -13,25 +13,49 @@ interface StreamOptions {
   signal: AbortSignal
   /** What may happen to the stream. */
   until: keyof typeof resumeSeconds
+  /** The idempotency key of the request: with it the request is sent again where no answer came, and runs once. */
+  key?: string | undefined
   /** Gets the id of the job, and whether its stream can be taken up by `takenUpEvents`. */
   begun: (jobId: string | null, isKept: boolean) => void
 }
 
 /**
  * Sends a request whose answer is a stream, and yields its events; where the connection is lost, it continues after the
- * last one. Rejects with ApiFailure.
+ * last one. Of a request that was sent before with the same key it yields the events of the first. Rejects with ApiFailure.
  */
-export async function* resumableEvents(path: string, body: object, { signal, until, begun }: StreamOptions): Events {
-  const response = await send(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', prefer: `resume=${resumeSeconds[until]}` },
-    body: JSON.stringify(body),
-    signal,
-  })
+export async function* resumableEvents(path: string, body: object, options: StreamOptions): Events {
+  const { signal, begun } = options
+  const response = await answered(path, body, options)
+  if (typeof response === 'string') {
+    begun(response, true)
+    return yield* takenUpEvents(response, signal)
+  }
   const jobId = response.headers.get('x-job-id')
   const isKept = jobId !== null && response.headers.has('preference-applied')
   begun(jobId, isKept)
   yield* followed(response, isKept ? jobId : undefined, signal)
+}
+
+/** The answer to a request, or the id of the job of the first request with its key. */
+async function answered(path: string, body: object, { signal, until, key }: StreamOptions): Promise<Response | string> {
+  const headers = {
+    'content-type': 'application/json',
+    prefer: `resume=${resumeSeconds[until]}`,
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  }
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await send(path, { method: 'POST', headers, body: JSON.stringify(body), signal })
+    } catch (thrown) {
+      if (key === undefined || !(thrown instanceof ApiFailure)) throw thrown
+      const { code, param, status, jobId } = thrown
+      const isInUse = code === 'idempotency_key_in_use'
+      if (jobId !== undefined && (isInUse || (code === 'conflict' && param === 'Idempotency-Key'))) return jobId
+      // Its job may not have an id yet.
+      if (attempt === maxAttempts || (status !== 0 && !isInUse)) throw thrown
+      await pause()
+    }
+  }
 }
 
 /**
@@ -73,7 +97,9 @@ async function resumed(jobId: string, last: string, signal: AbortSignal): Promis
     } catch (thrown) {
       const isUnreachable = thrown instanceof ApiFailure && thrown.status === 0
       if (!isUnreachable || attempt === maxAttempts) throw thrown
-      await new Promise(resolve => setTimeout(resolve, retryMs))
+      await pause()
     }
   }
 }
+
+const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, retryMs))

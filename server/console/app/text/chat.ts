@@ -100,6 +100,7 @@ export const chatText = {
   refused: (name: string, { refused, kind }: Refusal): string =>
     `“${name}” ${kind ? refusedTexts.large[kind] : refusedTexts[refused as Exclude<typeof refused, 'large'>]}`,
   stopped: 'Stopped.',
+  answerGone: 'The answer came while this page was closed, and is not kept any longer. Ask again.',
   noAnswer: 'The model ended its answer without a text.',
   calls: (name: string) => `Calls ${name}`,
   toolResult: (name: string) => `Result of ${name}`,

@@ -108,18 +108,58 @@ describe('a repeated synchronous request', () => {
     const key = newKey()
     const first = embed('hold one', key)
     await engine.until(() => held.has('hold one'))
+    let running: unknown
     for (let time = 0; time < 2; time++) {
       const again = await embed('hold one', key)
       expect([again.status, again.error?.code]).toEqual([409, 'idempotency_key_in_use'])
       expect([again.headers.get('retry-after'), again.headers.get('x-should-retry')]).toEqual(['1', 'true'])
+      running = again.error?.job_id
+      expect((await app.fetch(`/api/jobs/${String(running)}`)).status).toBe(200)
     }
     expect((await embed('another', key)).error?.code).toBe('idempotency_key_reused')
     well({ path: '/v1/embeddings', body: { input: 'hold one' } } as never, held.get('hold one')!)
     const { status, text } = await first
     expect(status).toBe(200)
     const after = await embed('hold one', key)
+    expect(after.jobId).toBe(running)
     expect([after.status, after.replayed, after.text]).toEqual([200, 'true', text])
     expect(times.get('hold one')).toBe(1)
+  })
+
+  test.each([
+    ['/anthropic/v1/messages', { model: 'far', max_tokens: 9 }],
+    ['/ollama/api/chat', { model: 'far', stream: false }],
+    ['/std/v2/chat', { model: 'far' }],
+  ])('while the first one is running: the id of its job, at %s', async (path, body) => {
+    const key = newKey()
+    const said = `hold ${path}`
+    const request = { ...body, messages: [{ role: 'user', content: said }] }
+    const first = send(path, request, key)
+    await engine.until(() => held.has(said))
+    const again = await send(path, request, key)
+    const answer = JSON.parse(again.text) as { job_id?: string; error: { job_id?: string } }
+    const id = answer.job_id ?? answer.error.job_id
+    expect([again.status, (await app.fetch(`/api/jobs/${id}`)).status]).toEqual([409, 200])
+    well({ path: '/v1/chat/completions', body: {} } as never, held.get(said)!)
+    expect((await first).jobId).toBe(id)
+  })
+
+  test('a stream whose sender went away before its head is found by its key', async () => {
+    const key = newKey()
+    const body = { model: 'far', stream: true, messages: [{ role: 'user', content: 'hold a stream' }] }
+    const leave = new AbortController()
+    const headers = { 'idempotency-key': key, prefer: 'resume=60' }
+    const path = '/std/v1/chat/completions'
+    const gone = app.fetch(path, { body, headers, signal: leave.signal }).catch(() => undefined)
+    await engine.until(() => held.has('hold a stream'))
+    leave.abort()
+    await gone
+    const again = await send(path, body, key)
+    expect([again.status, again.error?.code]).toEqual([409, 'idempotency_key_in_use'])
+    const stream = app.fetch(`/api/jobs/${String(again.error?.job_id)}/stream`)
+    well({ path: '/v1/chat/completions', body } as never, held.get('hold a stream')!)
+    expect(await (await stream).text()).toContain('[DONE]')
+    expect(times.get('hold a stream')).toBe(1)
   })
 
   test('after a refusal of the engine: the same refusal', async () => {

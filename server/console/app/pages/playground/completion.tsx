@@ -29,7 +29,7 @@ export function Completion(props: PanelProps) {
         const set = (answer: Message) => setAnswers(now => now.with(at, { ...answer, model, currency }))
         // If the page is left meanwhile, what was written so far is a stopped answer.
         const report = (answer: Message) => set({ ...answer, stopped: true })
-        return streamAnswer(task.path!, { model, ...request }, { report, signal })
+        return streamAnswer({ path: task.path!, body: { model, ...request } }, { report, signal })
           .catch((failure: Error): Message => ({ ...emptyAnswer, failure: failure.message }))
           .then(set)
       }),

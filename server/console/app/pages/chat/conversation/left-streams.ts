@@ -1,9 +1,12 @@
 import { randomId } from '../../../components/random-id.ts'
+import type { AnswerRequest } from '../message/stream-answer.ts'
+
+/** The stream of an answer: by the request for it until its head has come, then by its job. */
+export type StreamSource = { request: AnswerRequest } | { jobId: string }
 
 /** A stream whose answer grows. */
-interface GrowingStream {
-  jobId: string
-  /** Unix milliseconds. */
+type GrowingStream = StreamSource & {
+  /** When the request was sent, Unix milliseconds. */
   began: number
   /** The tab that reads it; null: its page was left. Only one connection reads a stream at a time. */
   tab: string | null
@@ -33,10 +36,11 @@ function write(answer: string, stream: GrowingStream): void {
   }
 }
 
-/** Notes that this tab reads the stream of an answer. */
-export function noteStream(answer: string, jobId: string, began = Date.now()): void {
+/** Notes that this tab reads the stream of an answer, and by what another page finds it. */
+export function noteStream(answer: string, source: StreamSource): void {
+  const began = own.has(answer) ? read(answer)?.began : undefined
   own.add(answer)
-  write(answer, { jobId, began, tab: thisTab })
+  write(answer, { ...source, began: began ?? Date.now(), tab: thisTab })
 }
 
 /** Notes that the stream of an answer has ended. */
@@ -48,7 +52,8 @@ export function forgetStream(answer: string): void {
 export function takeUpStream(answer: string): GrowingStream | undefined {
   const stream = read(answer)
   if (stream?.tab !== null) return undefined
-  noteStream(answer, stream.jobId, stream.began)
+  own.add(answer)
+  write(answer, { ...stream, tab: thisTab })
   return stream
 }
 

@@ -1,16 +1,21 @@
 import { branchOf } from '../../../../../../core/conversations/markdown.ts'
 import { ApiFailure, refresh } from '../../../api/client.ts'
 import { randomId } from '../../../components/random-id.ts'
+import { chatText } from '../../../text/chat.ts'
 import { apiMessages } from '../message/api-messages.ts'
 import { emptyAnswer } from '../message/chunks.ts'
 import type { Message } from '../message/message.ts'
-import { type AnswerOptions, streamAnswer, takeUpAnswer } from '../message/stream-answer.ts'
+import { type AnswerOptions, type AnswerRequest, streamAnswer, takeUpAnswer } from '../message/stream-answer.ts'
 import type { Conversation, ConversationStore } from '../store/stored.ts'
 import { openKeeper } from './keeper.ts'
-import { forgetStream, noteStream, takeUpStream } from './left-streams.ts'
+import { forgetStream, noteStream, type StreamSource, takeUpStream } from './left-streams.ts'
 import { type TreeMessage, withMessages } from './tree.ts'
 
 const lengthOf = ({ text, reasoning = '' }: Message): number => text.length + reasoning.length
+
+/** Whether a failure says that the server has the stream of a job no more. */
+const isStreamGone = (failure: unknown): boolean =>
+  failure instanceof ApiFailure && ['not_found', 'output_expired'].includes(failure.code)
 
 /** Who answers: the path of the task, and of each model its id and the currency of its prices. */
 export interface Answerers {
@@ -77,7 +82,7 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
       latest = grown
       put(signed(grown))
     }
-    const kept = (jobId: string) => noteStream(answerId, jobId)
+    const kept = (jobId: string) => noteStream(answerId, { jobId })
     const ended = await stream({ report, kept, signal: own.signal }).catch(
       (failure: Error): Message => ({ ...latest, failure: failure.message }),
     )
@@ -93,29 +98,36 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     { id: model, currency }: Answerers['models'][number],
   ): void {
     const asked = apiMessages(state.system, branchOf(state.messages, parent))
-    const body = { model, ...state.parameters, messages: asked }
+    const request: AnswerRequest = { path, body: { model, ...state.parameters, messages: asked }, key: randomId() }
+    noteStream(id, { request })
     void grow({ ...emptyAnswer, model, currency, id, parent, at: nowSeconds() }, options =>
-      streamAnswer(path, body, options),
+      streamAnswer(request, options),
     )
   }
 
-  /** Goes on with an answer whose page was left while it grew. Where the server has its stream no more, it stays as it is. */
-  function takeUp(left: TreeMessage, { jobId, began }: { jobId: string; began: number }): void {
+  /**
+   * Goes on with an answer whose page was left while it grew, or before its head came. Where the server has its stream no
+   * more, it stays as it is.
+   */
+  function takeUp(left: TreeMessage, source: StreamSource & { began: number }): void {
     const { stopped: _, ...first } = left
     const { firstMs } = left.figures ?? {}
     let longest: Message = left
-    void grow(first, async ({ kept: _again, report, signal }) => {
+    void grow(first, async ({ report, ...options }) => {
       // It is built again from its first event: what was there stays until it is as long again.
       const grown = (answer: Message) => {
         if (lengthOf(answer) < lengthOf(left)) return
         longest = { ...answer, stopped: true }
         report(answer)
       }
+      const since = { sinceMs: Date.now() - source.began, firstMs }
       try {
-        return await takeUpAnswer({ jobId, sinceMs: Date.now() - began, firstMs }, { report: grown, signal })
+        return 'jobId' in source
+          ? await takeUpAnswer(source.jobId, since, { ...options, report: grown })
+          : await streamAnswer(source.request, { ...options, report: grown }, since)
       } catch (thrown) {
-        if (thrown instanceof ApiFailure && [404, 410].includes(thrown.status)) return longest
-        throw thrown
+        if (!isStreamGone(thrown)) throw thrown
+        return lengthOf(longest) > 0 ? longest : { ...first, failure: chatText.answerGone }
       }
     })
   }

@@ -12,32 +12,53 @@ export interface AnswerOptions {
   kept?: (jobId: string) => void
 }
 
-/**
- * Sends a request to a path and resolves with the answer when it has ended, or is stopped by the signal. Rejects with
- * ApiFailure if the request is refused.
- */
-export function streamAnswer(path: string, body: object, options: AnswerOptions): Promise<Message> {
-  const asked = { ...body, stream: true, stream_options: { include_usage: true } }
-  const until = options.kept ? 'pageLeft' : 'connectionLost'
-  return collected(begun => resumableEvents(path, asked, { signal: options.signal, until, begun }), options)
+/** A request for an answer, as it can be sent again. */
+export interface AnswerRequest {
+  path: string
+  body: object
+  /** Its idempotency key: sent again, it finds the answer to the first one. Without one it is sent once. */
+  key?: string
 }
 
+/** What is known of an answer whose page was left. */
 interface LeftAnswer extends Pick<Figures, 'firstMs'> {
-  jobId: string
   /** Milliseconds since the request was sent. */
   sinceMs: number
 }
 
-/** Does the same with the answer to a request that was sent before the page was left. */
-export const takeUpAnswer = ({ jobId, sinceMs, firstMs }: LeftAnswer, options: AnswerOptions): Promise<Message> =>
+/**
+ * Sends a request and resolves with the answer when it has ended, or is stopped by the signal. Rejects with ApiFailure if
+ * the request is refused. `left`: the request was sent before, by a page that did not get the head of its answer.
+ */
+export function streamAnswer(
+  { path, body, key }: AnswerRequest,
+  options: AnswerOptions,
+  left?: LeftAnswer,
+): Promise<Message> {
+  const asked = { ...body, stream: true, stream_options: { include_usage: true } }
+  const until = options.kept ? 'pageLeft' : 'connectionLost'
+  return collected(
+    begun => resumableEvents(path, asked, { signal: options.signal, until, key, begun }),
+    options,
+    left && answerLeft(left),
+  )
+}
+
+/** Does the same with the answer of a job, whose page was left while it grew. */
+export const takeUpAnswer = (jobId: string, left: LeftAnswer, options: AnswerOptions): Promise<Message> =>
   collected(
     begun => {
       begun(jobId, true)
       return takenUpEvents(jobId, options.signal)
     },
     options,
-    { ...emptyAnswer, figures: { totalMs: sinceMs, firstMs } },
+    answerLeft(left),
   )
+
+const answerLeft = ({ sinceMs, firstMs }: LeftAnswer): Message => ({
+  ...emptyAnswer,
+  figures: { totalMs: sinceMs, firstMs },
+})
 
 /** Puts the events of a stream together. `first`: the answer before its first event. */
 async function collected(
