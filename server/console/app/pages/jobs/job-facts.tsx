@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { type Schema, useSession } from '../../api/client.ts'
+import type { Schema } from '../../api/client.ts'
 import { useNames } from '../../api/names.ts'
 import { CopyButton } from '../../components/code.tsx'
 import { Cost } from '../../components/cost.tsx'
@@ -36,7 +36,7 @@ export function JobFacts({ job }: { job: Schema<'JobSummary'> }) {
     [names.ran, span(job.metrics.run_ms)],
     [names.expires, time(job.expires_at)],
     [names.cost, job.cost !== null && <Cost key="cost" of={job.cost} />],
-    [names.token, job.token_id && <TokenName key="token" id={job.token_id} />],
+    [names.token, job.token_id && <TokenName key="token" organization={job.organization_id} id={job.token_id} />],
     [names.webhook, job.webhook_url],
     [names.metadata, metadataOf(job)],
   ]
@@ -68,8 +68,8 @@ function metadataOf({ metadata }: Schema<'JobSummary'>): ReactNode {
 }
 
 /** The name of a token, for those who may read tokens; its id for all others. */
-function TokenName({ id }: { id: string }) {
-  const name = useNames(useSession().session.organization.id, [id]).get(id)
+function TokenName({ organization, id }: { organization: string; id: string }) {
+  const name = useNames(organization, [id]).get(id)
   return name === undefined ? <span className="font-mono text-xs break-all">{id}</span> : <>{name}</>
 }
 
