@@ -1,6 +1,6 @@
-import { keepPreviousData, type QueryKey } from '@tanstack/react-query'
+import { keepPreviousData, type QueryKey, useQuery } from '@tanstack/react-query'
 import { useDeferredValue, useState } from 'react'
-import { useAnswer } from './client.ts'
+import { dataOf } from './client.ts'
 
 /** Entries of a list that are found by what a person types: 100 at most, and whether the server has others. */
 export interface Searched<Page> {
@@ -19,10 +19,12 @@ export function useSearched<Page extends { next_cursor: string | null }>(
 ): Searched<Page> {
   const [words, typed] = useState('')
   const q = useDeferredValue(words.trim()) || undefined
-  const { data: page } = useAnswer<Page>([...queryKey, q], () => call({ limit: 100, q }), {
+  const { data: page } = useQuery({
+    queryKey: [...queryKey, q],
+    queryFn: () => dataOf(call({ limit: 100, q })),
     staleTime: 60_000,
-    placeholderData: keepPreviousData as never,
+    placeholderData: keepPreviousData,
     enabled,
   })
-  return { page: page as Page | undefined, isCut: page ? page.next_cursor !== null : false, typed }
+  return { page, isCut: page !== undefined && page.next_cursor !== null, typed }
 }

@@ -32,7 +32,9 @@ test('a workflow is chosen by its name, and by its id where the name is not enou
   const [a, b, c] = ['Report', 'Twin', 'Twin'].map((name, at) => ({ id: `wf_${at}`, name })) as [Named, Named, Named]
   expect(workflowOptions([a, b, c], '').map(({ id }) => id)).toEqual(['Report', 'wf_1', 'wf_2'])
   expect(workflowOptions([a], 'wf_0')).toEqual([{ id: 'wf_0', name: 'Report (wf_0)' }])
-  expect(workflowOptions([a], 'Gone').map(({ id }) => id)).toEqual(['Report', 'Gone'])
+  expect(workflowOptions([a], 'Gone').map(({ id }) => id)).toEqual(['Gone', 'Report'])
+  // One that the search did not find has its name all the same.
+  expect(workflowOptions([a], 'wf_2', c)[0]).toEqual({ id: 'wf_2', name: 'Twin (wf_2)' })
 })
 type Named = { id: string; name: string }
 
