@@ -10,6 +10,7 @@ import {
   type Streams,
   serve,
   servedBy,
+  shuffled,
 } from './_gateway.ts'
 
 /**
@@ -28,13 +29,6 @@ type Name = (typeof names)[number]
 const warmUp = 30_000
 const turnMs = 400
 
-/** The names in random order. */
-const shuffled = (): Name[] =>
-  names
-    .map(name => ({ name, at: Math.random() }))
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ name }) => name)
-
 /** What one round measured of each. */
 type Round = Record<Name, number>
 const emptyRound = (): Round => ({ proxy: 0, before: 0, now: 0 })
@@ -48,7 +42,7 @@ async function measure(proxy: Served, open: (name: 'before' | 'now') => Promise<
   for (const name of names) for (let sent = 0; sent < warmUp; ) sent += (await ask(name, 1000)).perSecond
   for (let round = 0; round < Number(rounds); round++) {
     const [rate, used] = [emptyRound(), emptyRound()]
-    for (const name of shuffled()) {
+    for (const name of shuffled(names)) {
       const begun = cpuOf(servers[name].pid)
       rate[name] = (await ask(name, turnMs)).perSecond
       used[name] = (cpuOf(servers[name].pid) - begun) / rate[name]
@@ -58,7 +52,7 @@ async function measure(proxy: Served, open: (name: 'before' | 'now') => Promise<
   }
   for (let round = 0; round < Number(rounds) / 4; round++) {
     const chunk = emptyRound()
-    for (const name of shuffled()) {
+    for (const name of shuffled(names)) {
       let begun = 0
       const { chunks } = await load<Streams>(
         ['streams', ...servers[name].address, 200, 2000],

@@ -12,6 +12,7 @@ import {
   type Streams,
   serve,
   servedBy,
+  shuffled,
 } from './_gateway.ts'
 
 /**
@@ -36,7 +37,7 @@ async function compared<Figure extends string>(
   const ratios: Record<Figure, number>[] = []
   for (let round = 0; round < count; round++) {
     const figures = {} as Record<Name, Record<Figure, number>>
-    for (const name of round % 2 === 0 ? names : names.toReversed()) figures[name] = await measure(name)
+    for (const name of shuffled(names)) figures[name] = await measure(name)
     const parts = Object.entries<number>(figures.infer).map(([figure, value]) => [
       figure,
       value / figures.proxy[figure as Figure],
@@ -49,7 +50,7 @@ async function compared<Figure extends string>(
 /** The least time of each, of which noise takes away nothing: a median of so few rounds differs by a half between two runs. */
 async function shortMix(timeOf: (name: Name) => Promise<number>): Promise<string> {
   const times: Record<Name, number[]> = { proxy: [], infer: [] }
-  for (let round = 0; round < 6; round++) for (const name of names) times[name].push(await timeOf(name))
+  for (let round = 0; round < 8; round++) for (const name of shuffled(names)) times[name].push(await timeOf(name))
   return (Math.min(...times.infer) / Math.min(...times.proxy)).toFixed(3)
 }
 
@@ -75,7 +76,10 @@ try {
     const { chunks } = await load<Streams>(['streams', ...address, 200, 2_000], () => (begun = cpuOf(pid)))
     return { time: (cpuOf(pid) - begun) / chunks }
   }
-  for (const name of names) await ask(name, 64, 500)
+  // V8 compiles by the number of calls: after a time, a slow machine would still be at it.
+  const warmUpEnds = performance.now() + 20_000
+  for (const name of names)
+    for (let sent = 0; sent < 8_000 && performance.now() < warmUpEnds; ) sent += (await ask(name, 64)).perSecond
   const short = await shortMix(async name => (await ask(name, 64, 500)).time)
   if (recording) {
     // V8's compilation is not measured.
