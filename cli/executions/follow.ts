@@ -114,6 +114,8 @@ function changed(before: NodeSnapshot | undefined, now: number, facts: Partial<N
 interface EventFacts {
   execution?: Partial<Execution>
   node_id?: string
+  /** The item of the node that it is about; absent if it is about the node. */
+  item?: number
   error?: { message: string } | null
   nodes?: (NodeProgress & { node_id: string })[]
 }
@@ -135,7 +137,7 @@ const nodeAfter: Record<string, string> = {
 export function afterEvent(before: ExecutionSnapshot, event: SseEvent, now: number): ExecutionSnapshot | undefined {
   const told: EventFacts | undefined = eventData(event)
   if (!told) return undefined
-  const { execution, node_id: id, error, nodes } = told
+  const { execution, node_id: id, item, error, nodes } = told
   if (event.event === 'snapshot') return execution && executionSnapshot(before, execution as Execution, now)
   const all = new Map(before.nodes)
   for (const node of nodes ?? []) {
@@ -144,7 +146,7 @@ export function afterEvent(before: ExecutionSnapshot, event: SseEvent, now: numb
     if (!known || !isOver(known.status)) all.set(node.node_id, changed(known, now, progressOf(node)))
   }
   const [, nodeEvent = ''] = /^workflow_execution\.node\.(\w+)$/.exec(event.event) ?? []
-  const status = nodeAfter[nodeEvent]
+  const status = item === undefined ? nodeAfter[nodeEvent] : undefined
   if (id !== undefined && status !== undefined)
     all.set(
       id,

@@ -64,7 +64,7 @@ import { openTimings } from '../../server/metrics/timings.ts'
 import { openBatchEndpoints } from '../../server/surfaces/openai/batch-endpoints.ts'
 import { openWebhookBodies } from '../../server/webhook-bodies.ts'
 import { writeServerFile } from '../client/find-server.ts'
-import { storeKeptRecords } from '../takeover/kept-records.ts'
+import { openKeptRecords } from '../takeover/kept-records.ts'
 import { callsElsewhere } from './calls-elsewhere.ts'
 import { openClosing } from './closing.ts'
 import { consoleLink } from './console-link.ts'
@@ -97,7 +97,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     await listening?.drain(0)
     throw thrown
   })
-  await storeKeptRecords({ dataDir, store, log })
+  const keptRecords = await openKeptRecords({ dataDir, store, log })
   const keys = openStoredKeys(dataDir, masterKey())
   const steady = openSteadyTime(dataDir)
   const plans = openPlans({ configured: config.plans, changed: () => void limitPlans(), log })
@@ -346,7 +346,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     log,
     drainMs,
     flushing,
-    timers: [peers, throughput, history, inspection, reload, administration],
+    timers: [keptRecords, peers, throughput, history, inspection, reload, administration],
     executions,
     expansion,
     background: [executions, waits, organizations, batches],

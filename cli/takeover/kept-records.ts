@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../core/log.ts'
 import { syncNow } from '../../core/store/sqlite/directory.ts'
@@ -9,7 +9,7 @@ const folderIn = (dataDir: string): string => join(dataDir, 'unwritten-records')
 
 /**
  * Keeps the records of finished calls in a file of the data directory, for a server that cannot write them to the database;
- * the next one does. They are on the disk when this returns.
+ * the one that runs then or the next one does. They are on the disk when this returns.
  */
 export function keepRecords(dataDir: string, records: readonly FinishedJob[]): void {
   const folder = folderIn(dataDir)
@@ -20,16 +20,51 @@ export function keepRecords(dataDir: string, records: readonly FinishedJob[]): v
   syncNow(folder)
 }
 
-/** Writes the records that an earlier server has kept to the store, which skips those that it has. Never rejects. */
-export async function storeKeptRecords({
-  dataDir,
-  store,
-  log,
-}: {
+interface KeptRecordsOptions {
   dataDir: string
   store: { jobs: Pick<Store['jobs'], 'record'> }
   log: Log
-}): Promise<void> {
+}
+
+/**
+ * Writes the records that earlier servers have kept to the store, which skips those that it has: first those that are there,
+ * then those that a process of an earlier server keeps when it ends later. Never rejects. Close it before this server hands its
+ * data directory over: it would read without end what it keeps itself.
+ */
+export async function openKeptRecords(options: KeptRecordsOptions): Promise<{ close: () => void }> {
+  const { dataDir, log } = options
+  const folder = folderIn(dataDir)
+  let writing = Promise.resolve()
+  const write = () => (writing = writing.then(() => storeKeptRecords(options)))
+  const close = watchFolder(
+    folder,
+    name => name.endsWith('.json') && existsSync(join(folder, name)) && void write(),
+    log,
+  )
+  await write()
+  return { close }
+}
+
+/** Calls back with the name of each file that appears in the folder or leaves it. Returns the function that ends that. */
+function watchFolder(folder: string, changed: (name: string) => void, log: Log): () => void {
+  const failed = (cause: unknown) =>
+    log.warn(
+      `The folder ${folder} cannot be watched: records that other processes keep there wait for the next start`,
+      {},
+      cause,
+    )
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const watcher = watch(folder, { persistent: false }, (_, name) => name !== null && changed(name))
+    watcher.on('error', failed)
+    return () => watcher.close()
+  } catch (cause) {
+    failed(cause)
+    return () => {}
+  }
+}
+
+async function storeKeptRecords({ dataDir, store, log }: KeptRecordsOptions): Promise<void> {
   for (const path of keptIn(dataDir)) {
     try {
       const records = JSON.parse(readFileSync(path, 'utf8')) as FinishedJob[]

@@ -105,7 +105,7 @@ export function openBatchSteps(
     const path = batch.total > 0 ? await pathOf(batch) : undefined
     if (path) {
       const lines = openOutputLines({ ...options, batch, path, maxBytes, files: input })
-      const { organizationId, id, outputLifetimeMs, createdAt } = batch
+      const { organizationId, id, outputLifetimeMs: keptMs } = batch
       const produce = (source: AsyncIterable<string | Uint8Array>, fileId: string, kind: string) =>
         files.api.produce(organizationId, source, {
           id: fileId,
@@ -113,7 +113,7 @@ export function openBatchSteps(
           contentType: 'application/jsonl',
           purpose: 'output',
           apiPurpose: 'batch_output',
-          expiresAt: outputLifetimeMs === null ? null : createdAt + outputLifetimeMs,
+          expiresAt: keptMs === null ? null : { keptMs },
         })
       if (batch.completed > 0) await produce(lines.outputs(), batch.outputFileId, 'output')
       if (batch.total > batch.completed) await produce(lines.errors(), batch.errorFileId, 'error')

@@ -24,17 +24,4 @@ function clockWrites(state: ExecutionState, at: number): ExecutionWrite[] {
 }
 
 /** Whether nothing of an execution is queued or runs, because all that has begun waits for something outside of it. */
-function onlyWaits({ nodes, items, busy }: ExecutionState): boolean {
-  let waits = false
-  for (const [node, status] of nodes.entries()) {
-    if (status === 'waiting') {
-      if (busy.has(node)) return false
-    } else if (status === 'ready' || status === 'running') {
-      const open = items.get(node)?.open
-      if (!open || open.size === 0) return false
-      for (const item of open.values()) if (item !== 'waiting') return false
-    } else continue
-    waits = true
-  }
-  return waits
-}
+const onlyWaits = ({ begun, atWork }: ExecutionState): boolean => begun > 0 && atWork === 0

@@ -51,7 +51,7 @@ export function openMedia({ cpu, ffmpeg, ...owners }: MediaOptions) {
   const factsFor = (sender: MediaSender): Pick<FileFacts, 'purpose' | 'jobId' | 'expiresAt'> => ({
     purpose: 'input',
     jobId: sender.jobId ?? null,
-    expiresAt: Date.now() + unclaimedMs,
+    expiresAt: { keptMs: unclaimedMs },
   })
 
   async function takeImage(sent: SentMedia, { alpha }: TakeOptions) {

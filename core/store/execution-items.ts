@@ -8,7 +8,7 @@ export interface ItemCounts {
   completed: number
   failed: number
   running: number
-  /** Those that wait for a person, an event or a time. */
+  /** Those that wait for a person, an event, a time or another execution. */
   waiting: number
 }
 

@@ -210,7 +210,10 @@ export interface ExecutionNode {
   task: string
   modelId: string
   status: NodeStatus
-  /** What its job awaits; null unless it is waiting. */
+  /**
+   * What its job awaits; null unless it is set aside. Of a list whose items all wait: what those await, and the list is waiting
+   * too.
+   */
   awaits: Awaitable | null
   /** Null for a node that was not skipped. */
   skipReason: SkipReason | null

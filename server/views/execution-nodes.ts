@@ -103,7 +103,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
   status: oneOf('State of the node.', nodeStatuses),
   awaits: nullable(
     z.enum(awaitables),
-    'What a waiting node waits for: its items, an answer, an event, a point in time, or another execution. Null for others.',
+    'What a waiting node waits for: an answer, an event, a point in time, or another execution; of a list, what all of its items wait for. `items` while some of them do something else. Null for others.',
   ),
   skip_reason: nullable(
     z.enum(skipReasons),
@@ -124,7 +124,7 @@ export const ExecutionNodeObject = namedObject('ExecutionNode', 'A node of an ex
       completed: integer('Items that have completed.'),
       failed: integer('Items that have failed.'),
       running: integer('Items that run.'),
-      waiting: integer('Items that wait for a person, an event or a time.'),
+      waiting: integer('Items that wait for a person, an event, a time or another execution.'),
     }),
     'How many items a node with `for_each` has; null before its list is known, and for other nodes.',
   ),

@@ -6,6 +6,7 @@ import { definitionOf, fromJson, hasTag, pageOf, type RowOf, recordIf, selected,
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
 import { hasMetadata } from './job-list.ts'
+import { type ListWaits, openListWaits } from './list-waits.ts'
 import { type JobOfNode, statusWith } from './live-executions.ts'
 import { openResultOf, type ResultRow } from './results.ts'
 import { usageJson } from './usage-columns.ts'
@@ -137,6 +138,7 @@ export function executionReads(connection: Connection) {
     LEFT JOIN job_results ON job_results.number = jobs.number AND n.status = 'completed'
     WHERE e.number = ? AND n.node_id = ?`
   const shownResult = openResultOf(connection)
+  const lists = openListWaits(connection)
   const inputsOf = connection.query<{ nodeId: string; inputs: string }>`
     SELECT n.node_id AS nodeId, job_inputs.inputs FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
     JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
@@ -145,14 +147,32 @@ export function executionReads(connection: Connection) {
   const cached = connection.scalar<string>`SELECT job_id FROM cached_results WHERE key = ? AND EXISTS
     (SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`
 
-  const record = ({ number, dag, failed, parentId, parentNodeId, ...row }: ExecutionRow): ExecutionRecord => ({
-    ...withJson(row, 'inputParams', 'webhook', 'error', 'progress', 'usage'),
-    queued: row.queued === 1,
-    continues: row.continues === 1,
-    parentNode: parentId === null || parentNodeId === null ? null : { executionId: parentId, nodeId: parentNodeId },
-    definition: definitionOf({ definition: row.definition, dag }),
-    warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
-  })
+  /** The row counts a list that has begun as running, also while it waits. */
+  function progressOf({ number, finishedAt, progress: text }: ExecutionRow): ExecutionRecord['progress'] {
+    const progress = fromJson<ExecutionRecord['progress']>(text)
+    const { running, waiting } = progress
+    if (finishedAt !== null || running === 0) return progress
+    const waits = lists.count(number)
+    return { ...progress, running: running - waits, waiting: waiting + waits }
+  }
+
+  function nodesOf(execution: number | undefined): ExecutionNode[] {
+    if (execution === undefined) return []
+    return nodes.all(execution).map((row, node) => nodeOf(row, lists.ofNode(execution, node, row)))
+  }
+
+  function record(whole: ExecutionRow): ExecutionRecord {
+    const { number, dag, failed, parentId, parentNodeId, ...row } = whole
+    return {
+      ...withJson(row, 'inputParams', 'webhook', 'error', 'usage'),
+      progress: progressOf(whole),
+      queued: row.queued === 1,
+      continues: row.continues === 1,
+      parentNode: parentId === null || parentNodeId === null ? null : { executionId: parentId, nodeId: parentNodeId },
+      definition: definitionOf({ definition: row.definition, dag }),
+      warnings: row.status === 'completed' && failed > 0 ? toleratedFailures.all(number).map(warningOf) : [],
+    }
+  }
 
   return {
     'executions.find': (organizationId, id) => recordIf(one.get(organizationId, id), record),
@@ -161,7 +181,7 @@ export function executionReads(connection: Connection) {
     'executions.budgets': (organizationId, id) => budgets.all(organizationId, id),
     'executions.unresolved': () => unresolved.all(),
     'executions.summary': (organizationId, id) => recordIf(short.get(organizationId, id), record),
-    'executions.nodes': (organizationId, id) => nodes.all(numberOf.get(organizationId, id)).map(nodeOf),
+    'executions.nodes': (organizationId, id) => nodesOf(numberOf.get(organizationId, id)),
     'executions.list'(organizationId, { limit, after = '~', workflowId, status, createdAfter, metadata, tag }) {
       const rows = workflowId
         ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
@@ -231,22 +251,26 @@ const warningOf = ({ nodeId, error }: Pick<NodeRow, 'nodeId' | 'error'>): Execut
   cause: fromJson(error) ?? cancelledError,
 })
 
-function nodeOf({
-  items: total,
-  itemsCompleted: completed,
-  itemsFailed: failed,
-  itemsRunning: running,
-  itemsWaiting: waiting,
-  itemsCost,
-  ...row
-}: NodeRow): ExecutionNode {
+function nodeOf(
+  {
+    items: total,
+    itemsCompleted: completed,
+    itemsFailed: failed,
+    itemsRunning: running,
+    itemsWaiting: _waiting,
+    itemsCost,
+    ...row
+  }: NodeRow,
+  { waiting, awaits }: ReturnType<ListWaits['ofNode']>,
+): ExecutionNode {
   const items = total === null ? null : { total, completed, failed, running, waiting }
   // All others that are completed have a job.
   const pinned = row.status === 'completed' && row.jobId === null
   const work = workOf(row)
   const node = {
     ...work,
-    awaits: row.awaits,
+    status: awaits === null ? work.status : ('waiting' as const),
+    awaits: awaits ?? row.awaits,
     items,
     pinned,
     cost: work.cached || pinned ? 0 : items ? itemsCost : row.cost,

@@ -5,6 +5,7 @@ import type { Connection } from './database.ts'
 import { changeOf } from './execution-flow.ts'
 import { type EndingRow, endingColumns } from './job-end.ts'
 import type { JobRow } from './job-reads.ts'
+import { openListWaits } from './list-waits.ts'
 import { openResultRows, type WrittenOutcome } from './results.ts'
 import { openWaitRows } from './waits.ts'
 import type { WriteContext } from './write-context.ts'
@@ -54,6 +55,10 @@ export function openSetAside(
   const setAside = connection.statement`UPDATE jobs SET awaits = ?, not_before = ?, updated_at = ? WHERE number = ?`
   const keepInputs = connection.statement`INSERT OR REPLACE INTO job_inputs (number, inputs) VALUES (?, ?)`
   const addWait = openWaitRows(connection)
+  const lists = openListWaits(connection)
+  const untoldList = connection.query<{ number: number; attempt: number }>`SELECT number, attempt FROM jobs
+    WHERE execution = ? AND item IS NULL AND node = ? AND awaits = 'items' AND NOT EXISTS (SELECT 1 FROM events
+      WHERE events.number = jobs.number AND type = 'job.waiting' AND events.execution IS NOT NULL)`
   const keptItems = connection.query<{ item: number }>`SELECT item FROM execution_items WHERE execution = ? AND node = ?
     ORDER BY item`
 
@@ -72,6 +77,13 @@ export function openSetAside(
     return row
   }
 
+  /** Adds the event of a list all of whose items wait, once: ten thousand items would begin to wait as often. */
+  function tellOfList({ organizationId, execution, node }: SetAsideRow, at: number): void {
+    const list = untoldList.get(execution, node)
+    if (list && lists.awaitedByItems(execution!, node!) !== null)
+      events.add(list.number, organizationId, 'job.waiting', list.attempt, at, execution, node)
+  }
+
   return (
     organizationId: string,
     id: string,
@@ -85,6 +97,7 @@ export function openSetAside(
     if (inputs !== undefined) keepInputs.run(row.number, inputs)
     const { number, attempt, execution, node, item } = row
     if (count !== undefined) {
+      if (claim) events.add(number, organizationId, 'job.waiting', attempt, at)
       const kept = keptItems.all(execution, node).map(one => one.item)
       flow.advance(execution!, { type: 'list_known', node: node!, count, kept, at })
       return row
@@ -92,6 +105,7 @@ export function openSetAside(
     const isTold = item === null || awaits === 'approval' || awaits === 'event'
     events.add(number, organizationId, 'job.waiting', attempt, at, ...(isTold ? [execution, node] : []))
     flow.advance(execution!, { ...changeOf(row, 'set_aside'), busy: awaits === 'execution', at })
+    if (!isTold) tellOfList(row, at)
     return row
   }
 }

@@ -39,7 +39,6 @@ interface Run {
   ownFolder: string
   /** Maximum bytes of all output files of one job. */
   maxBytes: number
-  expiresAt: number | null
   /** Whether images in another format than the requested one are converted. Otherwise they are a fault of the engine. */
   converts?: boolean
 }
@@ -70,7 +69,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
       contentType,
       purpose: as,
       jobId: job.id,
-      expiresAt: run.expiresAt,
+      expiresAt: job.retentionMs === null ? null : { keptMs: job.retentionMs },
       maxBytes: remainingBytes,
     })
     remainingBytes -= file.bytes

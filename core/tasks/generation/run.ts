@@ -93,7 +93,6 @@ export function openGenerationRunner(owners: GenerationRunnerOptions) {
       download({ ...file, organizationId: job.organizationId }),
     )
     const seconds = Math.round(performance.now() - began) / 1000
-    const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
     await using own = await files.workspace(job.id)
     const outputs = await takeOutputs(
       {
@@ -103,7 +102,6 @@ export function openGenerationRunner(owners: GenerationRunnerOptions) {
         folder,
         ownFolder: own.folder,
         maxBytes: limits.output_size,
-        expiresAt,
         converts: protocol.anyImageFormat === true,
       },
       completed,

@@ -136,7 +136,9 @@ const Create = namedObject('BatchCreate', 'A batch to run.', {
   ),
   output_expires_after: nullish(
     z.object({
-      anchor: z.literal('created_at').describe('When the time begins: at the creation of the batch.'),
+      anchor: z
+        .literal('created_at')
+        .describe('When the time begins: when the file is created, which is the end of the batch.'),
       seconds: z.int().min(3_600).max(2_592_000).describe('Seconds, an hour to 30 days.'),
     }),
     'How long the output files are kept. Default: until they are deleted.',

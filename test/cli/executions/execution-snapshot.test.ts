@@ -57,6 +57,15 @@ test('a node with a list shows how many of its items have ended', () => {
   expect(labelOf(['a'], run, 5000).lines.map(line => line.trimEnd())).toEqual(['● a', '34 of 100'])
 })
 
+test('a node with a list waits when all of its items do, and not with the first of them', () => {
+  const items = { total: 3, completed: 1, failed: 0, running: 1, waiting: 1 }
+  const begun = [snapshot(node('a', 'ready')), ofNode('started', 'a'), ofNode('waiting', 'a', { item: 1 })]
+  expect(after(...begun).nodes.get('a')).toMatchObject({ status: 'running' })
+  const all = { items: { ...items, running: 0, waiting: 2 } }
+  const run = after(...begun, ofNode('progress', 'x', { nodes: [node('a', 'waiting', all)] }))
+  expect(labelOf(['a'], run, 5000).lines.map(line => line.trimEnd())).toEqual(['◔ a', 'waiting'])
+})
+
 test('late progress does not change the state of an ended node', () => {
   const run = after(
     snapshot(node('a', 'running')),

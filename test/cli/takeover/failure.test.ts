@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
@@ -93,10 +93,20 @@ test.for([
   expect(await codeOf(first.child)).toBe(70)
   if (changes) {
     schemaOf(dataDir, version)
+    const folder = join(dataDir, 'unwritten-records')
+    const later = join(temporaryFolder(), 'later.json')
+    const [kept, ...others] = readdirSync(folder)
+    renameSync(join(folder, kept!), later)
+    const before = billed(dataDir)
     const next = await serve(dataDir)
+    // A process that ends later keeps its records while the next server runs already.
+    renameSync(later, join(folder, kept!))
+    await next.until(() => next.stderr().split('Wrote the records').length === others.length + 2)
+    expect(billed(dataDir)).toBe(2)
+    expect(before).toBeLessThan(2)
     next.child.kill('SIGTERM')
     expect(await codeOf(next.child)).toBe(0)
-    expect(readdirSync(join(dataDir, 'unwritten-records'))).toEqual([])
+    expect(readdirSync(folder)).toEqual([])
   }
   expect(billed(dataDir)).toBe(2)
 })

@@ -119,8 +119,16 @@ export function itemRules({ store, fresh }: Subject): void {
       { status: 'completed', cached: true, jobId: done!.id },
       { status: 'waiting' },
     ])
-    expect(await nodeOf(id)).toMatchObject({ status: 'running', items: { completed: 1, running: 0, waiting: 1 } })
-    expect(await store.executions.summary(organizationId, id)).toMatchObject({ timeoutAt: null, remainingMs: 60_000 })
+    expect(await nodeOf(id)).toMatchObject({
+      status: 'waiting',
+      awaits: 'approval',
+      items: { completed: 1, running: 0, waiting: 1 },
+    })
+    expect(await store.executions.summary(organizationId, id)).toMatchObject({
+      timeoutAt: null,
+      remainingMs: 60_000,
+      progress: { running: 0, waiting: 1 },
+    })
     const events = await store.events.ofExecution(organizationId, { sequence: 0, executionId: id, limit: 100 })
     // That an item waits for people is told, other events of items are not.
     expect(events.filter(({ item }) => item !== null)).toMatchObject([{ type: 'job.waiting', nodeId: 'a', item: 1 }])
@@ -140,6 +148,39 @@ export function itemRules({ store, fresh }: Subject): void {
     await store.executions.resolve(organizationId, a, { awaits: 'items', at: 9, result: '[]' })
     for (const one of [id, other]) await store.executions.cancel(organizationId, one, 9)
     expect(await claimWaiting(store, { modelId })).toEqual([])
+  })
+
+  test('a list waits while each of its items that have a job waits, and no longer', async () => {
+    const { id, modelId } = await expanded(3)
+    const shown = async () => {
+      const { status, awaits, items } = await nodeOf(id)
+      const { progress } = (await store.executions.summary(organizationId, id))!
+      const listed = await store.executions.items(organizationId, id, {
+        nodeId: 'a',
+        after: -1,
+        limit: 9,
+        status: 'waiting',
+      })
+      expect(listed.length).toBe(items!.waiting)
+      return [status, awaits, items!.waiting, progress.running, progress.waiting]
+    }
+    const [first, second] = (await itemsOf(id)).map(({ jobId }) => jobId!)
+    const aside = { awaits: 'event', at: 6 } as const
+    await store.executions.setAside(organizationId, first!, aside)
+    expect(await shown()).toEqual(['running', 'items', 1, 1, 0])
+    await store.executions.setAside(organizationId, second!, aside)
+    expect(await shown()).toEqual(['waiting', 'event', 2, 0, 1])
+    await store.executions.resolve(organizationId, first!, { ...aside, result: '{}' })
+    expect(await shown()).toEqual(['running', 'items', 1, 1, 0])
+    const [third] = await claimWaiting(store, { modelId })
+    expect(await shown()).toEqual(['running', 'items', 1, 1, 0])
+    const { boot, claims } = third!
+    await store.executions.setAside(organizationId, third!.id, { ...aside, claim: { boot, claims } })
+    expect(await shown()).toEqual(['waiting', 'event', 2, 0, 1])
+    const { executions } = await store.executions.list(organizationId, { limit: 1 })
+    expect(executions).toMatchObject([{ id, progress: { running: 0, waiting: 1 } }])
+    await store.executions.cancel(organizationId, id, 9)
+    expect(await shown()).toEqual(['cancelled', null, 0, 0, 0])
   })
 
   test('jobs of items are in the list of their node, and not in those of jobs and events of the execution', async () => {
@@ -280,6 +321,8 @@ export function itemRules({ store, fresh }: Subject): void {
     const [whole] = await claimWaiting(before, { modelId })
     const claim = { boot: whole!.boot, claims: whole!.claims }
     expect(await before.executions.expand(organizationId, a, { at: 5, count: 3, claim })).toBe(true)
+    const events = await before.events.after(organizationId, { sequence: 0, jobId: a, limit: 9 })
+    expect(events.map(({ type }) => type)).toEqual(['job.created', 'job.started', 'job.waiting'])
     const [first, second] = await claimWaiting(before, { modelId })
     await before.jobs.settle(first!, failed())
     await before.close()

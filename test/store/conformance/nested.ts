@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { noModelId } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { CommitEffects, NewExecution } from '../../../core/store/workflows.ts'
 import type { Subject } from './conformance.ts'
@@ -132,6 +133,39 @@ export function nestedRules({ store }: Subject): void {
     expect(later).toBeGreaterThan(at + 1e9)
     await store.executions.expire(later!, 1_000)
     expect(await now(outer)).toMatchObject({ status: 'timed_out' })
+  })
+
+  test('items that run executions wait, as a node does that runs one', async () => {
+    const { modelId: _, ...outer } = newExecution({ nodes: { a: [] } })
+    Object.assign(outer.nodes[0]!, {
+      modelId: noModelId,
+      direct: false,
+      items: { parallel: 2, onError: 'fail', direct: true },
+    })
+    await store.executions.create(outer)
+    await store.executions.expand(organizationId, jobOf(outer), { at: Date.now(), count: 2 })
+    const shown = async () => {
+      const { status, awaits, items } = await nodeOf(outer)
+      const { progress } = await now(outer)
+      return { status, awaits, waiting: items!.waiting, running: progress.running }
+    }
+    const items = await store.executions.items(organizationId, outer.id, { nodeId: 'a', after: -1, limit: 9 })
+    const inner: NewExecution[] = []
+    for (const { jobId } of items) {
+      expect(await shown()).toMatchObject({ status: inner.length === 0 ? 'ready' : 'running', waiting: inner.length })
+      inner.push(await create({ parentJob: { id: jobId! } }))
+    }
+    const waits = { status: 'waiting', awaits: 'execution', waiting: 2, running: 0 }
+    expect(await shown()).toEqual(waits)
+    await store.executions.setAside(organizationId, jobOf(inner[0]!), { awaits: 'event', at: Date.now() })
+    expect(await shown()).toEqual(waits)
+    // Until its item is told of its end.
+    await store.executions.cancel(organizationId, inner[0]!.id, Date.now())
+    expect(await shown()).toEqual(waits)
+    const query = { nodeId: 'a', after: -1, limit: 9, status: 'waiting' } as const
+    expect(await store.executions.items(organizationId, outer.id, query)).toHaveLength(2)
+    await store.executions.cancel(organizationId, outer.id, Date.now())
+    expect(await shown()).toMatchObject({ status: 'cancelled', waiting: 0, running: 0 })
   })
 
   test('executions are nested at most five deep', async () => {

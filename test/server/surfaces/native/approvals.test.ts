@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../../_app.ts'
 import { openReceiver, type Receiver } from '../../../_receiver.ts'
+import { openReader } from '../../_sse.ts'
 
 /** A pixel. */
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
@@ -392,11 +393,12 @@ test('each item of a list asks by itself, as many at once as max_parallel allows
   const { id } = execution
   await waitingItems(id).toEqual([0, 1])
   expect(await nodeOf(id, 'ask')).toMatchObject({
-    status: 'running',
+    status: 'waiting',
+    awaits: 'approval',
     answer_url: null,
     items: { waiting: 2, total: 3 },
   })
-  expect(await read(id)).toMatchObject({ timeout_at: null })
+  expect(await read(id)).toMatchObject({ timeout_at: null, progress: { running: 0, waiting: 1 } })
   const asked = await openOf(id)
   expect(asked.map(({ item, title }) => [item, title])).toEqual([
     [1, 'Use b?'],
@@ -458,6 +460,37 @@ test('items that wait for events have addresses of their own, and end with their
   await call(`/api/workflow-executions/${id}/cancel`, {})
   expect((await send(second!)).status).toBe(404)
   expect((await itemsOf(id, 'paid')).map(({ status }) => status)).toEqual(['completed', 'cancelled'])
+})
+
+test('that a list waits for times is in the streams of events, once', async () => {
+  const dag = {
+    nodes: {
+      ask: { task: 'wait/event', inputs: { title: 'Begin', timeout: 600 } },
+      later: { task: 'wait/until', for_each: [600, 601, 602], max_parallel: 2, inputs: { seconds: '${item}' } },
+    },
+    edges: [{ from: 'ask', to: 'later' }],
+  }
+  const { execution } = await call<{ execution: Execution }>('/api/workflows/run', { dag })
+  const { id } = execution
+  await expect.poll(async () => (await nodeOf(id, 'ask')).status, { interval: 20, timeout: 20_000 }).toBe('waiting')
+  using own = await openReader(app, `/api/workflow-executions/${id}/events`)
+  using all = await openReader(app, '/api/events')
+  await Promise.all([own, all].map(reader => reader.until(() => reader.records.length > 0)))
+  expect(await resolve(id, {})).toMatchObject({ status: 200 })
+  const waits = ({ data: { type, data } }: { data: { type: string; data: Record<string, unknown> } }) =>
+    type === 'workflow_execution.node.waiting' && data.node_id === 'later'
+  for (const reader of [own, all]) await reader.until(() => reader.records.some(waits))
+  const shown = await nodeOf(id, 'later')
+  expect(shown).toMatchObject({ status: 'waiting', awaits: 'time', items: { waiting: 2, running: 0 } })
+  await call(`/api/workflow-executions/${id}/nodes/later/resolve`, { item: 0 })
+  await waitingItems(id, 'later').toEqual([1, 2])
+  await call(`/api/workflow-executions/${id}/cancel`, {})
+  for (const reader of [own, all]) {
+    await reader.until(() => reader.records.some(({ data }) => data.type === 'workflow_execution.cancelled'))
+    expect(reader.records.filter(waits)).toHaveLength(1)
+    expect(reader.records.find(waits)!.data.data).toMatchObject({ job_id: shown.job_id })
+    expect(reader.records.find(waits)!.data.data).not.toHaveProperty('item')
+  }
 })
 
 test('guessed addresses are slowed down, and right ones are not', async () => {

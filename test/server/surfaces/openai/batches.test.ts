@@ -86,13 +86,15 @@ const change = (sql: string, ...values: unknown[]) => {
 }
 
 test('a batch that expires keeps what was done, and its other lines say so', async () => {
-  const { start, until, lines } = batchesOf(app.secret)
+  const { client, start, until, lines } = batchesOf(app.secret)
   const inputs = ['one', 'hold 1', 'hold 2', 'hold 3']
   const bodies = Object.fromEntries(inputs.map(input => [input, { model: 'far', input }]))
   const { id } = await start('/v1/embeddings', bodies)
   await engine.until(() => held.size === 2)
   await until(id, ({ request_counts }) => request_counts!.completed === 1)
-  change('UPDATE batches SET expires_at = ? WHERE id = ?', Date.now() - 1, id)
+  const hour = 3_600_000
+  const old = `created_at = created_at - ${2 * hour}, output_lifetime_ms = ${hour}`
+  change(`UPDATE batches SET expires_at = ?, ${old} WHERE id = ?`, Date.now() - 1, id)
   const [[second, answer]] = [...held] as [[string, () => void]]
   // The batch looks at its window again when a line has ended.
   answer()
@@ -107,6 +109,11 @@ test('a batch that expires keeps what was done, and its other lines say so', asy
   expect(Object.keys(errors)).toEqual(inputs.filter(input => !(input in done)))
   for (const { response, error } of Object.values(errors))
     expect([response, error?.code]).toEqual([null, 'batch_expired'])
+  // Its files are kept from their own creation on, however long the batch took.
+  for (const made of [batch.output_file_id, batch.error_file_id]) {
+    const file = await client.files.retrieve(made!)
+    expect(file.expires_at! - file.created_at).toBe(3_600)
+  }
 })
 
 test('once the spend limit is reached the other lines fail with it, and those that have ended are kept', async () => {

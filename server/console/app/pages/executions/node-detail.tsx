@@ -68,7 +68,7 @@ export function NodeDetail({ execution, node, approvals, close }: NodeDetailProp
           />
         )}
         {job_id !== null && <TextLink href={`/jobs/${job_id}`} className="self-center" label={text.node.openJob} />}
-        {node.awaits === 'time' && <GoOn execution={execution} node={node_id} />}
+        {node.awaits === 'time' && node.items === null && <GoOn execution={execution} node={node_id} />}
         <RetryFrom execution={execution} from={node_id} />
       </div>
       <Queried query={query}>
