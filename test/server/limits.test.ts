@@ -221,7 +221,7 @@ describe('large bodies', () => {
     process.stdout.write(
       `${role} ${more.join(' ')}: ${seen.status} in ${Math.round(seen.ms)} ms; event loop p99 ${p99.toFixed(1)} ms, longest ${longest.toFixed(1)} ms\n`,
     )
-    expect(p99).toBeLessThan(250)
+    expect(p99).toBeLessThan(500)
     return seen
   }
 
