@@ -113,7 +113,7 @@ export function openBatchSteps(
           contentType: 'application/jsonl',
           purpose: 'output',
           apiPurpose: 'batch_output',
-          expiresAt: keptMs === null ? null : { keptMs },
+          expiresAt: { keptMs },
         })
       if (batch.completed > 0) await produce(lines.outputs(), batch.outputFileId, 'output')
       if (batch.total > batch.completed) await produce(lines.errors(), batch.errorFileId, 'error')

@@ -15,8 +15,8 @@ export interface FileFacts {
   height?: number | null
   durationMs?: number | null
   jobId?: string | null
-  /** Epoch milliseconds, or how long it is kept from its creation on; null: until it is removed. */
-  expiresAt: number | { keptMs: number } | null
+  /** Epoch milliseconds, or how long it is kept from its creation on; null, of either: until it is removed. */
+  expiresAt: number | { keptMs: number | null } | null
 }
 
 /** Returns the row of a file whose bytes were written. An upload is user data unless the caller named a purpose. */
@@ -31,8 +31,12 @@ export const newFileOf = (
   const name = safeFileName(facts.name, 'file')
   const kind = { purpose, apiPurpose, name, contentType: safeContentType(facts.contentType), width, height, durationMs }
   const createdAt = Date.now()
-  const end = expiresAt !== null && typeof expiresAt === 'object' ? createdAt + expiresAt.keptMs : expiresAt
-  return { id, organizationId, ...kind, bytes, sha256, jobId, createdAt, expiresAt: end }
+  return { id, organizationId, ...kind, bytes, sha256, jobId, createdAt, expiresAt: endOf(expiresAt, createdAt) }
+}
+
+function endOf(expiresAt: FileFacts['expiresAt'], createdAt: number): number | null {
+  if (expiresAt === null || typeof expiresAt === 'number') return expiresAt
+  return expiresAt.keptMs === null ? null : createdAt + expiresAt.keptMs
 }
 
 /** File extensions of the known types. Files of other types are served as bytes. */

@@ -66,8 +66,7 @@ export function openUploads({ parts, requireRoom, receive }: UploadsOptions) {
 
   async function join({ organizationId, fileId: id, record }: Entry, listed: readonly UploadPart[], md5?: string) {
     const { name, contentType, purpose: apiPurpose, bytes, keptMs } = record
-    const expiresAt = keptMs === null ? null : { keptMs }
-    const facts = { id, name, contentType, purpose: 'upload', apiPurpose, expiresAt } as const
+    const facts = { id, name, contentType, purpose: 'upload', apiPurpose, expiresAt: { keptMs } } as const
     const source = verified(parts.joined(id, listed), { bytes, md5 })
     const file = await receive(organizationId, source, { ...facts, maxBytes: bytes, declaredBytes: bytes })
     await parts.remove(id)

@@ -69,7 +69,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
       contentType,
       purpose: as,
       jobId: job.id,
-      expiresAt: job.retentionMs === null ? null : { keptMs: job.retentionMs },
+      expiresAt: { keptMs: job.retentionMs },
       maxBytes: remainingBytes,
     })
     remainingBytes -= file.bytes

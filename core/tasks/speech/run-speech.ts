@@ -65,7 +65,7 @@ export function openSpeechRunner({ files, registry, media, ffmpeg, conversion, l
       purpose: 'output',
       durationMs: duration === null ? null : Math.round(duration * 1000),
       jobId: job.id,
-      expiresAt: job.retentionMs === null ? null : { keptMs: job.retentionMs },
+      expiresAt: { keptMs: job.retentionMs },
       maxBytes: limits.output_size,
     })
     const result: SpeechResult = {

@@ -55,7 +55,7 @@ const factsOf = (upload: Upload, maxBytes: number) => ({
   name: upload.name,
   contentType: upload.contentType,
   purpose: 'upload' as const,
-  expiresAt: upload.keptMs === null ? null : { keptMs: upload.keptMs },
+  expiresAt: { keptMs: upload.keptMs },
   maxBytes,
 })
 

@@ -43,8 +43,9 @@ export function openIdempotencyRecords({ store, steady, log }: RecordOptions) {
 
   return {
     /**
-     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs,
-     * with the id of its job if it has one yet, and `idempotency_key_reused` if a running or earlier request with the key had another body.
+     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs, with
+     * the id of its job if it has one yet, and `idempotency_key_reused` if a running or earlier request with the key had
+     * another body.
      */
     async lock(digest: string, bodyHash: string): Promise<KeyLock> {
       const other = running.get(digest)

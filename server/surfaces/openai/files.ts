@@ -173,7 +173,7 @@ function uploadFacts(purpose: z.output<typeof purposeField>, expiresAfter: z.out
   return {
     purpose: 'upload' as const,
     apiPurpose: purpose,
-    expiresAt: keptMs === null ? null : { keptMs },
+    expiresAt: { keptMs },
   }
 }
 
