@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { baseDirectory } from './base-directory.ts'
 import { invalidValue } from './failure.ts'
 import { maxJsonDepth } from './json.ts'
 import { Bytes, Duration } from './quantities.ts'
@@ -205,13 +205,14 @@ export const Limits = section(
 )
 export type Limits = z.output<typeof Limits>
 
-/** Returns the data directory: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */
-export const dataDirectory = (flag?: string): string =>
-  resolve(
-    flag ??
-      process.env.INFER_DATA_DIR ??
-      join(process.env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'infer'),
-  )
+/**
+ * Returns the data directory: `--data-dir`, INFER_DATA_DIR unless it is empty, or ~/.local/share/infer.
+ * Throws Failure `invalid_value` for an empty `--data-dir`, which would be the current folder.
+ */
+export function dataDirectory(flag?: string): string {
+  if (flag === '') throw invalidValue('--data-dir is empty. Name a folder, or leave it out for ~/.local/share/infer.')
+  return resolve(flag ?? (process.env.INFER_DATA_DIR || join(baseDirectory('XDG_DATA_HOME', process.env), 'infer')))
+}
 
 /**
  * Returns the master key from INFER_MASTER_KEY or from the file in INFER_MASTER_KEY_FILE; undefined without either.

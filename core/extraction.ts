@@ -13,8 +13,8 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { homedir } from 'node:os'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { baseDirectory } from './base-directory.ts'
 import { invalidValue } from './failure.ts'
 
 /** One file of a tree, as it must lie on disk. Paths use `/` and are relative to the tree. */
@@ -40,9 +40,7 @@ export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
       `INFER_CACHE_DIR is '${env.INFER_CACHE_DIR}'; it must be an absolute path, such as /var/cache/infer.`,
     )
   }
-  // The XDG specification requires that a relative path is ignored.
-  const base = env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME) ? env.XDG_CACHE_HOME : join(homedir(), '.cache')
-  return join(base, 'infer')
+  return join(baseDirectory('XDG_CACHE_HOME', env), 'infer')
 }
 
 /**

@@ -1,8 +1,8 @@
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
+import { baseDirectory } from '../../core/base-directory.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Key {
@@ -180,7 +180,7 @@ const historySize = 500
 
 /** The file that keeps typed lines between sessions. */
 export const historyPath = (environment: Record<string, string | undefined>): string =>
-  join(environment.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'infer/chat-history')
+  join(baseDirectory('XDG_STATE_HOME', environment), 'infer/chat-history')
 
 /**
  * Holds the lines that this user typed in chats, and keeps them in a file that only this user can read. Without a path,

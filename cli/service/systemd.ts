@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { baseDirectory } from '../../core/base-directory.ts'
 import { refused } from '../terminal/exit-codes.ts'
 import type { UnitScope } from './unit.ts'
 
@@ -9,7 +9,7 @@ import type { UnitScope } from './unit.ts'
 export const unitPathOf = (scope: UnitScope, environment: Record<string, string | undefined>): string =>
   scope === 'system'
     ? '/etc/systemd/system/infer.service'
-    : join(environment.XDG_CONFIG_HOME ?? join(environment.HOME ?? homedir(), '.config'), 'systemd/user/infer.service')
+    : join(baseDirectory('XDG_CONFIG_HOME', environment), 'systemd/user/infer.service')
 
 /**
  * Opens systemd. Throws Failure `conflict` if this machine was not booted with systemd (the folder `booted` is

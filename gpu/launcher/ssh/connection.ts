@@ -27,7 +27,7 @@ export interface Box {
 
 const mark = 'infer-box'
 /** It stays until its input ends, as the connection does then. */
-const greeting = `umask 077; c=\${XDG_CACHE_HOME:-$HOME/.cache}; printf '\\n${mark}\\t%s\\t%s\\n' "$(uname -sm)" "$c"; exec cat`
+const greeting = `umask 077; case $XDG_CACHE_HOME in /*) c=$XDG_CACHE_HOME;; *) c=$HOME/.cache;; esac; printf '\\n${mark}\\t%s\\t%s\\n' "$(uname -sm)" "$c"; exec cat`
 
 /** The program ssh with arguments that come before all others, and its environment. */
 export interface SshProgram {

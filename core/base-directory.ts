@@ -1,0 +1,22 @@
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+/** The variables that name a folder for the files of one user, and the folder below the home directory without them. */
+const unset = {
+  XDG_CACHE_HOME: '.cache',
+  XDG_CONFIG_HOME: '.config',
+  XDG_DATA_HOME: '.local/share',
+  XDG_STATE_HOME: '.local/state',
+} as const
+
+/**
+ * Returns the absolute path of the folder that a variable names. An empty or a relative value counts as unset.
+ * Source: XDG Base Directory Specification.
+ */
+export function baseDirectory(
+  variable: keyof typeof unset,
+  environment: Readonly<Record<string, string | undefined>>,
+): string {
+  const named = environment[variable]
+  return named !== undefined && isAbsolute(named) ? named : join(environment.HOME || homedir(), unset[variable])
+}
