@@ -1,7 +1,7 @@
 import { type Awaitable, awaitables } from '../dag/execution-state.ts'
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
-import { noModelId } from '../schemas/task.ts'
+import { noModelId } from '../schemas/task-table.ts'
 import { deferredUntil, type JobRecord } from '../store/store.ts'
 import type { Pause } from './dispatch.ts'
 import { untilBegun, untilDone } from './job-durations.ts'

@@ -1,5 +1,5 @@
 import type { Fleet, SlotQueue } from '../models/fleet.ts'
-import { noModelId } from '../schemas/task.ts'
+import { noModelId } from '../schemas/task-table.ts'
 import { noSlot } from './no-slot.ts'
 
 type Slots = Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>

@@ -1,4 +1,4 @@
-import { bytesText, durationText } from '../quantities.ts'
+import { bytesText, durationText } from '../quantity-text.ts'
 import type { TypeSchema } from '../schemas/type-text.ts'
 
 /** A JSON Schema whose keys have the metadata of the configuration reference. */

@@ -1,5 +1,5 @@
 import type { Failure, FailureCode } from '../failure.ts'
-import { durationText } from '../quantities.ts'
+import { durationText } from '../quantity-text.ts'
 import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import type { Model } from './model.ts'
 import type { ModelPlan } from './model-plan.ts'

@@ -1,4 +1,4 @@
-import { durationText } from '../quantities.ts'
+import { durationText } from '../quantity-text.ts'
 import type { ModelName } from './model-names.ts'
 import type { Fallback } from './name-fields.ts'
 

@@ -1,4 +1,4 @@
-import { noModelId } from '../schemas/task.ts'
+import { noModelId } from '../schemas/task-table.ts'
 import { Model } from './model.ts'
 
 /** Stands for the model of work that needs none, which is free and always enabled. It is in no list of models. */

@@ -74,3 +74,6 @@ export const taskTable = {
   'wait/until': { name: 'Wait until', kind: 'wait', operations: [] },
   'workflow/run': { name: 'Run workflow', kind: 'step', operations: [] },
 } as const satisfies Record<string, TaskRow>
+
+/** The model id of jobs without a model: no model can have it. */
+export const noModelId = '(none)'

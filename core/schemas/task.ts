@@ -45,9 +45,6 @@ export type StepTask = OfKind<'step'>
 /** Tasks of workflows that something outside of infer ends: a person, an event or the clock. */
 export type WaitTask = OfKind<'wait'>
 
-/** The model id of jobs without a model: no model can have it. */
-export const noModelId = '(none)'
-
 /** All tasks. The names are the task types of the specification. */
 export const tasks = Object.keys(taskTable) as [keyof Table, ...(keyof Table)[]]
 export const Task = z.enum(tasks).meta({

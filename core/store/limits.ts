@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import { bytesText } from '../quantities.ts'
+import { bytesText } from '../quantity-text.ts'
 
 /** How much an organization uses of the limits on what it has stored. */
 export interface OrganizationUse {

@@ -1,6 +1,6 @@
 import { type Dag, defaultParallel, isPinned, type WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
-import { noModelId } from '../schemas/task.ts'
+import { noModelId } from '../schemas/task-table.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { needsModel, runsWorkflow, taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { Bytes, bytesText, Duration, durationAdvice, durationText, sizeAdvice } from '../../core/quantities.ts'
+import { Bytes, Duration, durationAdvice, sizeAdvice } from '../../core/quantities.ts'
+import { bytesText, durationText } from '../../core/quantity-text.ts'
 
 test.each([
   [0, '0ms'],

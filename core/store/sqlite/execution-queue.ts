@@ -1,4 +1,5 @@
-import { type Admittance, admittanceOf, type Concurrency } from '../../dag/concurrency.ts'
+import { type Admittance, admittanceOf } from '../../dag/admittance.ts'
+import type { Concurrency } from '../../dag/concurrency.ts'
 import { endlessWait, type UnfinishedExecutions } from '../../dag/endless-wait.ts'
 import { conflict, Failure } from '../../failure.ts'
 import type { NewExecution } from '../workflows.ts'

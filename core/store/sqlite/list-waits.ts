@@ -1,5 +1,5 @@
 import type { Awaitable } from '../../dag/execution-state.ts'
-import { noModelId } from '../../schemas/task.ts'
+import { noModelId } from '../../schemas/task-table.ts'
 import type { Connection } from './database.ts'
 
 /** A node as its row has it; `items` is null unless its list is known. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Admittance, admittanceOf, Concurrency, maxQueued } from '../../../core/dag/concurrency.ts'
+import { type Admittance, admittanceOf, maxQueued } from '../../../core/dag/admittance.ts'
+import { Concurrency } from '../../../core/dag/concurrency.ts'
 
 const queue = Concurrency.parse({ limit: 2 })
 const refuse: Concurrency = { limit: 2, when_reached: 'refuse' }

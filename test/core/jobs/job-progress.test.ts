@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Failure, type FailureMore } from '../../../core/failure.ts'
 import { type JobProgress, type ProgressFacts, progressOf } from '../../../core/jobs/job-progress.ts'
 import type { ModelActivity } from '../../../core/models/fleet.ts'
-import { noModelId } from '../../../core/schemas/task.ts'
+import { noModelId } from '../../../core/schemas/task-table.ts'
 import { deferredUntil, type JobRecord } from '../../../core/store/store.ts'
 import { warm } from './_fleet.ts'
 

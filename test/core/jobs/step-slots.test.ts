@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withStepSlots } from '../../../core/jobs/step-slots.ts'
 import type { SlotQueue } from '../../../core/models/fleet.ts'
-import { noModelId } from '../../../core/schemas/task.ts'
+import { noModelId } from '../../../core/schemas/task-table.ts'
 import { slotsOnly } from './_fleet.ts'
 
 test('a bounded number of slots is given besides those of the models, and offered again when it is free', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noModelId } from '../../../core/schemas/task.ts'
+import { noModelId } from '../../../core/schemas/task-table.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import type { CommitEffects, NewExecution } from '../../../core/store/workflows.ts'
 import type { Subject } from './conformance.ts'
