@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { type BuildOptions, type BuildResult, build as bundle, type Plugin } from 'esbuild'
 import { onlyWhatIsUsed, patch } from './only-what-is-used.ts'
+import { shapesWhenRead } from './shapes-when-read.ts'
 
 export const root = join(import.meta.dirname, '..')
 const packages = realpathSync(join(root, 'node_modules'))
@@ -39,7 +40,7 @@ const onlyAssetsKnowPlaces: Plugin = {
       const own = !path.includes(`${sep}node_modules${sep}`)
       if (own && /import\.meta\b/.test(contents) && path !== join(root, 'core/assets.ts'))
         throw new Error(`${relative(root, path)} uses import.meta, which a bundle does not keep. Ask core/assets.ts.`)
-      return { contents, loader: 'ts' }
+      return { contents: own ? shapesWhenRead(contents) : contents, loader: 'ts' }
     })
   },
 }
@@ -101,7 +102,13 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
     // Optional native parts of packages, loaded inside a try.
     external: ['@napi-rs/nice', '@parcel/watcher', 'supports-color'],
   })
-  return outputsOf(result).map(file => ({ ...file, text: ascii(file.text) }))
+  const outputs = outputsOf(result)
+  // 340 kB of text, and as much again in classes: the thread has no schema.
+  if (outputs.find(({ path }) => path === 'store-writer.cjs')!.inputs.some(path => path.includes('/zod/')))
+    throw new Error(
+      'The thread that writes the store has zod in it. Import what needs no schema from a file of its own.',
+    )
+  return outputs.map(file => ({ ...file, text: ascii(file.text) }))
 }
 
 /**

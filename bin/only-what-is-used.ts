@@ -1,6 +1,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Plugin } from 'esbuild'
+import { zodMakesShapesWhenRead } from './shapes-when-read.ts'
 
 const packages = realpathSync(join(import.meta.dirname, '../node_modules'))
 
@@ -110,8 +111,12 @@ export const onlyWhatIsUsed: Plugin[] = [
     ],
   ),
   // Describes a new schema in place: the copies of 900 described schemas took 4.7 MB resident.
-  patch('zod/v4/classic/schemas.js', [
-    'describe(description) {\n        const cl = this.clone();',
-    'describe(description) {\n        const cl = core.globalRegistry.has(this) ? this.clone() : this;',
-  ]),
+  patch(
+    'zod/v4/classic/schemas.js',
+    [
+      'describe(description) {\n        const cl = this.clone();',
+      'describe(description) {\n        const cl = core.globalRegistry.has(this) ? this.clone() : this;',
+    ],
+    ...zodMakesShapesWhenRead,
+  ),
 ]

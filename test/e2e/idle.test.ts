@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 
 /** Of the packed server before its first request; see "Resident memory" in bin/README.md. */
-const maxResidentKb = 130_000
+const maxResidentKb = 125_000
 
-test('an idle server has less than 130 MB resident', async () => {
+test('an idle server has less than 125 MB resident', async () => {
   const home = mkdtempSync(join(tmpdir(), 'infer-idle-'))
   const server = spawn(resolve('build/infer'), ['serve', '--listen', '127.0.0.1:0'], {
     env: { HOME: home, INFER_DATA_DIR: join(home, 'data') },
