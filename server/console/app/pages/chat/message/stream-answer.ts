@@ -16,8 +16,8 @@ export interface AnswerOptions {
 export interface AnswerRequest {
   path: string
   body: object
-  /** Its idempotency key: sent again, it finds the answer to the first one. Without one it is sent once. */
-  key?: string
+  /** Its idempotency key: sent again, it finds the answer to the first one. */
+  key: string
 }
 
 /** What is known of an answer whose page was left. */
