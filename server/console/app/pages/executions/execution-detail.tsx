@@ -21,7 +21,6 @@ import { TimeLine } from './time-line.tsx'
 import { useApprovals } from './use-approvals.ts'
 import { useCancel } from './use-cancel.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
-import { WorkflowName } from './workflow-name.tsx'
 
 const ExecutionGraph = loaded(() => import('./execution-graph.tsx'), <Loading lines={8} />)
 
@@ -44,7 +43,7 @@ export function ExecutionDetail({ id }: { id: string }) {
 function Shown({ execution }: { execution: Execution }) {
   const [view, setView] = useState<keyof typeof views>('graph')
   const [selected, select] = useState<string>()
-  const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
+  const { nodes = [], progress, error, warnings, workflow_id, workflow_name, workflow_version } = execution
   const approvals = useApprovals(execution)
   const chosen = nodes.find(({ node_id }) => node_id === selected)
   return (
@@ -72,7 +71,7 @@ function Shown({ execution }: { execution: Execution }) {
               text.unsaved
             ) : (
               <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
-                <WorkflowName id={workflow_id} />
+                {workflow_name}
               </Link>
             )}
             {workflow_version !== null && ` · ${text.version(workflow_version)}`}
