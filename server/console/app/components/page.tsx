@@ -125,6 +125,11 @@ export function Loading({ lines = 3 }: { lines?: number }) {
   )
 }
 
+/** What stands below an answer: it is read at once and shown when it has its place, or it would move under the pointer. */
+export const Below = ({ isSettled, children }: { isSettled: boolean; children: ReactNode }) => (
+  <div className={isSettled ? undefined : 'invisible'}>{children}</div>
+)
+
 /**
  * Shows the data of a query; before it is there, grey lines; if it cannot be read, why. Data that was read before stays
  * while a failure is shown above it.
