@@ -157,14 +157,15 @@ export function Queried<T>({
   )
 }
 
-/** Shows the beginning of a page that is opened from far down in another, such as the row of a long list. */
-export function useBeginning(): void {
-  useLayoutEffect(() => {
-    // The page scrolls on a narrow screen, and the part beside the navigation on a wide one.
-    scrollTo(0, 0)
-    document.getElementById('main')?.parentElement?.scrollTo(0, 0)
-  }, [])
+/** Scrolls to the beginning of the page. */
+export function showBeginning(): void {
+  // The page scrolls on a narrow screen, and the part beside the navigation on a wide one.
+  scrollTo(0, 0)
+  document.getElementById('main')?.parentElement?.scrollTo(0, 0)
 }
+
+/** Shows the beginning of a page that is opened from far down in another, such as the row of a long list. */
+export const useBeginning = (): void => useLayoutEffect(showBeginning, [])
 
 /** Reads the next page of a list, if there is one. */
 export const MoreButton = ({
