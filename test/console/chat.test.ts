@@ -265,6 +265,14 @@ test('an answer is stopped, also at the engine, and two models answer side by si
   await expect.poll(newest, { timeout: 10_000 }).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }])
   await expect.poll(() => leftInSilence - left).toBe(2)
   expect(asked.length - begun).toBe(2)
+
+  // Whoever signs out meanwhile sends nothing more, which would be refused.
+  await page.getByRole('button', { name: 'New conversation' }).click()
+  await send(page, 'Once more in silence')
+  await expect.poll(() => asked.length - begun).toBeGreaterThan(2)
+  await opened.signOut()
+  await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
+  for (const end of endings.splice(0)) end()
 })
 
 test('an answer goes on where the connection was lost, and after its page was left', async () => {

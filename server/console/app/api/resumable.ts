@@ -6,10 +6,13 @@ const resumeSeconds = { connectionLost: 30, pageLeft: 300 }
 const retryMs = 1_000
 const maxAttempts = 30
 
+/** Why a signal ends a stream and does not cancel its work: no session is left that could. */
+export const sessionEnded = new Error('The session has ended.')
+
 type Events = AsyncGenerator<{ data: string }>
 
 interface StreamOptions {
-  /** Cancels the work. */
+  /** Cancels the work, unless its reason is `sessionEnded`. */
   signal: AbortSignal
   /** What may happen to the stream. */
   until: keyof typeof resumeSeconds
@@ -48,7 +51,8 @@ function headOf(path: string, body: object, options: StreamOptions): Promise<Res
     const stop = () => {
       if (hasEnded) return sent.abort()
       reject(signal.reason as Error)
-      void cancelUnnamed([first, ask()], sent)
+      if (signal.reason === sessionEnded) sent.abort()
+      else void cancelUnnamed([first, ask()], sent)
     }
     signal.addEventListener('abort', stop, { once: true })
     const end = () => {
@@ -105,7 +109,7 @@ export async function* takenUpEvents(jobId: string, signal: AbortSignal): Events
 /** `jobId`: of a stream that the server keeps. */
 async function* followed(begun: Response, jobId: string | undefined, signal: AbortSignal): Events {
   let response = begun
-  const cancel = () => cancelJob(jobId!)
+  const cancel = () => signal.reason === sessionEnded || cancelJob(jobId!)
   if (jobId !== undefined) signal.addEventListener('abort', cancel)
   try {
     for (let last = ''; ; ) {
