@@ -240,6 +240,7 @@ async function takeAll(url: string): Promise<void> {
     catalog: '/models/catalog',
     model: '/models/details/infer/tiny-chat',
     plan: '/models/details/infer/tiny-chat?part=plan',
+    engines: '/engines',
     organizations: '/organizations',
     organization: `/organizations/${organization.id}`,
     users: `/organizations/${organization.id}?part=users`,

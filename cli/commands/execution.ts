@@ -3,7 +3,7 @@ import { executionStatuses } from '../../core/dag/execution-state.ts'
 import { graphOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { type Client, dataOf, memberOf, openClient } from '../client/client.ts'
-import { ifFound, storedSentence } from '../client/refusal.ts'
+import { storedSentence } from '../client/refusal.ts'
 import { asJob, openRunDisplay, stateText } from '../executions/display.ts'
 import {
   cancelExecution,
@@ -76,10 +76,9 @@ function defineList(command: Command, terminal: Terminal): void {
             : 'There are no executions yet. Run a workflow: infer workflow run story.yaml',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const names = await namesOf(client, page.executions)
       terminal.table(
         ['id', 'status', 'workflow', 'done', 'age', 'took', 'note'],
-        page.executions.map(one => rowOf(one, names, Date.now() / 1000, width, terminal.paint)),
+        page.executions.map(one => rowOf(one, Date.now() / 1000, width, terminal.paint)),
       )
       if (page.has_more && limit < 100)
         terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
@@ -90,23 +89,16 @@ function defineList(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** Returns the names of workflows by id, for the 100 workflows that were changed last. */
-async function namesOf(client: Client, executions: readonly ExecutionSummary[]): Promise<Map<string, string>> {
-  if (!executions.some(one => one.workflow_id)) return new Map()
-  const workflows = await memberOf(client.api.GET('/api/workflows', { params: { query: { limit: 100 } } }), 'workflows')
-  return new Map(workflows.map(({ id, name }) => [id, name]))
-}
-
 const rowOf = (
-  { id, status, workflow_id, progress, created_at, duration_ms, error }: ExecutionSummary,
-  names: ReadonlyMap<string, string>,
+  { id, status, workflow_id, workflow_name, progress, created_at, duration_ms, error }: ExecutionSummary,
   now: number,
   width: number,
   paint: Paint,
 ): string[] => [
   idText(id, width),
   jobStatusText(status, paint),
-  workflow_id ? printable(names.get(workflow_id) ?? idText(workflow_id, width)) : 'a file',
+  // An older server says no names.
+  workflow_id ? printable(workflow_name ?? idText(workflow_id, width)) : 'a file',
   progress ? `${progress.completed} of ${progress.total}` : '-',
   lengthText(now - created_at),
   duration_ms == null ? '-' : tookText(duration_ms),
@@ -125,9 +117,8 @@ function defineShow(command: Command, terminal: Terminal): void {
       const execution = await executionOf(client, id)
       if (json) return terminal.json(execution)
       const { paint } = terminal
-      const name = await nameOfWorkflow(client, execution)
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const facts = factLines(factsOf(execution, name, paint), paint)
+      const facts = factLines(factsOf(execution, paint), paint)
       const parameters = section('parameters', execution.input_params, valueWidth(terminal), paint)
       terminal.print([...facts, ...parameters, ''].join('\n'))
       const run = executionSnapshot(unknownExecution, execution, 0)
@@ -168,22 +159,14 @@ const noteOf = (
       : [position ? `${position} ahead of it` : '', child ? `runs ${child}` : '', items ? '' : reason]),
   ])
 
-/** Returns the name of its workflow; undefined if it ran from a file or the workflow was deleted. */
-async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
-  if (!id) return undefined
-  const workflow = await ifFound(
-    memberOf(client.api.GET('/api/workflows/{id}', { params: { path: { id } } }), 'workflow'),
-  )
-  return workflow?.name
-}
-
-function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): Fact[] {
+function factsOf(execution: Execution, paint: Paint): Fact[] {
   const {
     id,
     status,
     error,
     workflow_id,
     workflow_version,
+    workflow_name,
     tags,
     created_at,
     duration_ms,
@@ -199,10 +182,10 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
     [
       'workflow',
       workflow_id
-        ? `${workflow === undefined ? '' : `${printable(workflow)}, `}${workflow_id}, version ${workflow_version ?? '?'}`
+        ? `${workflow_name === undefined ? '' : `${printable(workflow_name)}, `}${workflow_id}, version ${workflow_version ?? '?'}`
         : undefined,
     ],
-    // An older server knows no tags.
+    // An older server knows no tags, and says no name of the workflow.
     ['tags', printable((tags ?? []).join(', ')) || undefined],
     ['submitted', timeText(created_at * 1000)],
     ['took', duration_ms == null ? undefined : tookText(duration_ms)],

@@ -49,6 +49,7 @@ const ExecutionFacts = z.object({
   object: z.literal('workflow_execution'),
   workflow_id: nullableString('Id of the workflow; null if it was executed without being stored.'),
   workflow_version: nullableInteger('Version of the workflow; null as `workflow_id` is.'),
+  workflow_name: string('Name of the workflow when the execution was created.'),
   organization_id: string('Id of the organization: `org_…`.'),
   status: oneOf('State of the execution.', executionStatuses),
   queue_position: nullableInteger(
@@ -147,6 +148,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
     usage: usageObject(execution.usage),
     budget: execution.budget === null ? null : execution.budget / 1e6,
     cost: execution.cost / 1e6,
+    workflow_name: execution.definition.name,
     tags: execution.definition.tags,
     metadata: metadata === null ? {} : JSON.parse(metadata),
     webhook_url: execution.webhook?.url ?? null,

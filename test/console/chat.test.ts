@@ -18,6 +18,8 @@ interface Asked {
 }
 const asked: Asked[] = []
 let silent = 0
+/** Requests whose connection ended before the head of their answer. */
+let leftInSilence = 0
 const gone = Promise.withResolvers<void>()
 /** Ends the answers in two parts that wait. */
 const endings: (() => void)[] = []
@@ -55,12 +57,15 @@ function answer({ messages }: Asked, response: ServerResponse): void {
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
     )
   const last = JSON.stringify(messages.at(-1)!.content)
-  if (last.includes('in silence'))
-    return void endings.push(() => {
+  if (last.includes('in silence')) {
+    response.on('close', () => void (response.headersSent || leftInSilence++))
+    endings.push(() => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       event({ role: 'assistant', content: `At last: ${last}` }, 'stop')
       response.end('data: [DONE]\n\n')
     })
+    return
+  }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   if (last.includes('for ever')) {
     event({ role: 'assistant', content: 'It never ends' })
@@ -226,6 +231,7 @@ test('reasoning is folded, a called tool is answered by the person, and the answ
 test('an answer is stopped, also at the engine, and two models answer side by side', async () => {
   await using opened = await console.open('/chat?model=thinker')
   const { page } = opened
+  opened.expectErrors(/409/)
   const message = page.getByRole('textbox', { name: 'Message' })
   await message.fill('Count for ever')
   await message.press('Enter')
@@ -248,6 +254,25 @@ test('an answer is stopped, also at the engine, and two models answer side by si
   await page.getByText('You said "Which one?"').nth(1).waitFor()
   // Both continue with the answer that was chosen, and the other one is a version of it.
   await page.getByText('1 of 2').or(page.getByText('2 of 2')).first().waitFor()
+
+  // Both are stopped too before the heads of their answers have said which jobs they are.
+  const [begun, left] = [asked.length, leftInSilence]
+  await send(page, 'Think in silence')
+  await expect.poll(() => asked.length - begun).toBe(2)
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText('Stopped.').nth(2).waitFor()
+  const newest = async () => (await console.call<{ jobs: { status: string }[] }>('/api/jobs?limit=2')).jobs
+  await expect.poll(newest, { timeout: 10_000 }).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }])
+  await expect.poll(() => leftInSilence - left).toBe(2)
+  expect(asked.length - begun).toBe(2)
+
+  // Whoever signs out meanwhile sends nothing more, which would be refused.
+  await page.getByRole('button', { name: 'New conversation' }).click()
+  await send(page, 'Once more in silence')
+  await expect.poll(() => asked.length - begun).toBeGreaterThan(2)
+  await opened.signOut()
+  await page.getByRole('heading', { name: 'Sign in to infer' }).waitFor()
+  for (const end of endings.splice(0)) end()
 })
 
 test('an answer goes on where the connection was lost, and after its page was left', async () => {

@@ -191,17 +191,39 @@ test('nothing moves when the font comes', async () => {
   expect(Math.abs(after - before) / before).toBeLessThan(0.05)
 })
 
+/** What the pages show, by the names in their paths: made once. */
+const shown = (() => {
+  let made: Promise<Record<string, string>> | undefined
+  return () => (made ??= make())
+  async function make(): Promise<Record<string, string>> {
+    const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+    await console.call('/api/organizations', { name: 'another' })
+    const paint = { task: 'slug/text-to-image', model_id: 'infer/demo' }
+    const { id } = await console.call<{ id: string }>('/api/jobs', { ...paint, inputs: { prompt: 'a tall image' } })
+    const dag = { nodes: { ask: { task: 'wait/approval', inputs: { title: 'May it go on?' } } } }
+    const { execution } = await console.call<{ execution: { id: string } }>('/api/workflows/run', { dag })
+    await console.call(`/api/jobs/${id}?wait=30`)
+    const asked = () => console.call<{ approvals: object[] }>(`/api/approvals?execution_id=${execution.id}`)
+    await expect.poll(async () => (await asked()).approvals.length).toBe(1)
+    return { organization: organization.id, job: id, execution: execution.id }
+  }
+})()
+
 // A button that moves between the press and the release of the mouse is not clicked.
 test.each([
-  { path: () => '/', first: 'Show all', last: 'No job or request has failed' },
-  { path: (organization: string) => `/organizations/${organization}`, first: 'Create token', last: 'Starts again' },
-])('nothing that can be clicked moves while the answers of $last come', async ({ path, first, last }) => {
-  const { organization } = await console.call<{ organization: { id: string } }>('/api/me')
+  { path: '/', first: 'Show all', last: 'No job or request has failed' },
+  { path: '/organizations/:organization', first: 'Create token', last: 'Starts again' },
+  { path: '/usage', first: 'Change limits', last: 'Usage by model', newestFirst: true },
+  { path: '/jobs', first: 'Organization', last: 'a tall image' },
+  { path: '/jobs/:job', first: 'Use as input', last: 'Completed' },
+  { path: '/executions/:execution', first: 'Time line', last: 'May it go on?' },
+])('nothing that can be clicked moves while the answers of $path come', async ({ path, first, last, newestFirst }) => {
+  const ids = await shown()
   await using opened = await console.open('/no-such-file.js')
   const { page } = opened
   // The answers come one by one, so that each is drawn before the next.
   const held: Route[] = []
-  await page.route('**/api/**', route => void held.push(route))
+  await page.route(/\/(api|files)\//, route => void held.push(route))
   await page.addInitScript({
     content: `
       const places = new Map()
@@ -218,9 +240,10 @@ test.each([
       }
       requestAnimationFrame(look)`,
   })
-  await page.goto(`/console${path(organization.id)}`)
-  while (held.length > 0 || !(await page.getByText(last).first().isVisible())) {
-    await held.shift()?.continue()
+  await page.goto(`/console${path.replace(/:(\w+)/, (_, name: string) => ids[name]!)}`)
+  const hasImages = () => page.evaluate('[...document.images].every(one => one.complete || one.loading === "lazy")')
+  while (held.length > 0 || !(await page.getByText(last).first().isVisible()) || !(await hasImages())) {
+    await (newestFirst ? held.pop() : held.shift())?.continue()
     await page.evaluate('new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
   }
   await page.getByText(first).first().waitFor()

@@ -109,4 +109,17 @@ test('whoever answers an approval reads what led to it', async () => {
   expect(await last.count()).toBe(0)
   await page.getByRole('button', { name: 'Show 1 more node' }).click()
   await last.getByText('A note of note11').first().waitFor()
+
+  // Of an execution with many questions the newest are shown, and the list has all of them.
+  const many = { task: 'wait/approval', for_each: notes, inputs: { title: 'Send ${item}?' } }
+  const run = { dag: { nodes: { many } } }
+  const { execution } = await console.call<{ execution: { id: string } }>('/api/workflows/run', run)
+  const asked = () => console.call<{ approvals: object[] }>(`/api/approvals?execution_id=${execution.id}`)
+  await expect.poll(async () => (await asked()).approvals.length).toBe(notes.length)
+  await page.goto(`/console/executions/${execution.id}`)
+  await page.getByRole('link', { name: '7 more questions are open' }).click()
+  await page.getByText('Those of the execution').waitFor()
+  await expect.poll(() => page.getByRole('row').count()).toBe(notes.length + 1)
+  await page.getByRole('button', { name: 'All approvals' }).click()
+  await page.getByRole('link', { name: 'Publish it?' }).waitFor()
 })

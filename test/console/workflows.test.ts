@@ -104,8 +104,11 @@ test('a person finds workflows and executions by a tag, and the filter is in the
   // A page at a time, and the filter stays.
   await page.goto(`/console/executions?tag=${tag}`)
   await expect.poll(() => page.getByRole('row').count()).toBe(51)
+  // So low that the following page has to be scrolled, too: it is shown from its beginning.
+  await page.setViewportSize({ width: 1280, height: 160 })
   await page.getByRole('button', { name: 'Older executions' }).click()
   await expect.poll(() => page.getByRole('row').count()).toBe(2)
+  expect(await page.evaluate('document.getElementById("main").parentElement.scrollTop')).toBe(0)
   expect(search()).toEqual({ tag, after: expect.stringMatching(/^exec_/) as string })
   await page.getByRole('button', { name: 'Newest executions' }).click()
   await expect.poll(search).toEqual({ tag })

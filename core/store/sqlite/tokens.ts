@@ -226,6 +226,8 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       OR CASE WHEN status = 'active' AND expires_at <= @now THEN 'expired' ELSE status END = @status)
     AND (@userId IS NULL OR user_id = @userId)
     ORDER BY id DESC`
+  const listed = connection.query<TokenRow>`${select} WHERE organization_id = ?
+    AND id IN (SELECT value FROM json_each(?)) ORDER BY id DESC`
   const active = openActiveTokens(connection)
   const parentLimits = openParentLimits(connection)
   const recordOf = (row: TokenRow) => tokenOf(row, now(), parentLimits)
@@ -270,7 +272,14 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       // Of a token that the search does not find only the name is read.
       for (const { id, name } of page.iterate({ organizationId, after, status, userId, now: now() }))
         if (hasWords(name, words) && found.push(id) === limit) break
-      return found.map(id => recordOf(one.get(organizationId, id)!))
+      const above = new Map<string | null, ParentLimits[]>()
+      // Those of one creator are read once.
+      const limitsAbove: ReadParentLimits = parent => {
+        const limits = above.get(parent) ?? parentLimits(parent)
+        above.set(parent, limits)
+        return limits
+      }
+      return listed.all(organizationId, JSON.stringify(found)).map(row => tokenOf(row, now(), limitsAbove))
     },
     'tokens.countActive': (organizationId, scope, at) => active.get(organizationId, at, scope)!,
   } satisfies Statements

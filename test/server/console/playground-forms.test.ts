@@ -179,8 +179,8 @@ test('results become what people read', () => {
   const ranked = rankingOf({ results: [{ index: 1, relevance_score: 0.9 }] }, { documents: ['a', { text: 'b' }] })
   expect(ranked).toEqual([{ index: 1, score: 0.9, text: 'b' }])
   const url = 'http://box/files/file-1/image.png?exp=1&sig=x'
-  expect(filesOf({ images: [{ url, file_name: 'image.png' }] })).toEqual([
-    { kind: 'image', url, name: 'image.png', id: 'file-1' },
+  expect(filesOf({ images: [{ url, file_name: 'image.png', width: 64, height: 32 }] })).toEqual([
+    { kind: 'image', url, name: 'image.png', id: 'file-1', size: [64, 32] },
   ])
   expect(filesOf({ audio_url: url, format: 'wav' })[0]).toMatchObject({ kind: 'audio', name: 'speech.wav' })
   expect(filesOf(null)).toEqual([])

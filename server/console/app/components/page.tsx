@@ -125,6 +125,11 @@ export function Loading({ lines = 3 }: { lines?: number }) {
   )
 }
 
+/** What stands below an answer: it is read at once and shown when it has its place, or it would move under the pointer. */
+export const Below = ({ isSettled, children }: { isSettled: boolean; children: ReactNode }) => (
+  <div className={isSettled ? undefined : 'invisible'}>{children}</div>
+)
+
 /**
  * Shows the data of a query; before it is there, grey lines; if it cannot be read, why. Data that was read before stays
  * while a failure is shown above it.
@@ -152,14 +157,15 @@ export function Queried<T>({
   )
 }
 
-/** Shows the beginning of a page that is opened from far down in another, such as the row of a long list. */
-export function useBeginning(): void {
-  useLayoutEffect(() => {
-    // The page scrolls on a narrow screen, and the part beside the navigation on a wide one.
-    scrollTo(0, 0)
-    document.getElementById('main')?.parentElement?.scrollTo(0, 0)
-  }, [])
+/** Scrolls to the beginning of the page. */
+export function showBeginning(): void {
+  // The page scrolls on a narrow screen, and the part beside the navigation on a wide one.
+  scrollTo(0, 0)
+  document.getElementById('main')?.parentElement?.scrollTo(0, 0)
 }
+
+/** Shows the beginning of a page that is opened from far down in another, such as the row of a long list. */
+export const useBeginning = (): void => useLayoutEffect(showBeginning, [])
 
 /** Reads the next page of a list, if there is one. */
 export const MoreButton = ({

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { Button } from './button.tsx'
+import { showBeginning } from './page.tsx'
 import { Table } from './table.tsx'
 import { useAddress } from './use-address.ts'
 
@@ -34,10 +35,14 @@ export function PageButtons({
   names: Readonly<Record<'newest' | 'older', string>>
 }) {
   const [params, change] = useAddress('push')
+  const go = (after: string | undefined) => {
+    change({ after })
+    showBeginning()
+  }
   return (
     <div className="mt-3 flex gap-2 empty:hidden">
-      {params.get('after') && <Button onClick={() => change({ after: undefined })} label={names.newest} />}
-      {next !== null && <Button onClick={() => change({ after: next })} label={names.older} />}
+      {params.get('after') && <Button onClick={() => go(undefined)} label={names.newest} />}
+      {next !== null && <Button onClick={() => go(next)} label={names.older} />}
     </div>
   )
 }

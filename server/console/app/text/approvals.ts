@@ -9,6 +9,7 @@ export const approvalsText = {
   older: 'Older approvals',
   newest: 'Newest approvals',
   back: 'All approvals',
+  ofExecution: 'Those of the execution',
   gone: 'This question is no longer open: it was answered, or its time is over.',
   image: (at: number) => `Image ${at + 1}`,
   notYours: 'The workflow names who may answer, and your token is not among them.',

@@ -281,7 +281,10 @@ describe('a deleted workflow', () => {
     expect((await call('DELETE', `/api/workflows/${id}`)).body).toEqual({ id, object: 'workflow', deleted: true })
     expect((await call('GET', `/api/workflows/${id}`)).status).toBe(404)
     expect((await call('DELETE', `/api/workflows/${id}`)).status).toBe(404)
-    expect((await call('GET', path)).body.execution).toMatchObject({ workflow_id: id, status: 'completed' })
+    const kept = { workflow_id: id, workflow_name: 'A chain', status: 'completed' }
+    expect((await call('GET', path)).body.execution).toMatchObject(kept)
+    const { executions } = (await call('GET', `/api/workflow-executions?workflow_id=${id}`)).body
+    expect(executions).toMatchObject([kept])
   })
 
   test('must not be running, unless the deletion is forced', async () => {

@@ -8,6 +8,8 @@ export interface ResultFile {
   url: string
   name: string
   id: string | undefined
+  /** Width and height of an image or a video in pixels, where the result says them. */
+  size: readonly [width: number, height: number] | undefined
 }
 
 type Members = Record<string, unknown>
@@ -24,13 +26,24 @@ export function filesOf(result: unknown): ResultFile[] {
   if (!isObject(result)) return []
   const file = (kind: Medium, one: Members): ResultFile[] =>
     typeof one.url === 'string'
-      ? [{ kind, url: one.url, name: typeof one.file_name === 'string' ? one.file_name : kind, id: idIn(one.url) }]
+      ? [
+          {
+            kind,
+            url: one.url,
+            name: typeof one.file_name === 'string' ? one.file_name : kind,
+            id: idIn(one.url),
+            size: sizeIn(one),
+          },
+        ]
       : []
   if (typeof result.audio_url === 'string')
     return file('audio', { url: result.audio_url, file_name: `speech.${String(result.format)}` })
   if (isObject(result.video)) return file('video', result.video)
   return objects(result.images).flatMap(one => file('image', one))
 }
+
+const sizeIn = ({ width, height }: Members): ResultFile['size'] =>
+  typeof width === 'number' && typeof height === 'number' && height > 0 ? [width, height] : undefined
 
 /** The id of the file at an address of this server: `/files/<id>/<name>`. */
 const idIn = (url: string): string | undefined => /\/files\/([^/]+)\//.exec(url)?.[1]

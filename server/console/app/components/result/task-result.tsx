@@ -1,4 +1,5 @@
 import { Download, Recycle } from 'lucide-react'
+import type { CSSProperties } from 'react'
 import { chatText } from '../../text/chat.ts'
 import { playgroundText as text } from '../../text/playground.ts'
 import { ownUrl } from '../addresses.ts'
@@ -130,6 +131,14 @@ function Embeddings({ vectors }: { vectors: readonly (readonly number[])[] }) {
   )
 }
 
+/** As large as the image or video will be: what stands below does not move when it comes. */
+function placeOf({ kind, size }: ResultFile): CSSProperties | undefined {
+  if (!size) return undefined
+  const [width, height] = size
+  const aspectRatio = `${width} / ${height}`
+  return kind === 'image' ? { aspectRatio, width: `min(${width}px, ${(70 * width) / height}dvh)` } : { aspectRatio }
+}
+
 function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: Shown }) {
   const url = ownUrl(file.url)
   const { prompt = '', seed_used: seed } = { ...(shown.inputs as object), ...(shown.result as object) } as {
@@ -143,6 +152,7 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
         url={url}
         label={file.kind === 'image' ? text.image(at + 1, prompt) : text[file.kind]}
         className={`border-line rounded-md border ${file.kind === 'image' ? 'max-h-[70dvh] max-w-full' : 'w-full'}`}
+        style={placeOf(file)}
         whole
       />
       <figcaption className="flex flex-wrap items-center gap-2">

@@ -2,7 +2,7 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { Link, Route, Switch } from 'wouter'
 import { api, type Schema, useAnswer } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
-import { TextLink } from '../../components/button.tsx'
+import { Button, TextLink } from '../../components/button.tsx'
 import { Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PagedTable } from '../../components/paged-table.tsx'
 import { type Column, columnsOf } from '../../components/table.tsx'
@@ -33,17 +33,26 @@ const columns: readonly Column<Schema<'Approval'>>[] = columnsOf(text.columns, {
 
 /** The open approvals of the organization, newest first, live. */
 function ApprovalList() {
-  const [params] = useAddress()
+  const [params, change] = useAddress('push')
   const after = params.get('after') ?? undefined
+  const execution = params.get('execution') ?? undefined
   const query = useAnswer(
-    ['approvals', 'list', after],
-    () => api.GET('/api/approvals', { params: { query: { limit: 50, after } } }),
+    ['approvals', 'list', execution, after],
+    () => api.GET('/api/approvals', { params: { query: { limit: 50, execution_id: execution, after } } }),
     { placeholderData: keepPreviousData },
   )
   useLiveRefresh(['workflow_execution.'], ['approvals', 'list'])
   return (
     <>
       <PageHeading title={shellText.pages.approvals} about={text.about} />
+      {execution !== undefined && (
+        <div className="mb-4 flex flex-wrap items-center gap-3">
+          <Button onClick={() => change({ execution: undefined, after: undefined })} label={text.back} />
+          <span className="min-w-0 break-words">
+            {text.ofExecution} <TextLink href={`/executions/${execution}`} label={execution} />
+          </span>
+        </div>
+      )}
       <Queried query={query} lines={4}>
         {({ approvals, next_cursor }) => (
           <PagedTable

@@ -74,16 +74,14 @@ export function CreateBatch({ stored, created, close }: CreateBatchProps) {
             />
           )}
           <input type="hidden" name="input_file_id" value={chosen} />
-          {options.length > 0 && (
-            <PickerField
-              label={stored === undefined ? text.stored : text.file}
-              {...(stored === undefined ? { none: '–' } : {})}
-              value={chosen}
-              choices={options}
-              change={choose}
-              error={faultOf('input_file_id')}
-            />
-          )}
+          <PickerField
+            label={stored === undefined ? text.stored : text.file}
+            {...(stored === undefined ? { none: '–' } : {})}
+            value={chosen}
+            choices={options}
+            change={choose}
+            error={faultOf('input_file_id')}
+          />
           <TextField
             label={text.endpoint}
             hint={text.endpointHint}

@@ -21,7 +21,7 @@ export const ApprovalNotice = ({ approval, className = '' }: { approval: Approva
 /** How many open questions are shown at once. */
 const most = 5
 
-/** Open questions of an execution, each with the way to its page; of many the first, and where the others are. */
+/** Open questions of an execution, each with the way to its page; of many the newest, and where all of them are. */
 export const ApprovalNotices = ({ approvals, className }: { approvals: readonly Approval[]; className?: string }) => (
   <>
     {approvals.slice(0, most).map(approval => (
@@ -29,7 +29,10 @@ export const ApprovalNotices = ({ approvals, className }: { approvals: readonly 
     ))}
     {approvals.length > most && (
       <Notice kind="info" {...(className ? { className } : {})}>
-        <TextLink href="/approvals" label={text.more(countText(approvals.length - most))} />
+        <TextLink
+          href={`/approvals?execution=${approvals[0]!.execution_id}`}
+          label={text.more(countText(approvals.length - most))}
+        />
       </Notice>
     )}
   </>

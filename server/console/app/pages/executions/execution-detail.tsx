@@ -8,7 +8,7 @@ import { Cost } from '../../components/cost.tsx'
 import { durationText, knownDuration } from '../../components/format.ts'
 import { loaded } from '../../components/loaded.tsx'
 import { TaskLabel } from '../../components/marks.tsx'
-import { BackLink, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
+import { BackLink, Below, Loading, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { InputsView } from '../../components/result/inputs-view.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
@@ -21,7 +21,6 @@ import { TimeLine } from './time-line.tsx'
 import { useApprovals } from './use-approvals.ts'
 import { useCancel } from './use-cancel.ts'
 import { type Execution, type ExecutionNode, useExecution } from './use-execution.ts'
-import { WorkflowName } from './workflow-name.tsx'
 
 const ExecutionGraph = loaded(() => import('./execution-graph.tsx'), <Loading lines={8} />)
 
@@ -44,8 +43,8 @@ export function ExecutionDetail({ id }: { id: string }) {
 function Shown({ execution }: { execution: Execution }) {
   const [view, setView] = useState<keyof typeof views>('graph')
   const [selected, select] = useState<string>()
-  const { nodes = [], progress, error, warnings, workflow_id, workflow_version } = execution
-  const approvals = useApprovals(execution)
+  const { nodes = [], progress, error, warnings, workflow_id, workflow_name, workflow_version } = execution
+  const { approvals, areRead } = useApprovals(execution)
   const chosen = nodes.find(({ node_id }) => node_id === selected)
   return (
     <>
@@ -72,7 +71,7 @@ function Shown({ execution }: { execution: Execution }) {
               text.unsaved
             ) : (
               <Link href={`/workflows/${workflow_id}`} className="text-accent hover:underline">
-                <WorkflowName id={workflow_id} />
+                {workflow_name}
               </Link>
             )}
             {workflow_version !== null && ` · ${text.version(workflow_version)}`}
@@ -131,32 +130,34 @@ function Shown({ execution }: { execution: Execution }) {
           </span>
         </Notice>
       )}
-      <div className={chosen ? 'grid gap-6 lg:grid-cols-[1fr_22rem]' : ''}>
-        <div className="min-w-0">
-          <Tabs label={viewsLabel} names={views} current={view} choose={setView}>
-            {view === 'graph' && (
-              <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
-            )}
-            {view === 'time' && <TimeLine execution={execution} nodes={nodes} show={select} />}
-            {view === 'list' && <NodeTable nodes={nodes} show={select} />}
-            {view === 'inputs' &&
-              (Object.keys(execution.input_params).length > 0 ? (
-                <InputsView inputs={execution.input_params} />
-              ) : (
-                <p className="text-muted">{text.noParameters}</p>
-              ))}
-          </Tabs>
+      <Below isSettled={areRead}>
+        <div className={chosen ? 'grid gap-6 lg:grid-cols-[1fr_22rem]' : ''}>
+          <div className="min-w-0">
+            <Tabs label={viewsLabel} names={views} current={view} choose={setView}>
+              {view === 'graph' && (
+                <ExecutionGraph execution={execution} nodes={nodes} selected={selected} select={select} />
+              )}
+              {view === 'time' && <TimeLine execution={execution} nodes={nodes} show={select} />}
+              {view === 'list' && <NodeTable nodes={nodes} show={select} />}
+              {view === 'inputs' &&
+                (Object.keys(execution.input_params).length > 0 ? (
+                  <InputsView inputs={execution.input_params} />
+                ) : (
+                  <p className="text-muted">{text.noParameters}</p>
+                ))}
+            </Tabs>
+          </div>
+          {chosen && (
+            <NodeDetail
+              key={chosen.node_id}
+              execution={execution}
+              node={chosen}
+              approvals={approvals}
+              close={() => select(undefined)}
+            />
+          )}
         </div>
-        {chosen && (
-          <NodeDetail
-            key={chosen.node_id}
-            execution={execution}
-            node={chosen}
-            approvals={approvals}
-            close={() => select(undefined)}
-          />
-        )}
-      </div>
+      </Below>
     </>
   )
 }

@@ -30,13 +30,13 @@ const pageSize = 50
 const columns: readonly Column<Summary>[] = columnsOf(text.columns, {
   execution: ({ id }) => <TextLink href={`/executions/${id}`} className="font-mono text-xs break-all" label={id} />,
   status: ({ status }) => <JobStatus status={status} />,
-  workflow: ({ workflow_id, tags }) => (
+  workflow: ({ workflow_id, workflow_name, tags }) => (
     <>
       {workflow_id === null ? (
         <span className="text-muted">{text.unsaved}</span>
       ) : (
         <Link href={`/workflows/${workflow_id}`} className="hover:underline">
-          <WorkflowName id={workflow_id} />
+          {workflow_name}
         </Link>
       )}
       <TagLinks path={path} tags={tags} />
@@ -103,10 +103,10 @@ function ExecutionList() {
         </div>
         {workflow !== undefined && (
           <>
+            <Button onClick={() => change({ workflow: undefined, after: undefined })} label={text.allWorkflows} />
             <span className="pb-2">
               {text.filterWorkflow} <WorkflowName id={workflow} />
             </span>
-            <Button onClick={() => change({ workflow: undefined, after: undefined })} label={text.allWorkflows} />
           </>
         )}
       </div>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { api, type Schema } from '../../api/client.ts'
 import { everyPage } from '../../api/every-page.ts'
 import type { Execution } from './use-execution.ts'
@@ -8,14 +8,18 @@ export type Approval = Schema<'Approval'>
 
 const none: readonly Approval[] = []
 
-/** The questions to people that are open in an execution. They are read when a node or an item begins to wait. */
-export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefined): readonly Approval[] {
+/**
+ * The questions to people that are open in an execution. They are read when a node or an item begins to wait. `areRead`: those
+ * were read with which the page has begun.
+ */
+export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefined) {
+  const [areRead, setRead] = useState(false)
   const waiting = (execution?.nodes ?? [])
     .filter(({ status, awaits, items }) => (status === 'waiting' ? awaits === 'approval' : (items?.waiting ?? 0) > 0))
     // Of a list the next question comes when one is answered.
     .map(({ node_id, items }) => `${node_id} ${items ? items.completed + items.failed + items.waiting : ''}`)
   const id = execution?.id
-  const { data } = useQuery({
+  const { data, isPending } = useQuery({
     queryKey: ['executions', 'approvals', id, waiting],
     enabled: id !== undefined && waiting.length > 0,
     queryFn: async () => {
@@ -25,7 +29,8 @@ export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefi
       return pages.flatMap(({ approvals }) => approvals)
     },
   })
-  return waiting.length === 0 ? none : (data ?? none)
+  if (!areRead && execution && !(isPending && waiting.length > 0)) setRead(true)
+  return { approvals: waiting.length === 0 ? none : (data ?? none), areRead }
 }
 
 /** The oldest question of each node. */

@@ -10,7 +10,7 @@ import { pageOfId } from '../../components/addresses.ts'
 import { ButtonLink } from '../../components/button.tsx'
 import { SearchField } from '../../components/fields.tsx'
 import { organizationOption } from '../../components/options.tsx'
-import { Empty, PageHeading, Queried } from '../../components/page.tsx'
+import { Below, Empty, PageHeading, Queried } from '../../components/page.tsx'
 import { PageButtons } from '../../components/paged-table.tsx'
 import { WithPanel } from '../../components/panel.tsx'
 import { useAddress } from '../../components/use-address.ts'
@@ -82,7 +82,7 @@ function JobList() {
   const showsTokens = can('admin:read') && !filters.organization
   const tokenIds = (showsTokens && query.data?.jobs.map(({ token_id }) => token_id)) || []
   const tokens = useNames(session.organization.id, tokenIds)
-  const { data: organizations } = useOrganizations()
+  const { data: organizations, isLoading } = useOrganizations()
   const others = organizations?.filter(({ id }) => id !== session.organization.id) ?? []
   const filter = (next: Filters) => {
     setChosen(new Set())
@@ -105,15 +105,18 @@ function JobList() {
           words={filters.q ?? ''}
           search={q => filter({ q, ...(q ? { organization: undefined } : {}) })}
         />
-        <JobFilters
-          filters={filters}
-          change={filter}
-          organizations={
-            others.length > 0 || filters.organization
-              ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others.map(organizationOption)]
-              : undefined
-          }
-        />
+        {/* Whether there is a filter for organizations decides where the others stand. */}
+        <Below isSettled={!isLoading}>
+          <JobFilters
+            filters={filters}
+            change={filter}
+            organizations={
+              others.length > 0 || filters.organization
+                ? [{ id: 'all', name: jobsText.filters.allOrganizations }, ...others.map(organizationOption)]
+                : undefined
+            }
+          />
+        </Below>
         <Queried query={query} lines={8}>
           {({ jobs, next_cursor }) => (
             <>

@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react'
 import { isFailing } from '../../api/attention.ts'
 import { api, type Schema, useAnswer, useMachine, useSession } from '../../api/client.ts'
 import { useLiveRefresh } from '../../api/live.ts'
@@ -7,7 +6,7 @@ import { TextLink } from '../../components/button.tsx'
 import { decimalText, durationText, knownDuration, serverText } from '../../components/format.ts'
 import { TaskLabel } from '../../components/marks.tsx'
 import { ModelActions, ModelLink, ModelStateView } from '../../components/model.tsx'
-import { Empty, PageHeading, Queried, Section } from '../../components/page.tsx'
+import { Below, Empty, PageHeading, Queried, Section } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { modelText } from '../../text/models.ts'
@@ -52,11 +51,6 @@ function OwnModels() {
     </>
   )
 }
-
-/** What stands below an answer: it is read at once and shown when it has its place, or it would move under the pointer. */
-const Below = ({ isSettled, children }: { isSettled: boolean; children: ReactNode }) => (
-  <div className={isSettled ? undefined : 'invisible'}>{children}</div>
-)
 
 /** Milliseconds between two readings. A hidden tab reads nothing. */
 const everyMs = 2_000

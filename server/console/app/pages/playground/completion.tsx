@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import { Empty, Section } from '../../components/page.tsx'
+import { randomId } from '../../components/random-id.ts'
 import { playgroundText } from '../../text/playground.ts'
 import { emptyAnswer } from '../chat/message/chunks.ts'
 import type { Message } from '../chat/message/message.ts'
@@ -29,7 +30,7 @@ export function Completion(props: PanelProps) {
         const set = (answer: Message) => setAnswers(now => now.with(at, { ...answer, model, currency }))
         // If the page is left meanwhile, what was written so far is a stopped answer.
         const report = (answer: Message) => set({ ...answer, stopped: true })
-        return streamAnswer({ path: task.path!, body: { model, ...request } }, { report, signal })
+        return streamAnswer({ path: task.path!, body: { model, ...request }, key: randomId() }, { report, signal })
           .catch((failure: Error): Message => ({ ...emptyAnswer, failure: failure.message }))
           .then(set)
       }),

@@ -33,9 +33,12 @@ function LimitMeter({ limit }: { limit: LimitUse }) {
   )
 }
 
+/** What the session has used of its limits. */
+export const useLimitsLeft = () => useOwnUse({ refetchInterval: 15_000 })
+
 /** Every limit that applies to the session, what is used of it, and what was spent this month. */
 export function LimitsLeft() {
-  const query = useOwnUse({ refetchInterval: 15_000 })
+  const query = useLimitsLeft()
   return (
     <Section title={text.title}>
       <Queried query={query}>

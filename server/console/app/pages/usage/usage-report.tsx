@@ -34,13 +34,24 @@ import {
 
 type By = Exclude<Group, 'organization'>
 
-/** The usage of one organization: its course over the period, and a table by group. */
-export function UsageReport({ organization, period, by }: { organization: string; period: Period; by: By }) {
-  const query = useQuery({
+interface ReportOf {
+  organization: string
+  period: Period
+  by: By
+}
+
+/** The usage of one organization, read once a minute; not without a group. */
+export const useReport = ({ organization, period, by }: Omit<ReportOf, 'by'> & { by: By | undefined }) =>
+  useQuery({
     queryKey: ['usage', 'report', organization, period, by],
-    queryFn: () => readReport({ organization, period, by }),
+    queryFn: () => readReport({ organization, period, by: by! }),
     refetchInterval: 60_000,
+    enabled: by !== undefined,
   })
+
+/** The usage of one organization: its course over the period, and a table by group. */
+export function UsageReport({ organization, period, by }: ReportOf) {
+  const query = useReport({ organization, period, by })
   return (
     <Queried query={query} lines={8}>
       {report => <Shown report={report} organization={organization} period={period} by={by} />}
@@ -48,7 +59,7 @@ export function UsageReport({ organization, period, by }: { organization: string
   )
 }
 
-function Shown({ report, organization, period, by }: { report: Report; organization: string; period: Period; by: By }) {
+function Shown({ report, organization, period, by }: ReportOf & { report: Report }) {
   const { can } = useSession()
   const [params, change] = useAddress()
   const { currency, totals } = report

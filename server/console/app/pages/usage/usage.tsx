@@ -5,15 +5,15 @@ import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
 import { optionsOf, SelectField } from '../../components/fields.tsx'
 import { organizationOption } from '../../components/options.tsx'
-import { Notice, PageHeading, Queried } from '../../components/page.tsx'
+import { Below, Notice, PageHeading, Queried } from '../../components/page.tsx'
 import { PickerField } from '../../components/picker-field.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
-import { LimitsLeft, OrganizationLimits } from './limits.tsx'
+import { LimitsLeft, OrganizationLimits, useLimitsLeft } from './limits.tsx'
 import { downloadCsv } from './read.ts'
 import type { Group, Period } from './report.ts'
-import { OrganizationUsage, UsageReport } from './usage-report.tsx'
+import { OrganizationUsage, UsageReport, useReport } from './usage-report.tsx'
 
 const periods = Object.keys(usageText.periods) as Period[]
 const groups = Object.keys(usageText.groups) as Group[]
@@ -31,6 +31,11 @@ export default function UsagePage() {
   const by = offered.find(one => one === params.get('by')) ?? 'model'
   const organization = (owner && params.get('organization')) || session.organization.id
   const name = organizations.data?.find(({ id }) => id === organization)?.name ?? session.organization.name
+
+  // What is left is known of the own organization and token only.
+  const showsLeft = organization === session.organization.id || by === 'organization'
+  const report = useReport({ organization, period, by: mayRead && by !== 'organization' ? by : undefined })
+  const left = useLimitsLeft()
 
   const { mutate: save, isPending: saving } = useAction(
     () => downloadCsv({ organization, period, by }),
@@ -84,9 +89,14 @@ export default function UsagePage() {
           {usageText.needsAdmin}
         </Notice>
       )}
-      {/* What is left is known of the own organization and token only. */}
-      {(organization === session.organization.id || by === 'organization') && <LimitsLeft />}
-      {mayRead && by !== 'organization' && <OrganizationLimits organization={organization} name={name} />}
+      <Below isSettled={!report.isLoading}>
+        {showsLeft && <LimitsLeft />}
+        {mayRead && by !== 'organization' && (
+          <Below isSettled={!showsLeft || !left.isLoading}>
+            <OrganizationLimits organization={organization} name={name} />
+          </Below>
+        )}
+      </Below>
     </>
   )
 }

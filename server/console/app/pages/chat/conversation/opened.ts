@@ -1,5 +1,6 @@
 import { branchOf } from '../../../../../../core/conversations/markdown.ts'
 import { ApiFailure, refresh } from '../../../api/client.ts'
+import { sessionEnded } from '../../../api/resumable.ts'
 import { randomId } from '../../../components/random-id.ts'
 import { chatText } from '../../../text/chat.ts'
 import { apiMessages } from '../message/api-messages.ts'
@@ -146,8 +147,8 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     if (isKept) keeper.change([], 'current')
   }
 
-  function stop(): void {
-    for (const own of stops.values()) own.abort()
+  function stop(reason?: Error): void {
+    for (const own of stops.values()) own.abort(reason)
   }
 
   for (const message of begun.messages) {
@@ -192,11 +193,11 @@ export function openConversation(begun: Conversation, store: () => Promise<Conve
     },
     /** Tries again to keep what could not be kept. */
     keep: keeper.flush,
-    stop,
-    /** Stops everything: the session of the person ends. */
+    stop: () => stop(),
+    /** Stops everything: the session of the person has ended. */
     end(): void {
       keeper.end()
-      stop()
+      stop(sessionEnded)
     },
     /** Stops everything and writes no more: the conversation is deleted. */
     drop(): void {

@@ -1,5 +1,5 @@
 import { api, at, dataOf } from '../../../api/client.ts'
-import { resumableEvents, takenUpEvents } from '../../../api/resumable.ts'
+import { resumableEvents, sessionEnded, takenUpEvents } from '../../../api/resumable.ts'
 import { emptyAnswer, withChunk } from './chunks.ts'
 import type { Figures, Message } from './message.ts'
 
@@ -16,8 +16,8 @@ export interface AnswerOptions {
 export interface AnswerRequest {
   path: string
   body: object
-  /** Its idempotency key: sent again, it finds the answer to the first one. Without one it is sent once. */
-  key?: string
+  /** Its idempotency key: sent again, it finds the answer to the first one. */
+  key: string
 }
 
 /** What is known of an answer whose page was left. */
@@ -94,7 +94,7 @@ async function collected(
     cancelAnimationFrame(frame)
   }
   const totalMs = performance.now() - began
-  const cost = jobId === null ? undefined : await costOf(jobId)
+  const cost = jobId === null || signal.reason === sessionEnded ? undefined : await costOf(jobId)
   return { ...answer, figures: { ...answer.figures, totalMs, cost } }
 }
 

@@ -101,6 +101,6 @@ export function useRun(id: string, version: number) {
   }, [go, id])
   const { data, error } = useExecution(executionId, true)
   const nodes = useMemo(() => (data?.nodes ? new Map(data.nodes.map(node => [node.node_id, node])) : none), [data])
-  const approvals = useByNode(useApprovals(data))
+  const approvals = useByNode(useApprovals(data).approvals)
   return { runnable, ask, follow, execution: data, nodes, approvals, failure: error, timeLine, showTimeLine }
 }

@@ -13,7 +13,6 @@ import { Time } from '../../../components/time.tsx'
 import { useAddress } from '../../../components/use-address.ts'
 import { comparisonText as text } from '../../../text/comparison.ts'
 import { executionsText } from '../../../text/executions.ts'
-import { WorkflowName } from '../workflow-name.tsx'
 import { type ComparedNode, compareHref, differentParts, isDifferent, knownCost, versionsHref } from './comparison.ts'
 import { NodeDifference } from './node-difference.tsx'
 
@@ -122,7 +121,7 @@ function Executions({ one, other }: { one: Summary; other: Summary }) {
     ),
     row(
       'workflow',
-      ({ workflow_id: id }) => (id === null ? executionsText.unsaved : <WorkflowName id={id} />),
+      ({ workflow_id: id, workflow_name: name }) => (id === null ? executionsText.unsaved : name),
       ({ workflow_id }) => workflow_id,
     ),
     ...(one.workflow_version === null && other.workflow_version === null

@@ -99,7 +99,7 @@ function WorkflowForm({ stored }: { stored: Schema<'Workflow'> }) {
 /** What the execution makes, as soon as it is there. */
 function Outcome({ id, shown }: { id: string; shown: readonly string[] }) {
   const query = useExecution(id, true)
-  const approvals = useApprovals(query.data)
+  const { approvals } = useApprovals(query.data)
   const cancel = useCancel(id)
   return (
     <Section title={text.result}>
