@@ -109,7 +109,9 @@ export async function* takenUpEvents(jobId: string, signal: AbortSignal): Events
 /** `jobId`: of a stream that the server keeps. */
 async function* followed(begun: Response, jobId: string | undefined, signal: AbortSignal): Events {
   let response = begun
-  const cancel = () => signal.reason === sessionEnded || cancelJob(jobId!)
+  const cancel = () => {
+    if (signal.reason !== sessionEnded) cancelJob(jobId!)
+  }
   if (jobId !== undefined) signal.addEventListener('abort', cancel)
   try {
     for (let last = ''; ; ) {
