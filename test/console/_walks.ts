@@ -79,7 +79,7 @@ const image = (prompt: string, more: object = {}) => ({
   ...more,
 })
 
-async function ask(hand: Hand, words: string): Promise<void> {
+export async function ask(hand: Hand, words: string): Promise<void> {
   await hand.type(hand.page.getByRole('textbox', { name: 'Message' }), words)
   await hand.press('Enter')
   await hand.page
