@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { ask, type Walk, walks } from '../console/_walks.ts'
+import { ask, saveAndRun, type Walk, walks } from '../console/_walks.ts'
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const link = (page: Page, name: string) => page.getByRole('link', { name, exact: true })
@@ -75,9 +75,38 @@ export const compared: readonly Walk[] = [
   },
   walkOf('Make an image of a prompt and open it in the library'),
   walkOf('Find an earlier image and make it again'),
-  walkOf('Build a workflow that writes and paints, and run it'),
+  {
+    role: 'builder',
+    task: 'Build a workflow that writes and paints, and run it',
+    async walk(hand) {
+      const { page } = hand
+      await hand.click(link(page, 'Workflows'))
+      await hand.click(page.getByRole('link', { name: 'New workflow' }).first())
+      await hand.click(page.getByRole('button', { name: 'Add node' }).first())
+      const offered = page.getByRole('dialog', { name: 'Add a node' })
+      await hand.click(offered.getByRole('button', { name: /^Chat/ }))
+      await hand.drag(page.getByTitle('Output choices[0].message.content'), page.getByLabel('Graph of the workflow'))
+      await hand.click(page.getByRole('dialog').getByRole('button', { name: /^Text to image/ }))
+      await page.locator('.react-flow__edge').first().waitFor({ state: 'attached' })
+      await saveAndRun(hand)
+    },
+  },
   walkOf('Run a workflow as a form and see what it made'),
-  walkOf('Find why an execution failed and run it again from there'),
+  {
+    ...walkOf('Find why an execution failed and run it again from there'),
+    task: 'Find why an execution failed and run what failed again',
+    async walk(hand) {
+      const { page } = hand
+      await hand.click(link(page, 'Executions'))
+      await hand.click(page.getByRole('row').nth(1).getByRole('link').first())
+      await page
+        .getByText(/images\[5\]/)
+        .first()
+        .waitFor()
+      await hand.click(button(page, 'Run failed nodes again'))
+      await page.getByText('A new execution has begun.').waitFor()
+    },
+  },
   {
     role: 'administrator',
     task: 'Create a token for the API and copy its secret',
@@ -96,7 +125,7 @@ export const compared: readonly Walk[] = [
   },
   {
     role: 'administrator',
-    task: 'See what was used of each model this month',
+    task: 'See what was used of each model',
     async before(console) {
       await console.call('/std/v1/embeddings', { model: 'infer/tiny-embed', input: ['a cat'] })
     },
