@@ -16,6 +16,8 @@ export interface Hand {
   press(key: string): Promise<void>
   /** Chooses in a select of the browser: a click on it and one on the option. */
   select(what: Locator, option: string): Promise<void>
+  /** Drags to a place near the lower left corner of `onto`: one press. */
+  drag(what: Locator, onto: Locator): Promise<void>
 }
 
 function openHand(page: Page): Hand {
@@ -49,6 +51,14 @@ function openHand(page: Page): Hand {
       hand.clicks += 2
       await what.selectOption(option)
     },
+    async drag(what, onto) {
+      hand.clicks++
+      await what.hover()
+      await page.mouse.down()
+      const { x, y, height } = (await onto.boundingBox())!
+      await page.mouse.move(x + 200, y + height - 100, { steps: 5 })
+      await page.mouse.up()
+    },
   }
   return hand
 }
@@ -79,7 +89,7 @@ const image = (prompt: string, more: object = {}) => ({
   ...more,
 })
 
-async function ask(hand: Hand, words: string): Promise<void> {
+export async function ask(hand: Hand, words: string): Promise<void> {
   await hand.type(hand.page.getByRole('textbox', { name: 'Message' }), words)
   await hand.press('Enter')
   await hand.page
@@ -135,8 +145,7 @@ export const walks: readonly Walk[] = [
       await hand.press('Control+Enter')
       const run = hand.page.getByRole('article').filter({ hasText: 'a lighthouse' })
       await run.getByRole('img', { name: 'Image 1: a lighthouse' }).waitFor()
-      await hand.click(link(run, 'Open library'))
-      await hand.click(hand.page.getByRole('link', { name: 'Open image: a lighthouse' }).first())
+      await hand.click(link(run, 'Open in library'))
       await hand.page.getByRole('dialog').getByRole('img', { name: 'a lighthouse' }).waitFor()
     },
   },
@@ -169,11 +178,7 @@ export const walks: readonly Walk[] = [
       const from = page.getByRole('dialog', { name: 'Where does prompt come from?' })
       await hand.click(button(from.getByRole('region', { name: 'Result of chat' }), /content/).first())
       await page.locator('.react-flow__edge').first().waitFor({ state: 'attached' })
-      await hand.click(button(page, 'Save'))
-      await page.getByText('Saved as version 1.').waitFor()
-      await hand.click(button(page, 'Run'))
-      await hand.click(button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now'))
-      await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img', { name: 'Image of image' }).waitFor()
+      await saveAndRun(hand)
     },
   },
   {
@@ -296,6 +301,16 @@ export const walks: readonly Walk[] = [
     },
   },
 ]
+
+/** Saves the workflow of the editor, runs it, and waits for the image that its node `image` makes. */
+export async function saveAndRun(hand: Hand): Promise<void> {
+  const { page } = hand
+  await hand.click(button(page, 'Save'))
+  await page.getByText('Saved as version 1.').waitFor()
+  await hand.click(button(page, 'Run'))
+  await hand.click(button(page.getByRole('dialog', { name: 'Run workflow' }), 'Run now'))
+  await page.getByRole('tabpanel', { name: 'Run' }).getByRole('img', { name: 'Image of image' }).waitFor()
+}
 
 /** Goes a walk from the first page, and returns what it took. */
 export async function go(

@@ -90,6 +90,7 @@ export const playgroundText = {
   reuse: 'Use as input',
   inLibrary: 'Files are kept in the library.',
   toLibrary: 'Open library',
+  openInLibrary: 'Open in library',
   progress: (percent: number) => `${percent} % done`,
   inTime: (time: string) => `in ${time}`,
   waited: (time: string) => `waited ${time}`,

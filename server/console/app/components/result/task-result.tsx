@@ -1,4 +1,4 @@
-import { Download, Recycle } from 'lucide-react'
+import { Download, Images, Recycle } from 'lucide-react'
 import type { CSSProperties } from 'react'
 import { chatText } from '../../text/chat.ts'
 import { playgroundText as text } from '../../text/playground.ts'
@@ -161,7 +161,10 @@ function FileResult({ file, at, shown }: { file: ResultFile; at: number; shown: 
           {text.download}
         </a>
         {file.id !== undefined && (
-          <ButtonLink small href={`/playground?file=${file.id}`} icon={Recycle} label={text.reuse} />
+          <>
+            <ButtonLink small href={`/playground?file=${file.id}`} icon={Recycle} label={text.reuse} />
+            <ButtonLink small href={`/library/${file.id}`} icon={Images} label={text.openInLibrary} />
+          </>
         )}
         {seed !== undefined && <span className="text-muted text-xs">{text.seed(seed)}</span>}
       </figcaption>
