@@ -100,7 +100,7 @@ const generationFields = {
   height: Side,
   response_format: nullish(
     z.enum(['url', 'b64_json', 'base64']),
-    '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`.',
+    '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`; `b64_json` where the name of the model begins with `gpt-image`.',
   ),
   output_format: nullish(z.enum(['png', 'jpeg', 'webp']), 'Format of the files. Default: png.'),
   output_compression: nullish(
@@ -241,6 +241,18 @@ export const imageRequests = {
 
 /** A validated request of either task. */
 export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.output<typeof ImageEditRequest>>
+
+/**
+ * Whether the answer has the bytes in base64. OpenAI's own models have no other form, so clients that know the name of one
+ * do not ask for it and read nothing else.
+ */
+export const isInBase64 = ({
+  model,
+  response_format: form,
+}: {
+  model?: unknown
+  response_format?: unknown
+}): boolean => (form == null ? /^(openai\/)?(chat)?gpt-image/.test(String(model)) : form !== 'url')
 
 /** The created images: the answer of the routes and the result of a job. */
 export const ImagesResponse = namedObject('ImagesResponse', 'Images that were created.', {

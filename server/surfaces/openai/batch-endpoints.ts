@@ -4,6 +4,7 @@ import { nothingContinued } from '../../../core/dialects/responses/continuation.
 import { Failure, invalid } from '../../../core/failure.ts'
 import { conversationTask, type Task } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
+import { isInBase64 } from '../../../core/tasks/image/image-request.ts'
 import { type ImageResult, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import { filesOf, hasFiles, shownResult, taskRecords } from '../../../core/tasks/registry.ts'
 import type { PartReader } from '../../http/answer/send-pieces.ts'
@@ -102,8 +103,7 @@ const encodedBytes = 3 * (64 << 10)
 
 /** Yields images as addresses, or in base64 if the request asks for that: a piece of a file at a time. */
 async function* images(line: LineResult, owners: AnswerOwners): AsyncGenerator<string | Uint8Array> {
-  const { response_format: format } = line.request()
-  if (format !== 'b64_json' && format !== 'base64') return yield* shown(line, owners)
+  if (!isInBase64(line.request())) return yield* shown(line, owners)
   const { job, origin } = line
   const { files } = owners
   const result = (await keptResult(job, owners)) as ImageResult

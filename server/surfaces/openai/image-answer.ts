@@ -2,7 +2,7 @@ import { Failure } from '../../../core/failure.ts'
 import { queueIdOf } from '../../../core/ids.ts'
 import type { ImageTask } from '../../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
-import type { ImageRequest } from '../../../core/tasks/image/image-request.ts'
+import { type ImageRequest, isInBase64 } from '../../../core/tasks/image/image-request.ts'
 import { type ImageResult, imageUsage, linkedImages } from '../../../core/tasks/image/image-result.ts'
 import type { Preview } from '../../../core/tasks/run-job.ts'
 import { openChangeFlag } from '../../http/answer/follow.ts'
@@ -211,8 +211,7 @@ export async function sendImages(
   const { result, base64 } = await imagesOf(exchange, job, owners)
   const origin = exchange.origin
   const linked = linkedImages(result, file => owners.files.link(file, origin))
-  const inBase64 = request.response_format === 'b64_json' || request.response_format === 'base64'
-  if (!inBase64) return sendJson(exchange, new JsonText(JSON.stringify(linked)))
+  if (!isInBase64(request)) return sendJson(exchange, new JsonText(JSON.stringify(linked)))
   const embedded = base64.map(read => new Embedded(read))
   const data = linked.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
   await sendJson(exchange, new JsonText(JSON.stringify({ ...linked, data }), 200, embedded))

@@ -10,7 +10,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       fakeModel('acme/chat-8b'),
-      fakeModel('acme/picture', [], { tasks: ['slug/text-to-image'] }),
+      fakeModel('acme/picture', [], { tasks: ['slug/text-to-image'], aliases: ['gpt-image-1'] }),
       toneModel(),
       toneModel({ id: 'aliased', voice_aliases: { alloy: 'bass', narrator: 'soprano' } }),
     ],
@@ -56,6 +56,15 @@ test('images: response_format base64 is b64_json', async () => {
   expect(status).toBe(200)
   const [image] = body.data as { b64_json?: string; url?: string }[]
   expect([image!.url, Buffer.from(image!.b64_json!, 'base64').subarray(1, 4).toString()]).toEqual([undefined, 'PNG'])
+})
+
+test.each([
+  ['gpt-image-1', undefined, 'b64_json'],
+  ['gpt-image-1', 'url', 'url'],
+  ['acme/picture', undefined, 'url'],
+] as const)('images of %s with response_format %s have %s', async (model, response_format, form) => {
+  const { body } = await ask('/std/v1/images/generations', { model, prompt: 'a cat', size: '64x64', response_format })
+  expect(Object.keys((body.data as object[])[0]!).filter(key => key === 'url' || key === 'b64_json')).toEqual([form])
 })
 
 describe('voices', () => {
