@@ -16,7 +16,7 @@ export type FlowEdge = Edge<LineData>
 
 const noEdges: never[] = []
 /** Of many nodes so many are given to the library in one task. */
-const cardsAtOnce = 20
+const cardsAtOnce = 10
 
 /** The graph as the library takes it. What the library has found out of a node or edge stays when the workflow changes. */
 export function useFlow(
