@@ -3,8 +3,8 @@ import { parseAst } from 'rolldown/parseAst'
 /** Functions of zod that make the schema of an object of a shape, and ours that pass one on as their last argument. */
 const ofZod = new Set(['object', 'strictObject', 'looseObject'])
 const ours = new Set([...ofZod, 'objects', 'namedObject', 'optionalObject', 'nullishObject', 'section'])
-/** The files that have ours. */
-const withOurs = /from '(\.{1,2}\/)+([\w-]+\/)*(fields|config)\.ts'/
+/** The files that have ours: core/schemas/fields.ts and core/config.ts. */
+const withOurs = /\/(fields|config)\.ts$/
 
 /** What is read of a syntax tree in the form of ESTree. */
 interface Tree {
@@ -13,6 +13,9 @@ interface Tree {
   end: number
   callee?: Tree & { name?: string; object?: { name?: string }; property?: { name?: string } }
   arguments?: Tree[]
+  /** Of an import: what it names, and from where. */
+  specifiers?: { local: { name: string } }[]
+  source?: { value: string }
 }
 
 /**
@@ -22,12 +25,14 @@ interface Tree {
  */
 export function shapesWhenRead(source: string): string {
   if (!/\b(object|objects|\w+Object|section)\(/.test(source)) return source
-  const hasOurs = withOurs.test(source)
+  const imported = new Set<string>()
   const places: { at: number; text: string }[] = []
-  walk(parseAst(source, { lang: 'ts' }) as unknown as Tree, ({ type, callee, arguments: given = [] }) => {
+  walk(parseAst(source, { lang: 'ts' }), ({ type, callee, arguments: given = [], specifiers = [], source: from }) => {
+    if (type === 'ImportDeclaration' && withOurs.test(from!.value))
+      for (const { local } of specifiers) if (ours.has(local.name)) imported.add(local.name)
     if (type !== 'CallExpression' || !callee) return
     const isZod = callee.object?.name === 'z' && ofZod.has(callee.property?.name ?? '')
-    const isOurs = hasOurs && callee.type === 'Identifier' && ours.has(callee.name ?? '')
+    const isOurs = callee.type === 'Identifier' && imported.has(callee.name ?? '')
     const shape = isZod ? given[0] : isOurs ? given.at(-1) : undefined
     if (shape?.type !== 'ObjectExpression') return
     places.push({ at: shape.start, text: '() => (' }, { at: shape.end, text: ')' })
