@@ -30,6 +30,11 @@ export interface NodeCardData extends Record<string, unknown> {
 /** Pixels by which a part of a result stands right of what it is in. */
 const branchIndent = 12
 
+/** So many characters fit in a card in every script. */
+const fittingCharacters = 12
+/** Each element that cuts its text off costs time in every frame in which the graph is drawn. */
+const cutOff = (text: string): string => (text.length > fittingCharacters ? 'truncate' : 'whitespace-nowrap')
+
 /** A node of the graph: task, model, state, and the ports that values are dragged between. */
 export const NodeCard = memo(function NodeCard({ id, data, selected }: NodeProps & { data: NodeCardData }) {
   const { tasks, runs } = useCards()
@@ -63,6 +68,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
   // The library's handles listen to all of its state, so a card has them once the pointer was on it.
   const [isLive, setLive] = useState(!isOfMany || hasTouch)
   const cardId = node?.id ?? parametersId
+  const title = node ? (node.name ?? node.id) : editorText.parameters
   const update = useUpdateNodeInternals()
   const shape = [
     ports.list !== undefined,
@@ -95,9 +101,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
             </>
           )}
           <div className="flex items-center justify-between gap-2">
-            <span className="truncate text-sm font-semibold">
-              {node ? (node.name ?? node.id) : editorText.parameters}
-            </span>
+            <span className={`${cutOff(title)} text-sm font-semibold`}>{title}</span>
             <NodeBadge run={run} errors={errors} warnings={warnings} />
           </div>
           {node && (
@@ -133,7 +137,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
                   handle={inputHandle(path)}
                   title={editorText.input(outputText(path))}
                 />
-                <span className={`truncate ${required ? 'font-medium' : ''}`} title={outputText(path)}>
+                <span className={`${cutOff(name)} ${required ? 'font-medium' : ''}`} title={outputText(path)}>
                   {name}
                 </span>
                 <PortKindMark kind={kind} />
@@ -149,7 +153,7 @@ const Card = memo(function Card({ id, data, selected, task, run, errors, warning
             {ports.outputs.map(({ path, name, carries, branch }) => (
               <div key={path} className="group/port relative flex h-6 items-center justify-end gap-1.5 px-3">
                 <span
-                  className={`truncate ${branch ? 'flex-1' : ''}`}
+                  className={branch ? 'flex-1 truncate' : cutOff(name)}
                   style={branch && { paddingLeft: branch.depth * branchIndent }}
                   title={path}
                 >

@@ -22,7 +22,10 @@ export function useTimeSlice(needsOne: boolean): boolean {
     if (isDrawn) return
     const draw = () => setDrawn(true)
     waiting.add(draw)
-    frame ??= requestAnimationFrame(drawNext)
+    // The frame that comes first draws what the pointer has brought into view.
+    frame ??= requestAnimationFrame(() => {
+      frame = requestAnimationFrame(drawNext)
+    })
     return () => void waiting.delete(draw)
   }, [isDrawn])
   return isDrawn || !needsOne
