@@ -31,9 +31,12 @@ function outputsOf({ outputFiles, metafile }: BuildResult): BundleOutput[] {
 const versionOf = (name: string): string =>
   (JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8')) as { version: string }).version
 
-/** Own code finds its files through core/assets.ts only: any other path is wrong in two of the three forms. */
-const onlyAssetsKnowPlaces: Plugin = {
-  name: 'only core/assets.ts knows where files lie',
+/**
+ * Own code makes shapes of schemas when they are read, and finds its files through core/assets.ts only: any other path is wrong
+ * in two of the three forms.
+ */
+const ownCode: Plugin = {
+  name: 'own code',
   setup(build): void {
     build.onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const contents = readFileSync(path, 'utf8')
@@ -87,7 +90,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
     },
     banner: { js: `const __importMetaUrl = require('node:url').pathToFileURL(__filename).href;` },
     plugins: [
-      onlyAssetsKnowPlaces,
+      ownCode,
       ...onlyWhatIsUsed,
       // piscina starts the file beside it and lets that require the one with the task: here they are one file.
       patch('piscina/dist/index.js', [

@@ -100,7 +100,7 @@ const generationFields = {
   height: Side,
   response_format: nullish(
     z.enum(['url', 'b64_json', 'base64']),
-    '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`; `b64_json` where the name of the model begins with `gpt-image`.',
+    '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`; `b64_json` where the model is asked for as `gpt-image…`, `chatgpt-image…` or `openai/gpt-image…`.',
   ),
   output_format: nullish(z.enum(['png', 'jpeg', 'webp']), 'Format of the files. Default: png.'),
   output_compression: nullish(

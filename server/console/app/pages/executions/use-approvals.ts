@@ -19,7 +19,7 @@ export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefi
     // Of a list the next question comes when one is answered.
     .map(({ node_id, items }) => `${node_id} ${items ? items.completed + items.failed + items.waiting : ''}`)
   const id = execution?.id
-  const { data, isPending } = useQuery({
+  const { data, isLoading } = useQuery({
     queryKey: ['executions', 'approvals', id, waiting],
     enabled: id !== undefined && waiting.length > 0,
     queryFn: async () => {
@@ -29,7 +29,7 @@ export function useApprovals(execution: Pick<Execution, 'id' | 'nodes'> | undefi
       return pages.flatMap(({ approvals }) => approvals)
     },
   })
-  if (!areRead && execution && !(isPending && waiting.length > 0)) setRead(true)
+  if (!areRead && execution && !isLoading) setRead(true)
   return { approvals: waiting.length === 0 ? none : (data ?? none), areRead }
 }
 

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { api, at, refresh, type Schema, useAnswer, useOwnUse, useSession } from '../../api/client.ts'
+import { api, at, refresh, type Schema, useAnswer, type useOwnUse, useSession } from '../../api/client.ts'
 import { announce } from '../../components/announcements.tsx'
 import { Budget, OrganizationBudget } from '../../components/budget.tsx'
 import { Button } from '../../components/button.tsx'
@@ -33,12 +33,8 @@ function LimitMeter({ limit }: { limit: LimitUse }) {
   )
 }
 
-/** What the session has used of its limits. */
-export const useLimitsLeft = () => useOwnUse({ refetchInterval: 15_000 })
-
 /** Every limit that applies to the session, what is used of it, and what was spent this month. */
-export function LimitsLeft() {
-  const query = useLimitsLeft()
+export function LimitsLeft({ query }: { query: ReturnType<typeof useOwnUse> }) {
   return (
     <Section title={text.title}>
       <Queried query={query}>

@@ -1,4 +1,4 @@
-import { useQueries, useQuery } from '@tanstack/react-query'
+import { skipToken, type UseQueryResult, useQueries, useQuery } from '@tanstack/react-query'
 import { memo, type ReactNode, useMemo, useState } from 'react'
 import { type Schema, useSession } from '../../api/client.ts'
 import { useAllTokenNames } from '../../api/tokens.ts'
@@ -40,24 +40,20 @@ interface ReportOf {
   by: By
 }
 
-/** The usage of one organization, read once a minute; not without a group. */
-export const useReport = ({ organization, period, by }: Omit<ReportOf, 'by'> & { by: By | undefined }) =>
+/** The usage of one organization, read once a minute; nothing if undefined. */
+export const useReport = (of: ReportOf | undefined): UseQueryResult<Report> =>
   useQuery({
-    queryKey: ['usage', 'report', organization, period, by],
-    queryFn: () => readReport({ organization, period, by: by! }),
+    queryKey: ['usage', 'report', of?.organization, of?.period, of?.by],
+    queryFn: of ? () => readReport(of) : skipToken,
     refetchInterval: 60_000,
-    enabled: by !== undefined,
   })
 
 /** The usage of one organization: its course over the period, and a table by group. */
-export function UsageReport({ organization, period, by }: ReportOf) {
-  const query = useReport({ organization, period, by })
-  return (
-    <Queried query={query} lines={8}>
-      {report => <Shown report={report} organization={organization} period={period} by={by} />}
-    </Queried>
-  )
-}
+export const UsageReport = ({ query, ...of }: ReportOf & { query: UseQueryResult<Report> }) => (
+  <Queried query={query} lines={8}>
+    {report => <Shown report={report} {...of} />}
+  </Queried>
+)
 
 function Shown({ report, organization, period, by }: ReportOf & { report: Report }) {
   const { can } = useSession()

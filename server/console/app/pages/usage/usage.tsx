@@ -1,5 +1,5 @@
 import { Download } from 'lucide-react'
-import { useSession } from '../../api/client.ts'
+import { useOwnUse, useSession } from '../../api/client.ts'
 import { useOrganizations } from '../../api/organizations.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Button } from '../../components/button.tsx'
@@ -10,7 +10,7 @@ import { PickerField } from '../../components/picker-field.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { shellText } from '../../text/shell.ts'
 import { usageText } from '../../text/usage.ts'
-import { LimitsLeft, OrganizationLimits, useLimitsLeft } from './limits.tsx'
+import { LimitsLeft, OrganizationLimits } from './limits.tsx'
 import { downloadCsv } from './read.ts'
 import type { Group, Period } from './report.ts'
 import { OrganizationUsage, UsageReport, useReport } from './usage-report.tsx'
@@ -34,8 +34,9 @@ export default function UsagePage() {
 
   // What is left is known of the own organization and token only.
   const showsLeft = organization === session.organization.id || by === 'organization'
-  const report = useReport({ organization, period, by: mayRead && by !== 'organization' ? by : undefined })
-  const left = useLimitsLeft()
+  const reportOf = mayRead && by !== 'organization' ? { organization, period, by } : undefined
+  const report = useReport(reportOf)
+  const left = useOwnUse({ refetchInterval: 15_000, enabled: showsLeft })
 
   const { mutate: save, isPending: saving } = useAction(
     () => downloadCsv({ organization, period, by }),
@@ -78,10 +79,10 @@ export default function UsagePage() {
               </div>
             )}
           </div>
-          {by === 'organization' ? (
-            <Queried query={organizations}>{all => <OrganizationUsage period={period} organizations={all} />}</Queried>
+          {reportOf ? (
+            <UsageReport query={report} {...reportOf} />
           ) : (
-            <UsageReport organization={organization} period={period} by={by} />
+            <Queried query={organizations}>{all => <OrganizationUsage period={period} organizations={all} />}</Queried>
           )}
         </>
       ) : (
@@ -90,9 +91,9 @@ export default function UsagePage() {
         </Notice>
       )}
       <Below isSettled={!report.isLoading}>
-        {showsLeft && <LimitsLeft />}
-        {mayRead && by !== 'organization' && (
-          <Below isSettled={!showsLeft || !left.isLoading}>
+        {showsLeft && <LimitsLeft query={left} />}
+        {reportOf && (
+          <Below isSettled={!left.isLoading}>
             <OrganizationLimits organization={organization} name={name} />
           </Below>
         )}
