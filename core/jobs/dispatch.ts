@@ -151,14 +151,13 @@ export function openDispatch(options: DispatchOptions) {
       const call = calls.find(job.id)
       if (!call && ready(modelId) === 0) continue
       // Another request may have ended that engine.
-      const turn = suspects.runsAlone(job.id)
-        ? turns.turn(modelId, job.id, { now: performance.now(), others })
-        : undefined
+      const now = performance.now()
+      const turn = suspects.runsAlone(job.id) ? turns.turn(modelId, job.id, { now, others }) : undefined
       if (turn?.how === 'wait') continue
       const alone = turn?.how === 'alone' ? turn : undefined
       const lease = fleet.take(modelId, waitedMs(call), alone, call?.prompt)
       if (!lease) continue
-      if (turn) turns.began(modelId, job.id, alone ? 'alone' : 'beside', () => lease.share?.())
+      if (turn) turns.began(modelId, job.id, { now, how: alone ? 'alone' : 'beside', share: () => lease.share?.() })
       else turns.left(modelId, job.id)
       start(queue.takeOvertaken(job)!, lease)
     }

@@ -25,6 +25,8 @@ interface ModelTurns {
   hasRun: boolean
   /** Until when the others go first. */
   othersUntil: number
+  /** Since when a suspect runs that began in that time because nobody else waited; null without one. */
+  freeSince: number | null
   wake: NodeJS.Timeout | undefined
 }
 
@@ -42,8 +44,9 @@ export function openSuspectTurns(suspects: Pick<Suspects, 'aloneMs'>) {
   function of(modelId: string): ModelTurns {
     let turns = models.get(modelId)
     if (!turns) {
-      const stop = { stoppedAt: null, stopMs: firstStopMs, hasRun: false, othersUntil: Number.NEGATIVE_INFINITY }
-      turns = { waiting: new Map(), alone: new Map(), beside: undefined, ...stop, wake: undefined }
+      const stop = { stoppedAt: null, stopMs: firstStopMs, hasRun: false }
+      const others = { othersUntil: Number.NEGATIVE_INFINITY, freeSince: null }
+      turns = { waiting: new Map(), alone: new Map(), beside: undefined, ...stop, ...others, wake: undefined }
       models.set(modelId, turns)
     }
     return turns
@@ -56,6 +59,10 @@ export function openSuspectTurns(suspects: Pick<Suspects, 'aloneMs'>) {
   function stopLeftMs(turns: ModelTurns, now: number): number {
     if (turns.alone.size > 0) return 0
     if (turns.stoppedAt === null) {
+      if (turns.freeSince !== null) {
+        turns.othersUntil = Math.max(turns.othersUntil, now + othersShare * (now - turns.freeSince))
+        turns.freeSince = null
+      }
       if (now < turns.othersUntil) return 0
       turns.stoppedAt = now
       turns.hasRun = false
@@ -75,7 +82,7 @@ export function openSuspectTurns(suspects: Pick<Suspects, 'aloneMs'>) {
   /** The time without suspects is nobody's, and a model without any is forgotten. */
   function forget(modelId: string, turns: ModelTurns): void {
     if (turns.waiting.size > 0 || turns.alone.size > 0) return
-    turns.stoppedAt = null
+    Object.assign(turns, { stoppedAt: null, freeSince: null })
     if (turns.beside === undefined) models.delete(modelId)
   }
 
@@ -87,7 +94,7 @@ export function openSuspectTurns(suspects: Pick<Suspects, 'aloneMs'>) {
       const turns = models.get(modelId)
       if (!turns) return
       for (const id of turns.waiting.keys()) turns.waiting.set(id, now)
-      Object.assign(turns, { stoppedAt: null, stopMs: firstStopMs, othersUntil: now })
+      Object.assign(turns, { stoppedAt: null, stopMs: firstStopMs, freeSince: null, othersUntil: now })
     },
     /** How this suspect may run now; `others`: other requests wait too. */
     turn(modelId: string, id: string, { now, others }: { now: number; others: boolean }): SuspectTurn {
@@ -99,10 +106,15 @@ export function openSuspectTurns(suspects: Pick<Suspects, 'aloneMs'>) {
       return { how: waitedMs >= patienceMs && turns.beside === undefined && !mustRunAlone(id) ? 'beside' : 'wait' }
     },
     /** The suspect has got a slot. `share`: lets others have the other slots of its engine; called once it was alone for long enough. */
-    began(modelId: string, id: string, how: 'alone' | 'beside', share: () => void): void {
+    began(
+      modelId: string,
+      id: string,
+      { now, how, share }: { now: number; how: 'alone' | 'beside'; share: () => void },
+    ) {
       const turns = of(modelId)
       turns.waiting.delete(id)
       if (how === 'beside') return void (turns.beside = id)
+      if (turns.stoppedAt === null) turns.freeSince ??= now
       turns.hasRun = true
       const shared = () => {
         turns.alone.delete(id)

@@ -140,6 +140,17 @@ test('it runs alone even if streams never leave the engine idle', () => {
   expect(short.stopped()).toBeLessThanOrEqual(0.26)
 })
 
+/** The second of these begins while others go first, as none of them waits at that moment. */
+const suspectInTheTimeOfOthers: [{ ms: number; ranMs: number; isJob: boolean }[], number[], number] = [
+  [
+    { ms: 3_811, ranMs: 0, isJob: false },
+    { ms: 1_042, ranMs: 0, isJob: false },
+    { ms: 2_348, ranMs: 1_348, isJob: false },
+  ],
+  [500],
+  1,
+]
+
 test('others keep three quarters of the time, and suspects run soon, whatever runs beside them', () => {
   const suspect = fc.record({ ms: fc.integer({ min: 10, max: 5_000 }), ranMs: fc.nat(3_000), isJob: fc.boolean() })
   fc.assert(
@@ -158,12 +169,14 @@ test('others keep three quarters of the time, and suspects run soon, whatever ru
         const short = shortCalls(engines)
         engines.pass(120_000, short.each)
         expect(suspects.map(ran)).toEqual(all.map(() => true))
-        for (const one of suspects.slice(0, strict)) expect(ranAlone(one)).toBe(true)
+        const mustRunAlone = suspects.slice(0, strict)
+        for (const one of mustRunAlone) expect(ranAlone(one)).toBe(true)
         expect(short.answered()).toBeGreaterThan(0.99)
-        expect(short.longestStopMs()).toBeLessThanOrEqual(2_000 + 5_300)
-        expect(short.stopped()).toBeLessThanOrEqual(0.3)
+        const longestHoldMs = Math.max(2_000, ...mustRunAlone.map(one => waitedMs(one) / 10))
+        expect(short.longestStopMs()).toBeLessThanOrEqual(longestHoldMs + 5_000 + 200)
+        expect(short.stopped()).toBeLessThanOrEqual(0.26)
       },
     ),
-    { numRuns: 12 },
+    { numRuns: 12, examples: [suspectInTheTimeOfOthers] },
   )
 })
