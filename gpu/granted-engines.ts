@@ -188,11 +188,11 @@ export function openGrantedEngines({ find, returned, report, progressed, lacking
       granted.connections.interrupt(failure)
     },
 
-    /** The engine has ended: its requests fail, and its slots are void. */
-    ended(engineId: string, failure: () => Failure): void {
+    /** The engine has ended: its requests fail, and its slots are void. `slotsInUse`: see `EngineConnections.fail`. */
+    ended(engineId: string, failure: () => Failure, slotsInUse?: number): void {
       const granted = byId.get(engineId)
       if (!granted) return
-      granted.connections.fail(failure)
+      granted.connections.fail(failure, slotsInUse)
       forget(granted)
     },
 

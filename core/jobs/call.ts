@@ -7,6 +7,7 @@ import type { FallbackReason } from '../schemas/fallback-reason.ts'
 import { callRecordDefaults } from '../store/call-record.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { SwapSetMember } from '../swap-set.ts'
+import type { EngineEnd } from './suspects.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
 /** How an attempt of a call ended. `retry`: the caller has received nothing, so another engine may be tried. */
@@ -32,6 +33,8 @@ export interface CallOptions {
   prompt?: string | Uint8Array | undefined
   /** Absent without any: then a call costs nothing more. */
   fallbacks?: CallFallbacks | undefined
+  /** How its engine ended under it in the gateway process that has passed it on; absent: it is new. */
+  engineEnd?: EngineEnd | undefined
   /** Called each time it has to wait for a slot. What it returns is called when that wait has ended. */
   waits?: (call: RunningCall) => (() => void) | undefined
   /** Called when it gets its first slot of a model, so that the response headers can say how it was served. */

@@ -26,7 +26,7 @@ import type { JobDurations } from './job-durations.ts'
 import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
-import type { Suspects } from './suspects.ts'
+import { engineEndOf, type Suspects } from './suspects.ts'
 import { queueFull, type WaitingCalls, whenToRetry } from './waiting-calls.ts'
 
 const maxAttempts = 3
@@ -127,7 +127,7 @@ export function openCalls(dependencies: {
       spend.hold(id, admitted.spender, admitted.hold)
       running.add(call)
       let end: CallEnd | undefined
-      let attempts = 1
+      let attempts = suspects.failed(id, options.engineEnd) === 'alone' ? 2 : 1
       // One function without helpers around the attempt: every request passes here, and each helper costs a promise.
       try {
         for (;;) {
@@ -191,7 +191,7 @@ export function openCalls(dependencies: {
             call.energyMj = call.energyMj === null || energyMj === null ? null : call.energyMj + energyMj
             lease.release()
           }
-          const crash = 'failure' in outcome ? suspects.failed(id, outcome.failure, lease, ranMs) : 'none'
+          const crash = 'failure' in outcome ? suspects.failed(id, engineEndOf(outcome.failure, lease, ranMs)) : 'none'
           const isFree = crash === 'beside' || ('failure' in outcome && outcome.failure.unsent)
           const isLast = outcome.how === 'retry' && (outcome.failure.final || (!isFree && attempts >= maxAttempts))
           if (fallbacks && 'failure' in outcome && (isLast || outcome.how === 'failed') && !caller.aborted) {

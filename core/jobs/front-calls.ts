@@ -8,6 +8,7 @@ import type { FinishedJob } from '../store/store.ts'
 import { noUsage } from '../usage.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, newCall, type RunningCall } from './call.ts'
 import { finishedCall, logEngineText } from './finished-call.ts'
+import { type EngineEnd, engineEndOf } from './suspects.ts'
 
 /** Why a call waits, as a sentence, and for how much longer, milliseconds; null where it is not known. */
 export interface WaitReason {
@@ -58,6 +59,8 @@ export function openFrontCalls({
   const running = new Map<string, RunningCall>()
   /** Failures of calls that are recorded, so that nobody else may try them. */
   const recorded = new WeakSet<Failure>()
+  /** By what is thrown for calls that control tries again. */
+  const engineEnds = new WeakMap<Failure, EngineEnd>()
 
   /** Rejects with `passOn` if control answers the call, else with a failure that is answered here. */
   async function waited(call: RunningCall, options: CallOptions): Promise<Lease> {
@@ -142,7 +145,11 @@ export function openFrontCalls({
         if (!caller.aborted) {
           spend.release(call.id)
           passedOn(call.id)
-          throw passOn
+          const engineEnd = engineEndOf(end.failure, lease, performance.now() - since)
+          if (!engineEnd) throw passOn
+          const again = passOn.with({})
+          engineEnds.set(again, engineEnd)
+          throw again
         }
         end = { how: 'failed', failure: end.failure, usage: noUsage }
       }
@@ -154,6 +161,9 @@ export function openFrontCalls({
 
     /** Why calls of the model wait, as a sentence, and for how much longer, milliseconds; null where it is not known. */
     reasonOf,
+
+    /** How the engine ended under a call that control tries again, by what was thrown. */
+    engineEndOf: (thrown: unknown): EngineEnd | undefined => engineEnds.get(thrown as Failure),
 
     /** Whether this process must answer with the failure itself. */
     isRecorded: (thrown: unknown): boolean => thrown instanceof Failure && recorded.has(thrown),

@@ -13,7 +13,7 @@ import type { LiveRuns } from './live-runs.ts'
 import { noSlot } from './no-slot.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 import { decideRetry } from './retry.ts'
-import type { CrashPart, Suspects } from './suspects.ts'
+import { type CrashPart, engineEndOf, type Suspects } from './suspects.ts'
 
 export interface RunsOptions {
   store: Store['jobs']
@@ -140,7 +140,7 @@ export function openRuns(options: RunsOptions) {
     const ranMs = performance.now() - since
     const slotUse = lease?.used()
     if (lease && unresponsive) void settleLate(job, lease, unresponsive)
-    const crash = end instanceof Failure && lease ? suspects.failed(job.id, end, lease, ranMs) : 'none'
+    const crash = end instanceof Failure && lease ? suspects.failed(job.id, engineEndOf(end, lease, ranMs)) : 'none'
     // First, so that the choice of the next entry considers what this one has used.
     queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job, unresponsive ? undefined : lease)

@@ -22,6 +22,26 @@ interface Suspect {
 const marginMs = 1_000
 const maxAloneMs = 10_000
 
+/** The end of an engine under a request, as the process saw it in which that ran. */
+export interface EngineEnd {
+  engineId: string
+  /** How many other slots of it were in use. */
+  othersAtEnd: number
+  /** How long the request had run, milliseconds. */
+  ranMs: number
+}
+
+/** Returns the end of the engine that made an attempt fail after `ranMs`; undefined if it failed for another reason. Pure. */
+export function engineEndOf(
+  { code, unsent }: Failure,
+  { engineId, othersAtEnd }: Pick<Lease, 'engineId' | 'othersAtEnd'>,
+  ranMs: number,
+): EngineEnd | undefined {
+  // What no engine has got has ended none.
+  if (unsent || othersAtEnd === undefined || (code !== 'worker_error' && code !== 'timeout')) return undefined
+  return { engineId, othersAtEnd, ranMs }
+}
+
 /**
  * What a crash of an engine says about one of the requests in flight. `none`: its attempt failed for another reason.
  * `alone`: no other request ran, so the attempt is charged. `beside`: it runs again, uncharged.
@@ -57,16 +77,10 @@ export function openSuspects() {
     },
     has: (id: string): boolean => suspects.has(id),
 
-    /** Call it when an attempt has failed on this slot, after `ranMs`. */
-    failed(
-      id: string,
-      { code, unsent }: Failure,
-      lease: Pick<Lease, 'engineId' | 'othersAtEnd'>,
-      ranMs: number,
-    ): CrashPart {
-      const { engineId, othersAtEnd } = lease
-      // What no engine has got has ended none.
-      if (unsent || othersAtEnd === undefined || (code !== 'worker_error' && code !== 'timeout')) return 'none'
+    /** Call it when an attempt has failed, with the end of its engine if that was the reason. */
+    failed(id: string, engineEnd: EngineEnd | undefined): CrashPart {
+      if (!engineEnd) return 'none'
+      const { engineId, othersAtEnd, ranMs } = engineEnd
       const suspect = suspects.get(id) ?? { crash: undefined, beside: 0, guilty: false, ranMs: 0 }
       suspects.set(id, suspect)
       suspect.ranMs = Math.max(suspect.ranMs, ranMs)

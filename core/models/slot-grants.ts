@@ -60,7 +60,7 @@ export interface SlotGrants {
   onWait(listener: (modelId: string) => void): void
   /**
    * Calls the listener when all requests of an engine fail at once: it has ended, and its slots are void, or it cannot be
-   * reached, and they must come back.
+   * reached, and they must come back. `slotsInUse`: how many were when it ended by itself.
    */
-  onFailed(listener: (engineId: string, failure: Failure, hasEnded: boolean) => void): void
+  onFailed(listener: (engineId: string, failure: Failure, hasEnded: boolean, slotsInUse?: number) => void): void
 }

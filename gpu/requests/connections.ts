@@ -62,8 +62,11 @@ export interface ConnectionOptions {
   listenerThrew(thrown: unknown): void
 }
 
-/** Called when every request of an engine fails at once: it has ended, or else cannot be reached. */
-export type FailureListener = (failure: Failure, hasEnded: boolean) => void
+/**
+ * Called when every request of an engine fails at once: it has ended, or else cannot be reached. `slotsInUse`: how many were
+ * when it ended by itself.
+ */
+export type FailureListener = (failure: Failure, hasEnded: boolean, slotsInUse?: number) => void
 
 /** A connection of one slot to one of the addresses of its engine. */
 export interface Connection {
@@ -145,7 +148,7 @@ export class EngineConnections {
 
   /** Fails every request at once, and every later one. `slotsInUse`: those of the engine, which has ended by itself. */
   fail(engineFailure: () => Failure, slotsInUse?: number): void {
-    if (!this.#engineFailure) this.#failureListener?.(engineFailure(), true)
+    if (!this.#engineFailure) this.#failureListener?.(engineFailure(), true, slotsInUse)
     this.#engineFailure ??= engineFailure
     this.slotsAtEnd ??= slotsInUse
     this.#failOpen(engineFailure)

@@ -5,7 +5,7 @@ import { newId } from '../../core/ids.ts'
 import { askForBody, discardRest } from '../http/body/unread-body.ts'
 import { answerClientError } from '../http/connection/client-error.ts'
 import { refuse } from '../http/request/errors.ts'
-import { endToEnd, forwardedHeaders } from './forwarded.ts'
+import { endToEnd, forwardedHeaders, type Tried } from './forwarded.ts'
 
 /** Connections to the other process that stay open while no request uses them. */
 const maxIdle = 256
@@ -31,9 +31,12 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
 
   /** Begins a request to the other process; undefined, and the client is answered, if the request cannot be sent as it is. */
-  function send(req: IncomingMessage, more: readonly string[], refused: () => void): ClientRequest | undefined {
+  function send(
+    req: IncomingMessage,
+    { more = [], engineEnd, refused }: { more?: readonly string[]; refused: () => void } & Tried,
+  ): ClientRequest | undefined {
     const { method, url } = req
-    const headers = [...forwardedHeaders(req, secret), ...more]
+    const headers = [...forwardedHeaders(req, secret, engineEnd), ...more]
     try {
       return request({ agent, socketPath, method, path: url, headers, maxHeaderSize: 64 << 10 })
     } catch {
@@ -50,9 +53,10 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
   }
 
   return {
-    /** Passes a request on, and its answer back. `body`: what was read of it. */
-    forward(this: void, req: IncomingMessage, res: ServerResponse, body?: Buffer): void {
-      const upstream = send(req, [], () => answerClientError(new Error('malformed'), req.socket))
+    /** Passes a request on, and its answer back. */
+    forward(this: void, req: IncomingMessage, res: ServerResponse, { body, engineEnd }: Tried = {}): void {
+      const refused = () => answerClientError(new Error('malformed'), req.socket)
+      const upstream = send(req, { engineEnd, refused })
       if (!upstream) return
       let isAnswered = false
       upstream.on('response', answer => {
@@ -86,7 +90,10 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
     /** Passes a request for a WebSocket on, and then everything that either end sends. */
     upgrade(this: void, req: IncomingMessage, socket: Duplex, head: Buffer): void {
       socket.on('error', () => socket.destroy())
-      const upstream = send(req, ['connection', 'upgrade'], () => answerClientError(new Error('malformed'), socket))
+      const upstream = send(req, {
+        more: ['connection', 'upgrade'],
+        refused: () => answerClientError(new Error('malformed'), socket),
+      })
       if (!upstream) return
       socket.once('close', () => upstream.destroy())
       upstream.on('upgrade', (answer, other, first) => {

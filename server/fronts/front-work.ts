@@ -102,13 +102,14 @@ export function openFrontWork(options: FrontWorkOptions) {
   }
   grants.onWait(recallAll)
 
-  grants.onFailed((engineId, thrown, hasEnded) => {
+  grants.onFailed((engineId, thrown, hasEnded, slotsInUse) => {
     const failure = sendable(thrown)
     for (const session of sessions) {
       if (!session.granted.has(engineId)) continue
       if (hasEnded) forgetSlots(session, engineId)
       else session.recalled.add(engineId)
-      session.send({ kind: hasEnded ? 'ended' : 'unreachable', engineId, failure })
+      if (hasEnded) session.send({ kind: 'ended', engineId, failure, slotsInUse })
+      else session.send({ kind: 'unreachable', engineId, failure })
     }
   })
 

@@ -29,6 +29,7 @@ import { type OllamaChatOwners, ollamaChatRoutes } from '../surfaces/ollama/gene
 import { responseRoute } from '../surfaces/openai/responses/routes.ts'
 import { scoringRoutes, textRoutes } from '../surfaces/openai/text.ts'
 import type { FormState } from '../work/inference.ts'
+import type { Tried } from './forwarded.ts'
 import type { FrontAccounts } from './front-accounts.ts'
 import type { FrontWork } from './messages.ts'
 import type { Outbox } from './outbox.ts'
@@ -59,8 +60,8 @@ export interface LocalWayOptions {
   calls: FrontCalls
   cpu: unknown
   outbox: Pick<Outbox, 'answered' | 'timing' | 'isFull'>
-  /** Passes a request on to control, with the body that was read of it. */
-  forward: (req: IncomingMessage, res: ServerResponse, body?: Buffer) => void
+  /** Passes a request on to control. */
+  forward: (req: IncomingMessage, res: ServerResponse, tried?: Tried) => void
   log: Log
 }
 
@@ -183,7 +184,7 @@ export function openLocalWay(options: LocalWayOptions) {
         answerFailure(thrown, event, { log, errorsBelow: () => undefined })
       else {
         passedOn.add(event)
-        if (!res.destroyed) forward(req, res, bodies.get(req))
+        if (!res.destroyed) forward(req, res, { body: bodies.get(req), engineEnd: calls.engineEndOf(thrown) })
       }
     },
     end(event) {

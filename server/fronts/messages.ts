@@ -50,8 +50,11 @@ export type ToFront =
   | { kind: 'recall'; engineId: string }
   /** The engine cannot be reached: its requests end with this failure, and its slots come back. */
   | { kind: 'unreachable'; engineId: string; failure: SentFailure }
-  /** The engine has ended: its requests end with this failure, and its slots are void. */
-  | { kind: 'ended'; engineId: string; failure: SentFailure }
+  /**
+   * The engine has ended: its requests end with this failure, and its slots are void. `slotsInUse`: how many were, in all
+   * processes, if it has ended by itself.
+   */
+  | { kind: 'ended'; engineId: string; failure: SentFailure; slotsInUse: number | undefined }
   /** What it may use of the limits of organizations and tokens. */
   | { kind: 'credits'; credits: CreditMessage }
   /** Calls of it have got slots. */

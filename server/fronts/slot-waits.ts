@@ -18,7 +18,7 @@ export interface FrontEngines {
   lent(engine: GrantedEngine, keeps: boolean, waited: Pick<Lease, 'waitedMs' | 'loadedMs'>): Lease | undefined
   recall(engineId: string): void
   unreachable(engineId: string, failure: () => Failure): void
-  ended(engineId: string, failure: () => Failure): void
+  ended(engineId: string, failure: () => Failure, slotsInUse?: number): void
   look(): void
 }
 

@@ -4,6 +4,7 @@ import type { CallAttempt, CallEnd, CallFallbacks, RunningCall } from '../../cor
 import type { Lease } from '../../core/models/fleet.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { noUsage } from '../../core/usage.ts'
+import { engineEndBefore } from '../http/request/engine-end.ts'
 import type { ClientExchange } from '../http/request/exchange.ts'
 import { keepFailure, keepStream } from '../http/request/idempotency.ts'
 import type { Owners } from '../http/request/owners.ts'
@@ -78,7 +79,20 @@ export async function runCall(
   }
   try {
     const { abortSource: caller, traceparent } = exchange
-    const call = { admitted, createdAt, waitMs, withoutEngine, prompt, traceparent, caller, fallbacks, waits, began }
+    const engineEnd = engineEndBefore(exchange.req)
+    const call = {
+      admitted,
+      createdAt,
+      waitMs,
+      withoutEngine,
+      prompt,
+      traceparent,
+      engineEnd,
+      caller,
+      fallbacks,
+      waits,
+      began,
+    }
     const ended = await jobs.calls.run(call, attempt)
     if (stream && exchange.keyLock && ended.end.how === 'completed') await keepStream(exchange, ended.call.id)
     isCancelled = ended.end.how === 'cancelled'

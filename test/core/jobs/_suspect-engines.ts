@@ -1,5 +1,5 @@
 import { onTestFinished, vi } from 'vitest'
-import { Failure } from '../../../core/failure.ts'
+import type { Failure } from '../../../core/failure.ts'
 import { openDispatch } from '../../../core/jobs/dispatch.ts'
 import { openQueue, type RunningEntry } from '../../../core/jobs/queue.ts'
 import { openSuspects } from '../../../core/jobs/suspects.ts'
@@ -144,16 +144,15 @@ export function simulatedEngines(models: Record<string, { engines: number; slots
     return request
   }
 
-  const broke = new Failure('worker_error', 'The engine has ended.')
   return {
     send,
     queue,
     /** These ran together when an engine ended, after so many milliseconds. */
     crashed(ids: readonly string[], ranMs = 20, engineId = 'gone'): void {
-      for (const id of ids) suspects.failed(id, broke, { engineId, othersAtEnd: ids.length - 1 }, ranMs)
+      for (const id of ids) suspects.failed(id, { engineId, othersAtEnd: ids.length - 1, ranMs })
     },
     /** It ended an engine alone. */
-    crashedAlone: (id: string): void => void suspects.failed(id, broke, { engineId: `of ${id}`, othersAtEnd: 0 }, 20),
+    crashedAlone: (id: string): void => void suspects.failed(id, { engineId: `of ${id}`, othersAtEnd: 0, ranMs: 20 }),
     /** Lets so many milliseconds pass, and calls `each` at the beginning of every `stepMs` of them. */
     pass(ms: number, each: () => void = () => {}, stepMs = 100): void {
       for (let at = 0; at < ms; at += stepMs) {

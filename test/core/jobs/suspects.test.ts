@@ -1,25 +1,34 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { openSuspects } from '../../../core/jobs/suspects.ts'
+import { engineEndOf, openSuspects } from '../../../core/jobs/suspects.ts'
 
 const broke = new Failure('worker_error', 'The engine has ended.')
-const lease = (engineId: string, othersAtEnd: number | undefined) => ({ engineId, othersAtEnd })
+const end = (engineId: string, othersAtEnd: number) => ({ engineId, othersAtEnd, ranMs: 20 })
 
 /** An engine that ended while these requests ran. */
 function crashed(ids = ['a', 'b', 'c'], engineId = 'e1') {
   const suspects = openSuspects()
-  for (const id of ids) expect(suspects.failed(id, broke, lease(engineId, ids.length - 1), 20)).toBe('beside')
+  for (const id of ids) expect(suspects.failed(id, end(engineId, ids.length - 1))).toBe('beside')
   return suspects
 }
 const alone = (suspects: ReturnType<typeof openSuspects>, ids = ['a', 'b', 'c']) =>
   ids.filter(id => suspects.runsAlone(id))
 
-test('a failure without the end of its engine, or for a reason of its own, accuses nobody', () => {
-  const suspects = openSuspects()
-  expect(suspects.failed('a', broke, lease('e1', undefined), 20)).toBe('none')
-  expect(suspects.failed('a', new Failure('invalid_value', 'No.'), lease('e1', 3), 20)).toBe('none')
+test.each<[string, Failure, number | undefined, number | undefined]>([
+  ['an engine that has ended', broke, 3, 3],
+  ['one that has ended without others', broke, 0, 0],
+  ['one that made no progress', new Failure('timeout', 'No progress.'), 0, 0],
+  ['one that still runs', broke, undefined, undefined],
+  ['a reason of its own', new Failure('invalid_value', 'No.'), 3, undefined],
   // Its engine ended before it had got anything of the request.
-  expect(suspects.failed('a', broke.with({ unsent: true }), lease('e1', 0), 20)).toBe('none')
+  ['a request that was not sent', broke.with({ unsent: true }), 0, undefined],
+])('the end of an engine: %s', (_, failure, othersAtEnd, expected) => {
+  expect(engineEndOf(failure, { engineId: 'e1', othersAtEnd }, 20)?.othersAtEnd).toBe(expected)
+})
+
+test('a failure without the end of its engine accuses nobody', () => {
+  const suspects = openSuspects()
+  expect(suspects.failed('a', undefined)).toBe('none')
   expect(suspects.has('a')).toBe(false)
 })
 
@@ -28,7 +37,7 @@ test('who was in flight runs alone until one of them has ended an engine alone',
   expect(alone(suspects)).toEqual(['a', 'b', 'c'])
   suspects.ended('a')
   expect(alone(suspects)).toEqual(['b', 'c'])
-  expect(suspects.failed('b', broke, lease('e2', 0), 20)).toBe('alone')
+  expect(suspects.failed('b', end('e2', 0))).toBe('alone')
   expect(alone(suspects)).toEqual(['b'])
   suspects.ended('b')
   suspects.ended('c')
@@ -37,22 +46,22 @@ test('who was in flight runs alone until one of them has ended an engine alone',
 
 test('the suspects of another engine stay', () => {
   const suspects = crashed()
-  for (const id of ['d', 'e']) suspects.failed(id, broke, lease('other', 1), 20)
-  suspects.failed('b', broke, lease('e2', 0), 20)
+  for (const id of ['d', 'e']) suspects.failed(id, end('other', 1))
+  suspects.failed('b', end('e2', 0))
   expect(alone(suspects, ['a', 'b', 'c', 'd', 'e'])).toEqual(['b', 'd', 'e'])
 })
 
 test('who was beside two crashes runs alone to its end, so that it is retried uncharged twice at most', () => {
   const suspects = crashed()
-  suspects.failed('a', broke, lease('e2', 0), 20)
-  for (const id of ['b', 'c']) expect(suspects.failed(id, broke, lease('e3', 1), 20)).toBe('beside')
-  expect(suspects.failed('c', broke, lease('e4', 0), 20)).toBe('alone')
+  suspects.failed('a', end('e2', 0))
+  for (const id of ['b', 'c']) expect(suspects.failed(id, end('e3', 1))).toBe('beside')
+  expect(suspects.failed('c', end('e4', 0))).toBe('alone')
   expect(alone(suspects)).toEqual(['a', 'b', 'c'])
 })
 
 test('a request that ended or froze an engine alone never runs beside others again', () => {
   const suspects = openSuspects()
-  expect(suspects.failed('a', new Failure('timeout', 'No progress.'), lease('e1', 0), 20)).toBe('alone')
+  expect(suspects.failed('a', end('e1', 0))).toBe('alone')
   expect(suspects.runsAlone('a')).toBe(true)
 })
 
@@ -77,7 +86,7 @@ test.each([0, 1, 2, 7, 40])(
       const crash = batch.some(({ crashes }) => crashes)
       waiting = waiting.slice(batch.length)
       for (const one of batch) {
-        const part = crash ? suspects.failed(one.id, broke, lease(`e${engine}`, batch.length - 1), 20) : 'none'
+        const part = crash ? suspects.failed(one.id, end(`e${engine}`, batch.length - 1)) : 'none'
         if (part === 'alone') one.charged++
         if (part === 'beside') one.uncharged++
         if (part === 'none' || one.charged === 3) {

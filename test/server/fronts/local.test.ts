@@ -21,6 +21,7 @@ describe('an app whose gateway processes answer themselves', () => {
       models: [
         fakeModel('fake', [], { concurrency: 64 }),
         fakeModel('narrow', [], { concurrency: 1 }),
+        fakeModel('fragile', [], { concurrency: 8 }),
         fakeModel('hasty', [], { concurrency: 1, dispatch_wait_ms: 200 }),
         fakeModel('other', [], { concurrency: 2, price: { input_per_million_tokens: 1e6 } }),
       ],
@@ -155,6 +156,21 @@ describe('an app whose gateway processes answer themselves', () => {
     const id = answer.headers.get('x-job-id')!
     expect(await json(`/api/jobs/${id}/cancel`, {})).toMatchObject({ status: 'cancelled' })
     expect(await jobOf(answer)).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('whose engine a request ends: control tries it alone, and answers those that ran beside it', async () => {
+    await warm({ model: 'fragile' })
+    const frontsBefore = await metric('infer_front_requests_total')
+    const [poison, ...others] = await Promise.all([
+      say('mode:segfault,ms=200', { model: 'fragile' }),
+      ...[1, 2, 3].map(() => say('mode:slow,ms=600', { model: 'fragile' })),
+    ])
+    expect(others.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect([poison.status, await poison.text()]).toEqual([502, expect.stringContaining('SIGSEGV')])
+    // None of them was answered in a front.
+    expect(await metric('infer_front_requests_total')).toBe(frontsBefore)
+    // One beside others, which is not charged, and three alone.
+    expect(await metric('infer_engine_failures_total\\{model="fragile"\\}')).toBe(4)
   })
 
   test('a revoked token is refused by every process once the answer to the revocation is there', async () => {
