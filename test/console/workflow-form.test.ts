@@ -120,6 +120,20 @@ test('whoever answers an approval reads what led to it', async () => {
   await page.getByRole('link', { name: '7 more questions are open' }).click()
   await page.getByText('Those of the execution').waitFor()
   await expect.poll(() => page.getByRole('row').count()).toBe(notes.length + 1)
+  // Who answers one of them comes back to the others, also without an answer.
+  await page
+    .getByRole('link', { name: /^Send / })
+    .first()
+    .click()
+  await page.getByRole('button', { name: 'Reject' }).click()
+  await page.getByText('Those of the execution').waitFor()
+  await expect.poll(() => page.getByRole('row').count()).toBe(notes.length)
+  await page
+    .getByRole('link', { name: /^Send / })
+    .first()
+    .click()
+  await page.getByRole('link', { name: 'Back to Approvals' }).click()
+  await page.getByText('Those of the execution').waitFor()
   await page.getByRole('button', { name: 'All approvals' }).click()
   await page.getByRole('link', { name: 'Publish it?' }).waitFor()
 })

@@ -48,7 +48,7 @@ test.each(sizes)('on %s a person finds, duplicates, compares, restores and delet
   expect(restored.workflow).toMatchObject({ tags: ['tales'] })
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
 
-  await page.getByRole('link', { name: 'All workflows' }).click()
+  await page.getByRole('link', { name: 'Back to Workflows' }).click()
   await page.getByRole('button', { name: `Delete: ${name} (copy)` }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete workflow' }).click()
   await page.getByText(`${name} (copy) was deleted.`).waitFor()

@@ -6,6 +6,7 @@ import { isGone } from '../api/client.ts'
 import { shellText } from '../text/shell.ts'
 import { Button } from './button.tsx'
 import { useShownName } from './page-title.ts'
+import { asLeft } from './way-back.ts'
 
 /**
  * The title of a page with the state of what it shows, what it is about, and its actions. `name` is in the title of the
@@ -207,10 +208,10 @@ export function Facts({
   )
 }
 
-/** Leads from one thing back to the list of all. */
-export const BackLink = ({ href, children }: { href: string; children: ReactNode }) => (
-  <Link href={href} className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
+/** Leads from one thing back to the list of all, as it was left. */
+export const BackLink = ({ page }: { page: keyof typeof shellText.pages }) => (
+  <Link href={asLeft(`/${page}`)} className="text-muted hover:text-text mb-2 inline-flex items-center gap-1 text-sm">
     <ArrowLeft aria-hidden className="size-4" />
-    {children}
+    {shellText.backTo(shellText.pages[page])}
   </Link>
 )

@@ -8,7 +8,7 @@ export const approvalsText = {
   noneHelp: 'A workflow asks with a node wait/approval. The guide "workflow-approvals" shows how.',
   older: 'Older approvals',
   newest: 'Newest approvals',
-  back: 'All approvals',
+  all: 'All approvals',
   ofExecution: 'Those of the execution',
   gone: 'This question is no longer open: it was answered, or its time is over.',
   image: (at: number) => `Image ${at + 1}`,

@@ -50,7 +50,6 @@ export const editorText = {
   ),
   newName: 'New workflow',
   firstMessage: 'Write one sentence about the sea.',
-  back: 'All workflows',
   views: 'Views of the workflow',
   sides: 'Details',
   sidesWidth: 'Width of the details',

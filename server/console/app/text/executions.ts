@@ -38,7 +38,6 @@ export const executionsText = {
   older: 'Older executions',
   newest: 'Newest executions',
   inEditor: 'Show in the editor',
-  back: 'All executions',
   compare: {
     with: 'Compare with …',
     withEarlier: 'Compare with the execution that it repeats',

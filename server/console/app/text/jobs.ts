@@ -85,7 +85,6 @@ export const jobsText = {
   scanned: 'Older jobs may match.',
   older: 'Older jobs',
   newest: 'Newest jobs',
-  back: 'All jobs',
   gone: 'This job does not exist or is no longer kept.',
   waiting: 'Why it waits',
   error: 'Why it failed',

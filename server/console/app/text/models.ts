@@ -46,7 +46,6 @@ export const modelsText = {
     per_thousand_documents: 'for a thousand documents',
     per_gpu_second: 'for a second of GPU time',
   },
-  back: 'All models',
   details: named('about', 'plan', 'log', 'settings'),
   facts: named(
     'state',

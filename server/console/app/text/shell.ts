@@ -29,6 +29,7 @@ export const shellText = {
     audit: 'Audit log',
   },
   groups: named('create', 'activity', 'manage'),
+  backTo: (page: string) => `Back to ${page}`,
   noSuchPage: 'There is no page at this address. Choose one in the navigation.',
   notPermitted: (scope: string) =>
     `Your token lacks the scope ${scope}, which this page needs. Sign in with a token that has it.`,

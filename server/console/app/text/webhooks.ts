@@ -12,7 +12,6 @@ export const webhooksText = {
   none: 'No endpoint yet',
   noneHelp: 'An endpoint is a URL of yours that receives a message when a job or an execution has ended.',
   guide: 'Guide to webhooks',
-  back: 'All webhooks',
   gone: 'There is no such webhook any more.',
   form: {
     nameHint: 'For you: what receives the events.',

@@ -29,5 +29,4 @@ export const workflowsText = {
   restored: (from: number, version: number) => `Version ${from} was restored as version ${version}.`,
   compared: (older: number, newer: number) => `Changes from version ${older} to version ${newer}`,
   same: 'These versions say the same.',
-  back: 'All workflows',
 } as const

@@ -7,6 +7,7 @@ import { Button, TextLink } from '../../components/button.tsx'
 import { Checkbox, SelectField, TextArea, TextField } from '../../components/fields.tsx'
 import { BackLink, Facts, Notice, PageHeading, Queried, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
+import { asLeft } from '../../components/way-back.ts'
 import { approvalsText as text } from '../../text/approvals.ts'
 import { ApprovalContext } from './approval-context.tsx'
 
@@ -21,7 +22,7 @@ export function ApprovalDetail({ id }: { id: string }) {
   const query = useAnswer(['approvals', 'one', id], () => api.GET('/api/approvals/{id}', at({ id })))
   return (
     <>
-      <BackLink href="/approvals">{text.back}</BackLink>
+      <BackLink page="approvals" />
       <Queried query={query} lines={6} gone={text.gone}>
         {({ approval }) => <Shown approval={approval} />}
       </Queried>
@@ -100,7 +101,7 @@ function AnswerForm({ approval: { execution_id: id, node_id: node, item, form } 
         }),
       ),
     (_, approved) => {
-      go('/approvals')
+      go(asLeft('/approvals'))
       return approved ? text.approved : text.rejected
     },
     ['approvals'],

@@ -47,7 +47,7 @@ function ApprovalList() {
       <PageHeading title={shellText.pages.approvals} about={text.about} />
       {execution !== undefined && (
         <div className="mb-4 flex flex-wrap items-center gap-3">
-          <Button onClick={() => change({ execution: undefined, after: undefined })} label={text.back} />
+          <Button onClick={() => change({ execution: undefined, after: undefined })} label={text.all} />
           <span className="min-w-0 break-words">
             {text.ofExecution} <TextLink href={`/executions/${execution}`} label={execution} />
           </span>

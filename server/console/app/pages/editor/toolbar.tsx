@@ -4,7 +4,9 @@ import { Badge } from '../../components/badge.tsx'
 import { Button, IconButton, TextLink } from '../../components/button.tsx'
 import { downloadWorkflow } from '../../components/download.ts'
 import { useShownName } from '../../components/page-title.ts'
+import { asLeft } from '../../components/way-back.ts'
 import { editorText } from '../../text/editor.ts'
+import { shellText } from '../../text/shell.ts'
 import { newWorkflow } from './drafts.ts'
 import { useEditor } from './editor-context.ts'
 import type { useDocument } from './use-document.ts'
@@ -35,7 +37,11 @@ export function Toolbar({
   useShownName(name)
   return (
     <header className="bg-surface border-line flex flex-wrap items-center gap-x-3 gap-y-2 border-b px-4 py-2">
-      <TextLink href="/workflows" className="text-xs underline" label={editorText.back} />
+      <TextLink
+        href={asLeft('/workflows')}
+        className="text-xs underline"
+        label={shellText.backTo(shellText.pages.workflows)}
+      />
       <h1 className="flex min-w-0 flex-wrap items-center gap-2 text-base font-semibold tracking-tight">
         <span className="min-w-0 break-words">{name}</span>
         {unsaved || !stored ? (

@@ -32,7 +32,7 @@ export function ExecutionDetail({ id }: { id: string }) {
   const query = useExecution(id)
   return (
     <>
-      <BackLink href="/executions">{text.back}</BackLink>
+      <BackLink page="executions" />
       <Queried query={query} lines={8} gone={text.gone}>
         {execution => <Shown execution={execution} />}
       </Queried>

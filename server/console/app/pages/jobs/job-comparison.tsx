@@ -21,7 +21,7 @@ export function JobComparison() {
   const [first, second] = [useJob(params.get('first') ?? ''), useJob(params.get('second') ?? '')]
   return (
     <>
-      <BackLink href="/jobs">{jobsText.back}</BackLink>
+      <BackLink page="jobs" />
       <PageHeading title={text.title} about={text.about} />
       <Queried query={first} gone={jobsText.gone}>
         {one => (

@@ -15,7 +15,7 @@ export function JobDetail({ id }: { id: string }) {
   useBeginning()
   return (
     <>
-      <BackLink href="/jobs">{jobsText.back}</BackLink>
+      <BackLink page="jobs" />
       <Queried query={useJob(id)} gone={jobsText.gone}>
         {job => <Shown job={job} />}
       </Queried>

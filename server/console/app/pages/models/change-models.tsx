@@ -7,6 +7,7 @@ import { Confirm, Dialog, FormButtons } from '../../components/dialog.tsx'
 import { Checkbox, TextField, useOpened } from '../../components/fields.tsx'
 import { sizeText } from '../../components/format.ts'
 import { Failed, Notice, Queried } from '../../components/page.tsx'
+import { asLeft } from '../../components/way-back.ts'
 import { modelsText } from '../../text/models.ts'
 
 /** What adding a model would write, and what is missing for it. */
@@ -130,7 +131,7 @@ export function RemoveModel({ id, close }: { id: string; close: () => void }) {
     announce('good', modelsText.removed(id))
     void refresh('models')
     void refresh('tasks')
-    go('/models')
+    go(asLeft('/models'))
   }
   return (
     <Confirm

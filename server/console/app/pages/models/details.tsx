@@ -1,6 +1,5 @@
-import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { Link, useLocation, useSearchParams } from 'wouter'
+import { useLocation, useSearchParams } from 'wouter'
 import { ApiFailure, api, at, type Schema, useAnswer, useModels, useSession } from '../../api/client.ts'
 import { modelHref } from '../../components/addresses.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -10,7 +9,7 @@ import { CodeBlock } from '../../components/code.tsx'
 import { countText, durationText, knownDuration, sizeText } from '../../components/format.ts'
 import { LogView } from '../../components/log/log-view.tsx'
 import { EngineStateView, ModelActions, ModelStateView } from '../../components/model.tsx'
-import { Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { BackLink, Empty, Facts, Failed, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { type Column, columnsOf, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
@@ -30,10 +29,7 @@ export function Details({ id }: { id: string }) {
   const query = useModels()
   return (
     <>
-      <Link href="/models" className="text-accent mb-2 inline-flex items-center gap-1 hover:underline">
-        <ArrowLeft aria-hidden className="size-4" />
-        {modelsText.back}
-      </Link>
+      <BackLink page="models" />
       <Queried query={query} lines={8}>
         {({ models }) => {
           const model = models.find(one => one.model_id === id)

@@ -12,6 +12,7 @@ import { durationText } from '../../components/format.ts'
 import { BackLink, Facts, Notice, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { showSecret } from '../../components/shown-secret.tsx'
 import { Time } from '../../components/time.tsx'
+import { asLeft } from '../../components/way-back.ts'
 import { webhooksText as text } from '../../text/webhooks.ts'
 import { Deliveries } from './deliveries.tsx'
 import { useEventTypes } from './event-choice.tsx'
@@ -38,7 +39,7 @@ export function WebhookDetail({ id }: { id: string }) {
   })
   return (
     <>
-      <BackLink href="/webhooks">{text.back}</BackLink>
+      <BackLink page="webhooks" />
       <Queried query={query} lines={6} gone={text.gone}>
         {({ webhook }) => <Shown webhook={webhook} />}
       </Queried>
@@ -150,7 +151,7 @@ function ActionDialog({ action, webhook, close }: ActionDialogProps) {
       act={async () => {
         await dataOf(api.DELETE('/api/webhooks/{id}', { params }))
         announce('good', text.removed(name))
-        go('/webhooks')
+        go(asLeft('/webhooks'))
         void refresh('webhooks', 'list')
       }}
     >

@@ -2,11 +2,11 @@ import { useQuery } from '@tanstack/react-query'
 import { api, at, dataOf, type Schema, usePages, useSession } from '../../api/client.ts'
 import { useAction } from '../../components/announcements.tsx'
 import { Badge } from '../../components/badge.tsx'
-import { Button, ButtonLink, TextLink } from '../../components/button.tsx'
+import { Button, ButtonLink } from '../../components/button.tsx'
 import { compareLines, shownLines } from '../../components/difference/compare.ts'
 import { LineDifference } from '../../components/difference/text-difference.tsx'
 import { SelectField } from '../../components/fields.tsx'
-import { Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
+import { BackLink, Empty, MoreButton, PageHeading, Queried, Section, useBeginning } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAddress } from '../../components/use-address.ts'
 import { workflowsText } from '../../text/workflows.ts'
@@ -27,10 +27,10 @@ export default function VersionList({ id }: { id: string }) {
         const versions = pages.flatMap(page => page.versions)
         return (
           <>
+            <BackLink page="workflows" />
             <PageHeading
               title={workflowsText.versionsOf(versions[0]?.name ?? '')}
               actions={<ButtonLink href={`/workflows/${id}`} label={workflowsText.edit} />}
-              about={<TextLink href="/workflows" className="underline" label={workflowsText.back} />}
             />
             <Compare id={id} versions={versions} />
             <MoreButton query={query} />

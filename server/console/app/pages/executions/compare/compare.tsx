@@ -41,7 +41,7 @@ export default function ComparePage({ first, second }: { first: string; second: 
   const only = params.get('only') !== null
   return (
     <>
-      <BackLink href="/executions">{executionsText.back}</BackLink>
+      <BackLink page="executions" />
       <PageHeading
         title={text.title}
         about={text.about}

@@ -29,7 +29,7 @@ export default function FormPage({ id }: { id: string }) {
   const query = useAnswer(['workflows', 'form', id], () => api.GET('/api/workflows/{id}', at({ id })))
   return (
     <div className="mx-auto max-w-3xl">
-      <BackLink href="/workflows">{workflowsText.back}</BackLink>
+      <BackLink page="workflows" />
       <Queried query={query} lines={6} gone={text.gone}>
         {({ workflow }) => <WorkflowForm key={workflow.version} stored={workflow} />}
       </Queried>
