@@ -105,6 +105,9 @@ export async function startLab() {
       await kill(name, 'SIGKILL')
       for (const pid of all) sendSignal(pid, 'SIGKILL')
     },
+    /** Resolves when the node that was started again may run jobs. Slurm shows it as `mixed` for up to a minute after its last one. */
+    returned: (name: string) =>
+      until(() => /^(idle|mixed)$/.test(run('sinfo', '-h', '-n', name, '-p', 'gpu', '-o', '%T'))),
     /** Resolves when slurmctld, which saves what it knows every few seconds, has saved what it knows of a running job. */
     async saved(jobId: string): Promise<void> {
       const since = Date.now()

@@ -82,7 +82,6 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
 
   test.runIf(full)(
     'a node that fails: its engine cannot be reached at once, another one starts elsewhere, and Slurm says later that it is gone',
-    { timeout: 150_000 },
     async () => {
       const launcher = await open()
       const { launchId, launch } = await started(launcher)
@@ -97,12 +96,12 @@ describe.skipIf(noLab !== undefined)(`engines as Slurm jobs, when something fail
       expect(gone).toMatchObject({ reason: `Its node '${node}' has failed.`, status: null })
       expect(await survivors(launchId)).toEqual([])
       lab.node(node!)
-      await until(() => lab.run('sinfo', '-h', '-n', node!, '-p', 'gpu', '-o', '%T') === 'idle')
+      await lab.returned(node!)
     },
   )
 
   const waits = 'a job that waits for others than an unreachable node may run there when it is back'
-  test.runIf(full)(waits, { timeout: 150_000 }, async () => {
+  test.runIf(full)(waits, async () => {
     const launcher = await open()
     const { launchId, launch } = await started(launcher)
     const { node } = launch

@@ -136,7 +136,7 @@ describe.skipIf(noLab !== undefined)(`engines that span nodes of Slurm${noLab ? 
     expect(reason).toMatch(/^(One of its nodes 'gpu\[.*]' has failed|Its parts on other nodes have ended)\.$/)
     expect(await survivors(launchId)).toEqual([])
     lab.node(last)
-    await until(() => lab.run('sinfo', '-h', '-n', last, '-p', 'gpu', '-o', '%T') === 'idle')
+    await lab.returned(last)
   })
 
   test.runIf(full)(
