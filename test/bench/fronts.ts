@@ -27,6 +27,8 @@ const option = (name: string, usual: string): string => {
 }
 const ms = Number(option('--seconds', '3')) * 1_000
 const rounds = Number(option('--rounds', '3'))
+/** Requests after which V8 compiles little more of a process. By requests, not by time: a slow machine compiles as much. */
+const compiledAfter = 15_000
 const processCounts = option('--processes', '1,2,4').split(',').map(Number)
 
 /** Something that answers chats in several processes. */
@@ -148,9 +150,9 @@ try {
   for (const count of processCounts) {
     const [infer, proxies] = [await serveInfer(count, config), await serveProxies(count, enginePort)]
     pairs.push({ count, infer, proxies, results: [], bare: [] })
-    // V8's compilation is not measured: each process compiles on its own, for tens of thousands of requests.
     for (const { target } of [infer, proxies])
-      for (let time = 0; time <= count; time++) await load<Requests>(['requests', ...target, 64, ms])
+      for (let done = 0; done < count * compiledAfter; )
+        done += ((await load<Requests>(['requests', ...target, 64, ms])).perSecond * ms) / 1_000
   }
   for (let round = 0; round < rounds; round++)
     for (const { infer, proxies, results, bare } of pairs) {
