@@ -24,7 +24,11 @@ export interface TrackingOptions {
   api: ClusterApi
   lists: ClusterLists
   records: { write(record: PodRecord): Promise<void>; remove(launchId: string): Promise<void> }
-  /** Milliseconds between two words to each wrapper, and for which a pod may stay after its time. */
+  /**
+   * Milliseconds for which engines live without a server, between two words to each wrapper, and for which a pod may stay after
+   * its time.
+   */
+  graceMs: number
   beatMs: number
   lostMs: number
   log: Log
@@ -57,13 +61,17 @@ export class TrackedPods {
       },
     })
     this.groups = openTrackedGroups({
-      api: options.api,
+      ...options,
       held: this.held,
       changed: pod => this.#update([pod], null),
       remove: (pod, seconds, signal) => this.remove(pod, seconds, signal),
       closing: this.#closing.signal,
     })
-    for (const record of records) this.hold(record).expectedFrom = 1
+    for (const record of records) {
+      const launch = this.hold(record)
+      launch.expectedFrom = 1
+      if (record.uid !== null) this.#keepDeadline(launch)
+    }
     this.watch = openPodWatch({
       ...options,
       seen: (pods, list) => this.#update(this.groups.take(pods, list !== null), list),
@@ -119,8 +127,14 @@ export class TrackedPods {
   accepted(launch: HeldPod, uid: string): void {
     launch.record.uid = uid
     launch.expectedFrom = this.watch.lists() + 1
+    this.#keepDeadline(launch)
     // A lost record is found again by the labels of the pod.
     void this.#options.records.write(launch.record).catch(() => {})
+  }
+
+  #keepDeadline(launch: HeldPod): void {
+    const { nodes = 1, end } = launch.record
+    if (nodes > 1 && !end) this.groups.deadlines.keep(launch)
   }
 
   /** Takes over what was seen of launches, each as one pod. */
@@ -152,9 +166,11 @@ export class TrackedPods {
     this.#announce(changed)
   }
 
-  #removeSurplus(pod: PodState): Promise<unknown> {
+  async #removeSurplus(pod: PodState): Promise<void> {
     const { signal } = this.#closing
-    return pod.group ? this.groups.removeSet(pod.launchId, null, signal) : this.remove(pod, 1, signal)
+    if (!pod.group) return void (await this.remove(pod, 1, signal))
+    await this.groups.removeSet(pod.launchId, null, signal)
+    await this.groups.deadlines.remove(pod.launchId, signal)
   }
 
   /** Looks what a launch without a known pod, or of an unknown start, is. */
@@ -189,7 +205,7 @@ export class TrackedPods {
     this.#announce([record.launchId])
   }
 
-  /** Removes pod and secret of a launch that has ended, once its output was read. */
+  /** Removes what there is of a launch that has ended, once its output was read. */
   async #clean(launch: HeldPod): Promise<void> {
     const { launchId, uid } = launch.record
     const output = this.#logs.get(launchId)
@@ -200,7 +216,7 @@ export class TrackedPods {
     while (!this.#closing.signal.aborted)
       try {
         if (uid !== null) await this.delete(launch, 1, this.#closing.signal)
-        await this.removeSecret(launchId, this.#closing.signal)
+        await this.removeRest(launch.record, this.#closing.signal)
         break
       } catch {
         await pause(lookMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {})
@@ -230,7 +246,9 @@ export class TrackedPods {
     }
   }
 
-  async removeSecret(launchId: string, signal: AbortSignal): Promise<void> {
+  /** Removes what a launch has besides its pods: its secret, and the Job that owns its set. */
+  async removeRest({ launchId, nodes = 1 }: PodRecord, signal: AbortSignal): Promise<void> {
+    if (nodes > 1) await this.groups.deadlines.remove(launchId, signal)
     const path = `/api/v1/namespaces/${this.#options.api.namespace}/secrets/${podName(launchId)}`
     await this.#options.api.request({ method: 'DELETE', path }, this.#limited(signal)).catch((thrown: unknown) => {
       if (!(thrown instanceof ApiRefusal && thrown.isFinal)) throw thrown

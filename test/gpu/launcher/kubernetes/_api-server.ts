@@ -13,6 +13,7 @@ interface Stored {
     namespace?: string
     uid: string
     resourceVersion: string
+    creationTimestamp?: string
     labels?: Record<string, string>
     deletionTimestamp?: string
     deletionGracePeriodSeconds?: number
@@ -71,7 +72,8 @@ export async function startApiServer(role: TestRole) {
   function put(collection: string, kind: string, given: object): Stored {
     const object = structuredClone(given) as Stored
     object.kind = kind
-    object.metadata = { ...object.metadata, uid: object.metadata.uid ?? `uid-${++uids}` }
+    const uid = object.metadata.uid ?? `uid-${++uids}`
+    object.metadata = { ...object.metadata, uid, creationTimestamp: new Date().toISOString() }
     objects.set(`${collection}/${object.metadata.name}`, object)
     change('ADDED', object, collection)
     return object
@@ -119,7 +121,7 @@ export async function startApiServer(role: TestRole) {
     if (url.pathname === '/version') return send(response, 200, { gitVersion: 'v1.99.0' })
     if (url.pathname.endsWith('/selfsubjectaccessreviews')) return review(body, response)
     const [, namespace, resource = '', name, subresource] =
-      /^\/(?:api\/v1|apis\/leaderworkerset\.x-k8s\.io\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(
+      /^\/(?:api\/v1|apis\/(?:leaderworkerset\.x-k8s\.io|batch)\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(
         url.pathname,
       ) ?? []
     if (url.pathname.startsWith('/apis/leader')) {
@@ -128,8 +130,8 @@ export async function startApiServer(role: TestRole) {
       if (resource === '')
         return send(response, 200, { kind: 'APIResourceList', resources: [{ name: 'leaderworkersets' }] })
     }
-    const sets = { leaderworkersets: 'LeaderWorkerSet' }
-    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...sets }[resource]
+    const owners = { leaderworkersets: 'LeaderWorkerSet', jobs: 'Job' }
+    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...owners }[resource]
     if (!kind) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource')
     const collection = `${namespace ?? ''}/${resource}`
     const path = `${collection}/${name}`
@@ -152,7 +154,11 @@ export async function startApiServer(role: TestRole) {
       if (nodeName !== undefined) throw new Refusal(409, 'Conflict', `pod ${name} is already assigned to ${nodeName}`)
       object.spec!.nodeName = body.target!.name
     }
-    if (method === 'PATCH') merge(object, body)
+    if (method === 'PATCH') {
+      if (body.metadata?.uid !== undefined && body.metadata.uid !== object.metadata.uid)
+        throw new Refusal(409, 'Conflict', 'the UID in the precondition does not match')
+      merge(object, body)
+    }
     if (method === 'DELETE') {
       const wanted = body?.preconditions?.uid
       if (wanted !== undefined && wanted !== object.metadata.uid)

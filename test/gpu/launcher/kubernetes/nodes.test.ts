@@ -53,7 +53,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     const { launchId, launch } = await started(launcher, 3)
     expect(launch).toMatchObject({ state: 'running', node: 'node1, node1, node1' })
     expect([...partsOf(await survivors(launchId)).keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2])
-    expect(objectsOf(launchId)).toHaveLength(5)
+    expect(objectsOf(launchId)).toHaveLength(6)
     await launcher.stop(launchId, 5_000, signal())
     expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: null })
     expect(await survivors(launchId)).toEqual([])
@@ -102,11 +102,54 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
   })
 
-  test.runIf(full)('no part outlives the grace of a server that does not come back', async () => {
+  const jobOf = (launchId: string) =>
+    fake.server.objects.get(`${fake.cluster.namespace}/jobs/${podName(launchId)}`) as
+      | { metadata: { uid: string }; spec: { activeDeadlineSeconds: number } }
+      | undefined
+  const setOf = (launchId: string) =>
+    fake.server.objects.get(`${fake.cluster.namespace}/leaderworkersets/${podName(launchId)}`)
+
+  test('a set lives for as long as a server is there, and for its grace after that', async () => {
     const launcher = await openAt(fake.cluster)
     const { launchId } = await started(launcher, 2)
+    expect(jobOf(launchId)).toMatchObject({ spec: { parallelism: 0, ttlSecondsAfterFinished: 0 } })
+    // Three seconds after a start that is three seconds ago.
+    await until(() => (jobOf(launchId)?.spec.activeDeadlineSeconds ?? 0) > 6)
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
     await launcher.leave()
-    await until(async () => partsOf(await survivors(launchId)).size === 0)
+    await until(async () => partsOf(await survivors(launchId)).size === 0 && objectsOf(launchId).length === 0)
+    expect([...fake.role.refused]).toEqual([])
+  })
+
+  test('a role without Jobs lets sets run without a deadline, says so, and with it they get one', async () => {
+    for (const verb of ['create', 'get', 'patch', 'delete']) fake.role.withdrawn.add(`${verb} jobs`)
+    onTestFinished(() => {
+      fake.role.withdrawn.clear()
+      fake.role.refused.clear()
+    })
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    expect(jobOf(launchId)).toBeUndefined()
+    const said = expect.stringMatching(
+      /^warn Engines that span nodes run without a deadline.* --namespace inference \| kubectl apply .*cannot create the resource/,
+    ) as string
+    expect(launcher.log.lines).toEqual([said])
+    fake.role.withdrawn.clear()
+    await until(() => setOf(launchId)?.metadata.ownerReferences !== undefined)
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
+    await launcher.stop(launchId, 1_000, signal())
+    await until(() => objectsOf(launchId).length === 0)
+  })
+
+  test('a Job that somebody deletes takes its set along, which ends the launch', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    const path = `/apis/batch/v1/namespaces/${fake.cluster.namespace}/jobs/${podName(launchId)}`
+    await fake.api.request({ method: 'DELETE', path }, signal())
+    expect(await listed(launcher, launchId, isGone)).toMatchObject({
+      reason: expect.stringContaining('deleted') as string,
+    })
+    await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
   })
 
   test('a cluster without LeaderWorkerSet refuses it with a sentence, and nothing is left', async () => {
