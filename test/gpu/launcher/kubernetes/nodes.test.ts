@@ -3,12 +3,11 @@ import { optionalText } from '../../../../core/optional-file.ts'
 import { podName } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import type { Launch, Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
-import { fixtureProgram } from '../../../_fixtures.ts'
 import { full } from '../../../_full.ts'
 import { survivors, until } from '../_launch.ts'
 import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
-import { isGone, isReady, listed, newServer, openAt, podOptions } from './_server.ts'
+import { isGone, isReady, listed, newServer, openAt, spanningOptions } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 const signal = () => AbortSignal.timeout(20_000)
@@ -32,19 +31,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     isUp: (launch: Launch) => boolean | Promise<boolean> = isReady,
   ) {
     const launchId = `wkr_${process.pid}s${++count}-1`
-    const rank = ['--nnodes', '{nodes}', '--node-rank', '{node_rank}']
-    const first = ['--master-addr', '{first_node}', '--master-port', '{first_node_port}']
-    const argv = [
-      process.execPath,
-      fixtureProgram('spanning-engine'),
-      '--socket',
-      '{socket}',
-      ...rank,
-      ...first,
-      ...flags,
-    ]
-    const needs = { nodes, cards: 2, cpus: 1, memoryBytes: 1 << 20, maxMs: null, image: { name: 'engine:1' } }
-    await launcher.start(podOptions(launchId, [], { argv, needs, otherNodes: ['--headless'] }), signal())
+    await launcher.start(spanningOptions(launchId, nodes, flags), signal())
     return { launchId, launch: await listed(launcher, launchId, isUp) }
   }
 
