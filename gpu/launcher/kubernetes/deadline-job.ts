@@ -22,6 +22,8 @@ export interface OwnerReference {
 }
 
 const kind = { apiVersion: 'batch/v1', kind: 'Job' } as const
+/** Seconds from the deadline of a Job to its deletion, in which a server that could not move it in time takes its set back. */
+const failedSeconds = 5
 
 /**
  * The Job that owns the LeaderWorkerSet of a launch. It runs no pod: it is there for its deadline alone, after which Kubernetes
@@ -32,15 +34,16 @@ export const jobManifest = (of: {
   namespace: string
   options: Pick<LaunchOptions, 'launchId' | 'engineId' | 'modelId'>
   graceMs: number
+  image: string
 }): object => ({
   ...kind,
   metadata: metadataOf(of),
   spec: {
     parallelism: 0,
     activeDeadlineSeconds: Math.ceil(of.graceMs / 1_000),
-    ttlSecondsAfterFinished: 0,
-    // Required, and never used: a template may lack an image.
-    template: { spec: { restartPolicy: 'Never', containers: [{ name: 'none' }] } },
+    ttlSecondsAfterFinished: failedSeconds,
+    // Required, and never used.
+    template: { spec: { restartPolicy: 'Never', containers: [{ name: 'none', image: of.image }] } },
   },
 })
 
@@ -51,11 +54,7 @@ export const ownerReference = ({ metadata: { name, uid } }: JobObject): OwnerRef
   blockOwnerDeletion: false,
 })
 
-/** The owners of a set with this Job among them, in the place of an earlier one of the same name. Pure. */
-export const ownersWith = (owners: readonly OwnerReference[], job: OwnerReference): OwnerReference[] => [
-  ...owners.filter(one => one.kind !== job.kind || one.name !== job.name),
-  job,
-]
+export const isJob = (owner: OwnerReference, name: string): boolean => owner.kind === kind.kind && owner.name === name
 
 /**
  * The `activeDeadlineSeconds` by which a Job ends `graceMs` from now; `now` is the clock of the cluster, which tells whole seconds.
@@ -66,7 +65,6 @@ export function deadlineSeconds({ metadata, status }: JobObject, { now, graceMs 
   return Math.ceil((Math.max(0, now - start) + graceMs) / 1_000) + 1
 }
 
-/** Whether a Job has reached its deadline, or is being deleted: nothing moves its deadline any more. */
-export const isOver = ({ metadata, status }: JobObject): boolean =>
-  metadata.deletionTimestamp !== undefined ||
+/** Whether a Job has reached its deadline, which cannot be moved any more. */
+export const hasFailed = ({ status }: JobObject): boolean =>
   (status?.conditions ?? []).some(one => /^Fail/.test(one.type ?? '') && one.status === 'True')

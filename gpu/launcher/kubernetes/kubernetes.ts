@@ -63,8 +63,11 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   const wrapper = Buffer.from(readAsset('kubernetes-wrapper.py')).toString('utf8')
   const starts = singleStarts(start)
   const beatMs = Math.min(60_000, settings.orphan_grace / 4)
-  const graceMs = settings.orphan_grace
-  const pods = new TrackedPods({ pool, serverId, api, lists, records, graceMs, beatMs, lostMs, log }, records.all())
+  const { orphan_grace: graceMs, wrapper_image: image } = settings
+  const pods = new TrackedPods(
+    { pool, serverId, api, lists, records, graceMs, beatMs, lostMs, image, log },
+    records.all(),
+  )
   let known: { at: number; discovery: Discovery } | undefined
   let hasLeft = false
   const unknown = (what: string, cause: unknown) =>

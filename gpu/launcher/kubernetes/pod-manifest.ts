@@ -49,8 +49,9 @@ export interface PodPlan {
 /** The name of the pod of a launch, and of its secret: launch ids have other characters than names. */
 export const podName = (launchId: string): string => `infer-${launchId.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
 
-/** The name of the first pod of a launch that spans nodes, as the controller of its LeaderWorkerSet gives it. */
-export const firstPodName = (launchId: string): string => `${podName(launchId)}-0`
+/** The names of the pods of a launch that spans nodes, as the controller of its LeaderWorkerSet gives them. */
+export const partNames = (launchId: string, nodes: number): string[] =>
+  Array.from({ length: nodes }, (_, rank) => `${podName(launchId)}-0${rank === 0 ? '' : `-${rank}`}`)
 
 /** Texts of a pod in which `$` begins a reference to a variable. */
 const literal = (text: string): string => text.replaceAll('$', '$$$$')

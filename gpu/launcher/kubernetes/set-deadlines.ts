@@ -4,12 +4,12 @@ import type { LaunchOptions } from '../launcher.ts'
 import { ApiRefusal, type ClusterApi, faultWords, orAbsent, orExisting } from './cluster-api.ts'
 import {
   deadlineSeconds,
-  isOver,
+  hasFailed,
+  isJob,
   type JobObject,
   jobManifest,
   type OwnerReference,
   ownerReference,
-  ownersWith,
 } from './deadline-job.ts'
 import type { HeldPod } from './listed-pods.ts'
 import { podName } from './pod-manifest.ts'
@@ -18,11 +18,15 @@ import { labels } from './pod-state.ts'
 /** Milliseconds before a call that has failed is repeated. */
 const retryMs = 1_000
 const callMs = 10_000
+/** Refusals in a row after which a set counts as one without a deadline. */
+const refusalsToWarn = 5
 
 export interface SetDeadlinesOptions {
   pool: string
   serverId: string
   api: ClusterApi
+  /** An image that the cluster allows in pods. */
+  image: string
   /** Where the LeaderWorkerSets are. */
   setsPath: string
   /** Milliseconds for which a set stays after its deadline was moved last, and between two moves. */
@@ -34,7 +38,7 @@ export interface SetDeadlinesOptions {
 
 type Named = Pick<LaunchOptions, 'launchId' | 'engineId' | 'modelId'>
 interface SetObject {
-  metadata: { uid: string; deletionTimestamp?: string; ownerReferences?: OwnerReference[] }
+  metadata: { name: string; uid: string; deletionTimestamp?: string; ownerReferences?: OwnerReference[] }
 }
 
 /**
@@ -42,7 +46,7 @@ interface SetObject {
  * again, so that their own end does not free their GPUs. The deadline is that of a Job, which owns the set.
  */
 export function openSetDeadlines(options: SetDeadlinesOptions) {
-  const { pool, serverId, api, setsPath, graceMs, beatMs, log, closing } = options
+  const { pool, serverId, api, image, setsPath, graceMs, beatMs, log, closing } = options
   const { namespace } = api
   const jobsPath = `/apis/batch/v1/namespaces/${namespace}/jobs`
   /** The uids of the Jobs that are known to own the sets of launches. */
@@ -54,12 +58,13 @@ export function openSetDeadlines(options: SetDeadlinesOptions) {
   /** Creates the Job of a launch, or finds that of an earlier attempt. */
   async function createJob(options: Named, signal: AbortSignal): Promise<OwnerReference> {
     const name = podName(options.launchId)
-    const body = jobManifest({ serverId, namespace, options, graceMs })
+    const body = jobManifest({ serverId, namespace, options, graceMs, image })
     const made = await orExisting(() => api.request({ method: 'POST', path: jobsPath, body }, limited(signal)))
     const job = (made ?? (await api.request({ path: `${jobsPath}/${name}` }, limited(signal)))) as JobObject
     if (job.metadata.labels?.[labels.server] !== serverId)
       throw new ApiRefusal(422, 'AlreadyExists', `the Job ${name} belongs to somebody else`)
-    if (isOver(job)) throw new Error(`the Job ${name} of an earlier attempt is being deleted`)
+    if (job.metadata.deletionTimestamp !== undefined || hasFailed(job))
+      throw new Error(`the Job ${name} of an earlier attempt is being deleted`)
     return ownerReference(job)
   }
 
@@ -68,46 +73,81 @@ export function openSetDeadlines(options: SetDeadlinesOptions) {
     await api.request({ method: 'PATCH', path: `${jobsPath}/${job.metadata.name}`, body }, limited(closing))
   }
 
-  /** Makes a Job the owner of a set that has none: the role did not allow it, or somebody has deleted it. */
-  async function own({ record }: HeldPod, job: JobObject | undefined): Promise<void> {
+  /** The set of a launch; undefined if it is gone, or going. */
+  async function findSet({ record }: HeldPod): Promise<SetObject | undefined> {
     const path = `${setsPath}/${podName(record.launchId)}`
     const set = (await orAbsent(() => api.request({ path }, limited(closing)))) as SetObject | undefined
-    if (set?.metadata.uid !== record.uid || set?.metadata.deletionTimestamp !== undefined) return
+    return set?.metadata.uid === record.uid && set?.metadata.deletionTimestamp === undefined ? set : undefined
+  }
+
+  async function setOwners({ metadata: { name, uid } }: SetObject, ownerReferences: OwnerReference[]): Promise<void> {
+    const body = { metadata: { uid, ownerReferences } }
+    await api.request({ method: 'PATCH', path: `${setsPath}/${name}`, body }, limited(closing))
+  }
+
+  /** Makes a Job the owner of a set that has none: the role did not allow it, or the Job is new. */
+  async function own(launch: HeldPod, job: JobObject | undefined): Promise<void> {
+    const { record } = launch
+    const set = await findSet(launch)
+    if (!set) return
+    const owned = set.metadata.ownerReferences ?? []
+    const before = owned.find(one => isJob(one, podName(record.launchId)))
+    // Somebody has deleted that Job, and Kubernetes deletes the set.
+    if (before && before.uid !== job?.metadata.uid) return
     const owner = job ? ownerReference(job) : await createJob(record, closing)
-    const { uid, ownerReferences = [] } = set.metadata
-    if (!ownerReferences.some(one => one.uid === owner.uid)) {
-      const body = { metadata: { uid, ownerReferences: ownersWith(ownerReferences, owner) } }
-      await api.request({ method: 'PATCH', path, body }, limited(closing))
-    }
+    if (!before) await setOwners(set, [...owned, owner])
     owners.set(record.launchId, owner.uid)
+  }
+
+  /** Takes a set back from a Job that has reached its deadline, as when the API server was away for that long. */
+  async function takeBack(launch: HeldPod): Promise<void> {
+    const { launchId } = launch.record
+    const set = await findSet(launch)
+    if (!set) return
+    const owned = set.metadata.ownerReferences ?? []
+    await setOwners(
+      set,
+      owned.filter(one => !isJob(one, podName(launchId))),
+    )
+    await remove(launchId, closing)
   }
 
   async function extend(launch: HeldPod): Promise<void> {
     const { launchId } = launch.record
     const path = `${jobsPath}/${podName(launchId)}`
     const found = await orAbsent(() => api.dated({ path }, limited(closing)))
-    const job = found?.body as JobObject | undefined
+    let job = found?.body as JobObject | undefined
     // It ends with its set, which the watch tells.
-    if (job && isOver(job)) return
-    if (found) await move(job!, found.at)
+    if (job?.metadata.deletionTimestamp !== undefined) return
+    if (job && hasFailed(job)) {
+      await takeBack(launch)
+      job = undefined
+    }
+    if (job) await move(job, found!.at)
     if (!job || owners.get(launchId) !== job.metadata.uid) await own(launch, job)
     // One that was deleted meanwhile.
     if (!isLive(launch)) await remove(launchId, closing)
   }
 
   async function follow(launch: HeldPod): Promise<void> {
-    const { launchId } = launch.record
-    while (isLive(launch)) {
-      let waits = beatMs
+    for (let refusals = 0; isLive(launch); ) {
+      let waits = Math.min(retryMs, beatMs)
       try {
         await extend(launch)
+        refusals = 0
+        waits = beatMs
       } catch (thrown) {
-        if (thrown instanceof ApiRefusal && thrown.isFinal) warn(thrown)
-        else waits = Math.min(retryMs, beatMs)
+        const isRefused = thrown instanceof ApiRefusal && thrown.isFinal
+        refusals = isRefused ? refusals + 1 : 0
+        // An API server that has just been started refuses what its roles allow.
+        if (isRefused && refusals >= refusalsToWarn) {
+          warn(thrown)
+          waits = beatMs
+        }
       }
       await pause(waits, undefined, { signal: closing, ref: false }).catch(() => {})
     }
-    owners.delete(launchId)
+    owners.delete(launch.record.launchId)
   }
 
   function warn(refusal: ApiRefusal): void {

@@ -6,7 +6,7 @@ import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import type { ClusterLists } from './cluster-lists.ts'
 import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
 import { openPodLog, type PodLog } from './pod-log.ts'
-import { firstPodName, podName } from './pod-manifest.ts'
+import { partNames, podName } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 import { openPodWatch, type PodWatch } from './pod-watch.ts'
 import { openTrackedGroups, type TrackedGroups } from './tracked-groups.ts'
@@ -31,6 +31,8 @@ export interface TrackingOptions {
   graceMs: number
   beatMs: number
   lostMs: number
+  /** That of the wrapper. */
+  image: string
   log: Log
 }
 
@@ -43,7 +45,7 @@ export class TrackedPods {
   readonly groups: TrackedGroups
   readonly #options: TrackingOptions
   readonly #controls: ReturnType<typeof holdControls>
-  readonly #logs = new Map<string, PodLog & { begin: () => void }>()
+  readonly #logs = new Map<string, PodLog>()
   readonly #closing = new AbortController()
   readonly #timer: NodeJS.Timeout
   /** How each launch was announced last. */
@@ -94,13 +96,11 @@ export class TrackedPods {
     }
     this.held.set(launchId, launch)
     if (end) return launch
-    const begun = Promise.withResolvers<void>()
-    const isOver = () => launch.record.end !== null
-    const log = openPodLog(this.#options.api, nodes > 1 ? firstPodName(launchId) : podName(launchId), {
-      begun: begun.promise,
-      isOver,
-    })
-    this.#logs.set(launchId, { ...log, begin: begun.resolve })
+    const names = nodes > 1 ? partNames(launchId, nodes) : [podName(launchId)]
+    this.#logs.set(
+      launchId,
+      openPodLog(this.#options.api, names, () => launch.record.end !== null),
+    )
     return launch
   }
 
@@ -152,7 +152,7 @@ export class TrackedPods {
       launch.deletingSince = pod.deletingIn === null ? null : (launch.deletingSince ?? now)
       if (pod.group) this.groups.endWithFirst(launch)
       if (launch.record.uid === null) void this.#identify(launch, pod)
-      if (pod.group?.hasOutput ?? pod.engine.state !== 'waiting') this.#logs.get(launchId)?.begin()
+      this.#logs.get(launchId)?.begin(pod.group?.begun ?? (pod.engine.state === 'waiting' ? [] : [0]))
       this.#connect(launch)
     }
     for (const { launchId, end } of ended) this.end(this.held.get(launchId)!, end)
@@ -210,7 +210,7 @@ export class TrackedPods {
     const { launchId, uid } = launch.record
     const output = this.#logs.get(launchId)
     launch.isCleaning = true
-    output?.begin()
+    output?.begin(ranksOf(launch.record))
     await Promise.race([output?.read, pause(lastOutputMs, undefined, { ref: false })])
     output?.close()
     while (!this.#closing.signal.aborted)
@@ -312,10 +312,9 @@ export class TrackedPods {
     this.#closing.abort()
     clearInterval(this.#timer)
     this.#controls.close()
-    for (const log of this.#logs.values()) {
-      log.close()
-      log.begin()
-    }
+    for (const log of this.#logs.values()) log.close()
     await this.watch.close()
   }
 }
+
+const ranksOf = ({ nodes = 1 }: PodRecord): number[] => Array.from({ length: nodes }, (_, rank) => rank)

@@ -139,6 +139,8 @@ export async function startApiServer(role: TestRole) {
       if (objects.has(`${collection}/${body.metadata.name}`))
         throw new Refusal(409, 'AlreadyExists', `${resource} "${body.metadata.name}" already exists`)
       if (resource === 'pods' && state.quota !== null) throw new Refusal(403, 'Forbidden', state.quota)
+      if (resource === 'jobs' && !/"image":"./.test(JSON.stringify(body.spec)))
+        throw new Refusal(422, 'Invalid', 'spec.template.spec.containers[0].image: Required value')
       if (url.searchParams.get('dryRun') === 'All') return send(response, 201, body)
       if (resource === 'pods') body.status = { phase: 'Pending' }
       return send(response, 201, put(collection, kind, body))

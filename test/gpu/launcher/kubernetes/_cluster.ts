@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { freePort } from '../../../../gpu/launcher/address.ts'
-import { type ClusterApi, orAbsent } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
 import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { writeKubeconfig } from './_kubeconfig.ts'
 import { apiOf, type TestCluster } from './_server.ts'
@@ -85,7 +85,11 @@ async function createSetResource(api: ClusterApi): Promise<void> {
     },
     signal,
   )
-  while (!(await orAbsent(() => api.request({ path: `/apis/${group}/v1/${plural}` }, signal)))) await pause(100)
+  // First it is not known, and then not ready.
+  while (!(await api.request({ path: `/apis/${group}/v1/${plural}` }, signal).catch(() => undefined))) {
+    signal.throwIfAborted()
+    await pause(100)
+  }
 }
 
 /** Starts etcd and a real API server on loopback, with their files in a folder; nodes and controllers are not there. */

@@ -3,7 +3,7 @@ import { followChanges } from './_follow-changes.ts'
 
 interface Job {
   metadata: { name: string; uid: string }
-  spec: { activeDeadlineSeconds: number }
+  spec: { activeDeadlineSeconds: number; ttlSecondsAfterFinished: number }
   status?: { startTime?: string; conditions?: object[] }
 }
 
@@ -17,31 +17,29 @@ export function startJobController(api: ClusterApi) {
   const timers = new Map<string, NodeJS.Timeout>()
   const path = `/apis/batch/v1/namespaces/${api.namespace}/jobs`
 
-  async function fail({ name, uid }: Job['metadata']): Promise<void> {
-    const conditions = [{ type: 'Failed', status: 'True', reason: 'DeadlineExceeded' }]
-    await api.request(
-      { method: 'PATCH', path: `${path}/${name}`, body: { metadata: { uid }, status: { conditions } } },
-      signal,
+  const call = (method: 'PATCH' | 'DELETE', name: string, body: object) =>
+    api.request({ method, path: `${path}/${name}`, body }, signal)
+  const after = (ms: number, { uid }: Job['metadata'], act: () => Promise<unknown>) =>
+    timers.set(
+      uid,
+      setTimeout(() => void act().catch(() => {}), ms),
     )
-    await api.request({ method: 'DELETE', path: `${path}/${name}`, body: { preconditions: { uid } } }, signal)
-  }
 
   async function seen(type: string, { metadata, spec, status = {} }: Job): Promise<void> {
     const { name, uid } = metadata
     clearTimeout(timers.get(uid))
-    if (type === 'DELETED' || status.conditions) return
+    if (type === 'DELETED') return
+    if (status.conditions)
+      return void after(spec.ttlSecondsAfterFinished * 1_000, metadata, () =>
+        call('DELETE', name, { preconditions: { uid } }),
+      )
     if (status.startTime === undefined) {
       const startTime = `${new Date().toISOString().slice(0, 19)}Z`
-      return void (await api.request(
-        { method: 'PATCH', path: `${path}/${name}`, body: { status: { startTime } } },
-        signal,
-      ))
+      return void (await call('PATCH', name, { status: { startTime } }))
     }
     const end = Date.parse(status.startTime) + spec.activeDeadlineSeconds * 1_000
-    timers.set(
-      uid,
-      setTimeout(() => void fail(metadata).catch(() => {}), end - Date.now()),
-    )
+    const conditions = [{ type: 'Failed', status: 'True', reason: 'DeadlineExceeded' }]
+    after(end - Date.now(), metadata, () => call('PATCH', name, { metadata: { uid }, status: { conditions } }))
   }
 
   const following = followChanges(api, path, seen, signal)

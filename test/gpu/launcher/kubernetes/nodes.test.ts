@@ -47,6 +47,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     let output = ''
     for await (const { bytes } of launcher.logs(launchId, 0, signal())) output += Buffer.from(bytes).toString()
     expect(output).toMatch(/^part 0 of 3 .* as 127\.0\.0\.1$/m)
+    for (const rank of [1, 2]) expect(output).toMatch(new RegExp(`^rank ${rank}: part ${rank} of 3 .*headless$`, 'm'))
     await until(() => objectsOf(launchId).length === 0)
     expect([...fake.role.refused]).toEqual([])
   })
@@ -99,7 +100,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
   test('a set lives for as long as a server is there, and for its grace after that', async () => {
     const launcher = await openAt(fake.cluster)
     const { launchId } = await started(launcher, 2)
-    expect(jobOf(launchId)).toMatchObject({ spec: { parallelism: 0, ttlSecondsAfterFinished: 0 } })
+    expect(jobOf(launchId)).toMatchObject({ spec: { parallelism: 0, ttlSecondsAfterFinished: 5 } })
     // Three seconds after a start that is three seconds ago.
     await until(() => (jobOf(launchId)?.spec.activeDeadlineSeconds ?? 0) > 6)
     expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
@@ -124,6 +125,19 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     fake.role.withdrawn.clear()
     await until(() => setOf(launchId)?.metadata.ownerReferences !== undefined)
     expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
+    await launcher.stop(launchId, 1_000, signal())
+    await until(() => objectsOf(launchId).length === 0)
+  })
+
+  test('a set whose deadline could not be moved in time is taken back, and gets another Job', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    const { uid } = jobOf(launchId)!.metadata
+    const conditions = [{ type: 'Failed', status: 'True' }]
+    fake.server.change(`${fake.cluster.namespace}/jobs/${podName(launchId)}`, { status: { conditions } })
+    await until(() => ![undefined, uid].includes(setOf(launchId)?.metadata.ownerReferences?.[0]?.uid))
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
+    expect(await isReady(await listed(launcher, launchId, isReady))).toBe(true)
     await launcher.stop(launchId, 1_000, signal())
     await until(() => objectsOf(launchId).length === 0)
   })

@@ -53,7 +53,7 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
     await expect(spanning(takenSet)).rejects.toThrow(/the LeaderWorkerSet infer-wkr-\S+ belongs to somebody else/)
     const jobs = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`
     const takenJob = `wkr_${process.pid}role-6`
-    const job = { metadata: { name: podName(takenJob) }, spec: { activeDeadlineSeconds: 600 } }
+    const job = { metadata: { name: podName(takenJob) }, spec: { activeDeadlineSeconds: 600, image: 'a' } }
     await api.request({ method: 'POST', path: jobs, body: job }, signal())
     await expect(spanning(takenJob)).rejects.toThrow(/the Job infer-wkr-\S+ belongs to somebody else/)
     await api.request({ method: 'DELETE', path: `${jobs}/${podName(takenJob)}` }, signal())
