@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { request as askSecurely, createServer } from 'node:https'
@@ -59,7 +60,6 @@ export async function startApiServer(role: TestRole) {
     forgotten: 0,
   }
   let version = 100
-  let uids = 0
 
   function change(type: Change['type'], object: Stored, collection: string): void {
     object.metadata.resourceVersion = String(++version)
@@ -72,7 +72,8 @@ export async function startApiServer(role: TestRole) {
   function put(collection: string, kind: string, given: object): Stored {
     const object = structuredClone(given) as Stored
     object.kind = kind
-    const uid = object.metadata.uid ?? `uid-${++uids}`
+    // Never the same as that of another cluster of the tests: processes of pods are found by it, and ended.
+    const uid = object.metadata.uid ?? randomUUID()
     object.metadata = { ...object.metadata, uid, creationTimestamp: new Date().toISOString() }
     objects.set(`${collection}/${object.metadata.name}`, object)
     change('ADDED', object, collection)
