@@ -65,6 +65,6 @@ export function deadlineSeconds({ metadata, status }: JobObject, { now, graceMs 
   return Math.ceil((Math.max(0, now - start) + graceMs) / 1_000) + 1
 }
 
-/** Whether a Job has reached its deadline, which cannot be moved any more. */
+/** Whether a Job has reached its deadline, which cannot be moved any more: `Failed` comes after `FailureTarget`. */
 export const hasFailed = ({ status }: JobObject): boolean =>
-  (status?.conditions ?? []).some(one => /^Fail/.test(one.type ?? '') && one.status === 'True')
+  (status?.conditions ?? []).some(({ type = '', status: is }) => type.startsWith('Fail') && is === 'True')

@@ -65,6 +65,7 @@ export function openSetDeadlines(options: SetDeadlinesOptions) {
       throw new ApiRefusal(422, 'AlreadyExists', `the Job ${name} belongs to somebody else`)
     if (job.metadata.deletionTimestamp !== undefined || hasFailed(job))
       throw new Error(`the Job ${name} of an earlier attempt is being deleted`)
+    hasWarned = false
     return ownerReference(job)
   }
 
@@ -189,4 +190,3 @@ export function openSetDeadlines(options: SetDeadlinesOptions) {
     remove,
   }
 }
-export type SetDeadlines = ReturnType<typeof openSetDeadlines>

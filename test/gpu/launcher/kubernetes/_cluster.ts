@@ -11,7 +11,10 @@ import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manife
 import { writeKubeconfig } from './_kubeconfig.ts'
 import { apiOf, type TestCluster } from './_server.ts'
 
-/** The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too. */
+/**
+ * The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too; with
+ * kube-controller-manager, the deadlines of sets do.
+ */
 const programs = process.env.INFER_TEST_KUBERNETES
 
 /** Why there is no real API server; undefined if there is one. */

@@ -97,7 +97,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
   const setOf = (launchId: string) =>
     fake.server.objects.get(`${fake.cluster.namespace}/leaderworkersets/${podName(launchId)}`)
 
-  test('a set lives for as long as a server is there, and for its grace after that', async () => {
+  test.runIf(full)('a set lives for as long as a server is there, and for its grace after that', async () => {
     const launcher = await openAt(fake.cluster)
     const { launchId } = await started(launcher, 2)
     expect(jobOf(launchId)).toMatchObject({ spec: { parallelism: 0, ttlSecondsAfterFinished: 5 } })

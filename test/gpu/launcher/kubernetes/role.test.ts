@@ -45,7 +45,7 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
     await spanning(wide)
     await spanning(wide)
     role.withdrawn.clear()
-    await until(() => role.unused.has('patch leaderworkersets') === false)
+    await until(() => !role.unused.has('patch leaderworkersets'))
     role.refused.delete('create jobs')
     const sets = `/apis/leaderworkerset.x-k8s.io/v1/namespaces/${cluster.namespace}/leaderworkersets`
     const takenSet = `wkr_${process.pid}role-5`
