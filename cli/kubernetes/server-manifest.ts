@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { clusterRules, namespaceRules, spanningRules } from '../../gpu/launcher/kubernetes/role-rules.ts'
+import { clusterRules, deadlineRules, namespaceRules, spanningRules } from '../../gpu/launcher/kubernetes/role-rules.ts'
 
 export interface ManifestOptions {
   namespace: string
@@ -21,7 +21,12 @@ export function manifestObjects({ namespace, image, storage }: ManifestOptions):
   const rbac = 'rbac.authorization.k8s.io/v1'
   return [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } },
-    { apiVersion: rbac, kind: 'Role', metadata: { name, namespace }, rules: [...namespaceRules, ...spanningRules] },
+    {
+      apiVersion: rbac,
+      kind: 'Role',
+      metadata: { name, namespace },
+      rules: [...namespaceRules, ...spanningRules, ...deadlineRules],
+    },
     {
       apiVersion: rbac,
       kind: 'RoleBinding',

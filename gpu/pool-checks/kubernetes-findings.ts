@@ -1,5 +1,6 @@
 import { broken, fine, type InspectionFinding, warning } from '../../core/inspection.ts'
 import type { KubernetesPool } from '../../core/models/pools.ts'
+import { durationText } from '../../core/quantity-text.ts'
 import { ApiRefusal, faultWords } from '../launcher/kubernetes/cluster-api.ts'
 import { allCardsOf, cardsOf, type NodeObject } from '../launcher/kubernetes/node-cards.ts'
 import { faultFinding, tooManyAsked } from './pool-findings.ts'
@@ -74,6 +75,16 @@ export const setsFinding = (isInstalled: boolean, models: readonly string[]): In
         'LeaderWorkerSet',
         `not installed, so these models, which span nodes, cannot run: ${models.join(', ')}`,
         "Install its controller, as https://lws.sigs.k8s.io says, or remove 'nodes' of the models.",
+      )
+
+/** Whether models that span nodes free their GPUs if the server is removed. `missing`: rights that the account lacks for that. */
+export const deadlineFinding = (missing: readonly string[], namespace: string, graceMs: number): InspectionFinding =>
+  missing.length === 0
+    ? fine('deadline', `engines that span nodes are deleted ${durationText(graceMs)} after this server is gone`)
+    : warning(
+        'deadline',
+        `the account may not ${missing.join(', ')} in '${namespace}', so engines that span nodes keep their GPUs if this server is removed`,
+        adviceFor(namespace),
       )
 
 /** The GPUs of the nodes that the pool selects; `needed`: those of its largest engine, `free` those that nobody has. */

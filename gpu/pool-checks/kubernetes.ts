@@ -11,7 +11,13 @@ import { ApiRefusal, type ClusterApi, openClusterApi } from '../launcher/kuberne
 import { type ClusterLists, openClusterLists } from '../launcher/kubernetes/cluster-lists.ts'
 import { openKubernetesLauncher } from '../launcher/kubernetes/kubernetes.ts'
 import { leaderWorkerSets, podManifest } from '../launcher/kubernetes/pod-manifest.ts'
-import { clusterRules, namespaceRules, type RoleRule, spanningRules } from '../launcher/kubernetes/role-rules.ts'
+import {
+  clusterRules,
+  deadlineRules,
+  namespaceRules,
+  type RoleRule,
+  spanningRules,
+} from '../launcher/kubernetes/role-rules.ts'
 import { launchNeeds } from '../launcher/launch-needs.ts'
 import { imageOf } from '../presets/model-image.ts'
 import { unconfined } from '../sandbox/level.ts'
@@ -19,6 +25,7 @@ import type { PoolCheckOptions } from './check-pool.ts'
 import {
   callFinding,
   clusterRightsFinding,
+  deadlineFinding,
   imagesFinding,
   nodesFinding,
   podFinding,
@@ -78,11 +85,11 @@ async function* checkCluster(
   yield rightsFinding(inNamespace, api.namespace)
   yield clusterRightsFinding(inCluster, api.namespace, settings.max_cards)
 
-  if (spanning.length > 0)
-    yield setsFinding(
-      await hasSets(api, signal()),
-      spanning.map(({ id }) => id),
-    )
+  if (spanning.length > 0) {
+    const ids = spanning.map(({ id }) => id)
+    yield setsFinding(await hasSets(api, signal()), ids)
+    yield deadlineFinding(await lacks(deadlineRules, api.namespace), api.namespace, settings.orphan_grace)
+  }
   const cards = Math.max(1, ...models.map(({ devices }) => (typeof devices === 'number' ? devices : 1)))
   if (!inCluster.includes('list nodes')) {
     const nodes = await readNodes(lists, settings, signal())

@@ -102,6 +102,11 @@ export function openClusterApi(access: ClusterAccess) {
     async request(call: ApiCall, signal: AbortSignal): Promise<unknown> {
       return await (await send(call, signal)).body.json()
     },
+    /** The same, and what the clock of the API server was, in epoch milliseconds: that of this machine may differ. */
+    async dated(call: ApiCall, signal: AbortSignal): Promise<{ body: unknown; at: number }> {
+      const { body, headers } = await send(call, signal)
+      return { body: await body.json(), at: Date.parse(String(headers.date)) || Date.now() }
+    },
     /** The bytes of an answer as they come; `begun` is called before the first. Leaving the loop ends the request. */
     async *stream(call: ApiCall, signal: AbortSignal, begun?: () => void): AsyncIterable<Uint8Array> {
       const { body } = await send(call, signal)
@@ -119,6 +124,26 @@ export function openClusterApi(access: ClusterAccess) {
   }
 }
 export type ClusterApi = ReturnType<typeof openClusterApi>
+
+/** What was created; undefined if it was there before. */
+export async function orExisting(create: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await create()
+  } catch (thrown) {
+    if (thrown instanceof ApiRefusal && thrown.reason === 'AlreadyExists') return undefined
+    throw thrown
+  }
+}
+
+/** What was found; undefined if it is not there. */
+export async function orAbsent<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await find()
+  } catch (thrown) {
+    if (thrown instanceof ApiRefusal && thrown.status === 404) return undefined
+    throw thrown
+  }
+}
 
 /** The words of an error of a call, without a final dot. */
 export function faultWords(thrown: unknown): string {

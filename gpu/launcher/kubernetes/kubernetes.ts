@@ -11,7 +11,7 @@ import { type Launcher, type LaunchOptions, secretsIn } from '../launcher.ts'
 import { singleStarts } from '../single-starts.ts'
 import { readCapacity } from './capacity.ts'
 import { openClusterAccess } from './cluster-access.ts'
-import { ApiRefusal, faultWords, openClusterApi } from './cluster-api.ts'
+import { ApiRefusal, faultWords, openClusterApi, orExisting } from './cluster-api.ts'
 import { openClusterLists } from './cluster-lists.ts'
 import type { HeldPod, PodRecord } from './listed-pods.ts'
 import {
@@ -63,7 +63,11 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
   const wrapper = Buffer.from(readAsset('kubernetes-wrapper.py')).toString('utf8')
   const starts = singleStarts(start)
   const beatMs = Math.min(60_000, settings.orphan_grace / 4)
-  const pods = new TrackedPods({ pool, serverId, api, lists, records, beatMs, lostMs, log }, records.all())
+  const { orphan_grace: graceMs, wrapper_image: image } = settings
+  const pods = new TrackedPods(
+    { pool, serverId, api, lists, records, graceMs, beatMs, lostMs, image, log },
+    records.all(),
+  )
   let known: { at: number; discovery: Discovery } | undefined
   let hasLeft = false
   const unknown = (what: string, cause: unknown) =>
@@ -110,7 +114,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
         })
       pods.held.delete(launchId)
       await records.remove(launchId)
-      await pods.removeSecret(launchId, signal).catch(() => {})
+      await pods.removeRest(record, signal).catch(() => {})
       if (needs.nodes > 1 && isNotInstalled(thrown))
         throw new Failure('worker_error', noSets(pool, modelId, needs.nodes))
       throw new Failure('worker_error', `Kubernetes has refused the pod of '${modelId}': ${fault}.`, { cause: thrown })
@@ -122,7 +126,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
     const name = podName(plan.options.launchId)
     const spans = plan.needs.nodes > 1
     const path = spans ? pods.groups.path : `${namespace}/pods`
-    const body = spans ? setManifest(plan) : podManifest(plan)
+    const body = spans ? setManifest(plan, await pods.groups.deadlines.create(plan.options, signal)) : podManifest(plan)
     const made = await orExisting(() => api.request({ method: 'POST', path, body }, signal))
     const { metadata } = (made ?? (await api.request({ path: `${path}/${name}` }, signal))) as PodObject
     if (metadata?.labels?.[labels.server] === serverId && metadata.uid) return metadata.uid
@@ -170,7 +174,7 @@ export async function openKubernetesLauncher(options: KubernetesLauncherOptions)
     const signal = AbortSignal.timeout(closeMs)
     const ends = live.map(async launch => {
       if (launch.record.uid !== null) await pods.delete(launch, 5, signal)
-      await pods.removeSecret(launch.record.launchId, signal)
+      await pods.removeRest(launch.record, signal)
     })
     const failed = (await Promise.allSettled(ends)).filter(({ status }) => status === 'rejected')
     if (failed.length > 0) log.warn('Pods may be left: they end by themselves', { pool, pods: failed.length })
@@ -253,13 +257,3 @@ const isNotInstalled = (thrown: unknown): boolean =>
 
 const noSets = (pool: string, modelId: string, nodes: number): string =>
   `'${modelId}' spans ${nodes} nodes, and the cluster of the pool '${pool}' has no LeaderWorkerSet. Install its controller (https://lws.sigs.k8s.io), or remove 'nodes' of the model.`
-
-/** What was created; undefined if it was there before. */
-async function orExisting(create: () => Promise<unknown>): Promise<unknown> {
-  try {
-    return await create()
-  } catch (thrown) {
-    if (thrown instanceof ApiRefusal && thrown.reason === 'AlreadyExists') return undefined
-    throw thrown
-  }
-}

@@ -69,7 +69,7 @@ export function joinedPod(
     rank: null,
     group: {
       fault,
-      hasOutput: first !== undefined && first.engine.state !== 'waiting',
+      begun: all.filter(({ engine }) => engine.state !== 'waiting').map(({ rank }) => rank!),
       waiting: waiting && waiting.node !== null ? waiting.uid : null,
     },
   }

@@ -1,6 +1,7 @@
 import type { KubernetesPool } from '../../../core/models/pools.ts'
 import type { LaunchKey } from '../launch-key.ts'
 import type { LaunchNeeds, LaunchOptions } from '../launcher.ts'
+import type { OwnerReference } from './deadline-job.ts'
 import { containers, labels } from './pod-state.ts'
 
 /** The resource of pods that belong together, which a cluster may have, and the variables that its controller gives them. */
@@ -48,8 +49,9 @@ export interface PodPlan {
 /** The name of the pod of a launch, and of its secret: launch ids have other characters than names. */
 export const podName = (launchId: string): string => `infer-${launchId.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
 
-/** The name of the first pod of a launch that spans nodes, as the controller of its LeaderWorkerSet gives it. */
-export const firstPodName = (launchId: string): string => `${podName(launchId)}-0`
+/** The names of the pods of a launch that spans nodes, as the controller of its LeaderWorkerSet gives them. */
+export const partNames = (launchId: string, nodes: number): string[] =>
+  Array.from({ length: nodes }, (_, rank) => `${podName(launchId)}-0${rank === 0 ? '' : `-${rank}`}`)
 
 /** Texts of a pod in which `$` begins a reference to a variable. */
 const literal = (text: string): string => text.replaceAll('$', '$$$$')
@@ -121,8 +123,11 @@ function affinityOf({ avoid = [] }: PodPlan): object {
   return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } }
 }
 
-/** The LeaderWorkerSet of a launch that spans nodes: a pod on each, of which the first has the wrapper. Pure. */
-export function setManifest(plan: PodPlan): object {
+/**
+ * The LeaderWorkerSet of a launch that spans nodes: a pod on each, of which the first has the wrapper. `owner`: with which it is
+ * deleted. Pure.
+ */
+export function setManifest(plan: PodPlan, owner: OwnerReference | undefined): object {
   const { name, namespace, ...named } = metadataOf(plan)
   // It allows no other policy than to start containers again.
   const template = (own: object, ...parts: object[]) => ({
@@ -132,7 +137,7 @@ export function setManifest(plan: PodPlan): object {
   return {
     apiVersion: `${leaderWorkerSets.group}/v1`,
     kind: leaderWorkerSets.kind,
-    metadata: { name, namespace, ...named },
+    metadata: { name, namespace, ...named, ...(owner && { ownerReferences: [owner] }) },
     spec: {
       replicas: 1,
       startupPolicy: 'LeaderCreated',
@@ -146,7 +151,14 @@ export function setManifest(plan: PodPlan): object {
   }
 }
 
-function metadataOf({ serverId, namespace, options: { launchId, engineId, modelId } }: PodPlan) {
+/** By what the objects of a launch are found. */
+export function metadataOf({
+  serverId,
+  namespace,
+  options: { launchId, engineId, modelId },
+}: Pick<PodPlan, 'serverId' | 'namespace'> & {
+  options: Pick<LaunchOptions, 'launchId' | 'engineId' | 'modelId'>
+}) {
   return {
     name: podName(launchId),
     namespace,

@@ -37,8 +37,8 @@ export interface PodState {
 export interface GroupState {
   /** How the first of them has ended, by which the launch ends; null while all of them run or wait. */
   fault: { status: string | null; reason: string | null } | null
-  /** Whether the first part has begun to run. */
-  hasOutput: boolean
+  /** The ranks of those that have begun to run. */
+  begun: readonly number[]
   /** The uid of one that has a node and does not run yet; null if there is none. */
   waiting: string | null
 }

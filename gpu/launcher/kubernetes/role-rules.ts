@@ -18,5 +18,11 @@ export const namespaceRules: readonly RoleRule[] = [
 export const spanningRules: readonly RoleRule[] = [
   { apiGroups: [leaderWorkerSets.group], resources: [leaderWorkerSets.resource], verbs: ['create', 'get', 'delete'] },
 ]
+/** What it may do there for their deadlines, without which they keep their GPUs if the server is removed. */
+export const deadlineRules: readonly RoleRule[] = [
+  { apiGroups: ['batch'], resources: ['jobs'], verbs: ['create', 'get', 'patch', 'delete'] },
+  // Sets get their Job later, too.
+  { apiGroups: [leaderWorkerSets.group], resources: [leaderWorkerSets.resource], verbs: ['patch'] },
+]
 /** What it may do in the whole cluster, to know which GPUs are free. */
 export const clusterRules: readonly RoleRule[] = [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['list'] }]

@@ -1,28 +1,29 @@
-import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
+import { ApiRefusal } from './cluster-api.ts'
 import type { HeldPod } from './listed-pods.ts'
 import { applyPart, joinedPod, newGroup, type PodGroup } from './pod-groups.ts'
 import { leaderWorkerSets, podName } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
+import { openSetDeadlines, type SetDeadlinesOptions } from './set-deadlines.ts'
 
 const callMs = 10_000
 
-export interface TrackedGroupsOptions {
-  api: ClusterApi
+export interface TrackedGroupsOptions extends Omit<SetDeadlinesOptions, 'setsPath'> {
   held: ReadonlyMap<string, HeldPod>
   /** Called when the pods of a launch, taken together, are something else. */
   changed: (pod: PodState) => void
   /** Deletes a pod, with so many seconds to end. */
   remove: (pod: { name: string; uid: string }, seconds: number, signal: AbortSignal) => Promise<unknown>
-  closing: AbortSignal
 }
 
 /**
  * The launches that span nodes, each of which is a LeaderWorkerSet: makes one state of the pods of each, and ends all of them
  * with the first that ends.
  */
-export function openTrackedGroups({ api, held, changed, remove, closing }: TrackedGroupsOptions) {
+export function openTrackedGroups(options: TrackedGroupsOptions) {
+  const { api, held, changed, remove, closing } = options
   const groups = new Map<string, PodGroup>()
   const path = `/apis/${leaderWorkerSets.group}/v1/namespaces/${api.namespace}/${leaderWorkerSets.resource}`
+  const deadlines = openSetDeadlines({ ...options, setsPath: path })
   const limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(callMs)])
 
   function joined(group: PodGroup): PodState {
@@ -67,6 +68,7 @@ export function openTrackedGroups({ api, held, changed, remove, closing }: Track
 
   return {
     path,
+    deadlines,
     /** The pods as launches have them: those of a set as one. `isWhole`: all pods were listed. */
     take(pods: readonly PodState[], isWhole: boolean): PodState[] {
       const touched = new Set<PodGroup>(isWhole ? groups.values() : [])

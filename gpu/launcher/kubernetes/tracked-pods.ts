@@ -6,7 +6,7 @@ import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import type { ClusterLists } from './cluster-lists.ts'
 import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
 import { openPodLog, type PodLog } from './pod-log.ts'
-import { firstPodName, podName } from './pod-manifest.ts'
+import { partNames, podName } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 import { openPodWatch, type PodWatch } from './pod-watch.ts'
 import { openTrackedGroups, type TrackedGroups } from './tracked-groups.ts'
@@ -24,9 +24,15 @@ export interface TrackingOptions {
   api: ClusterApi
   lists: ClusterLists
   records: { write(record: PodRecord): Promise<void>; remove(launchId: string): Promise<void> }
-  /** Milliseconds between two words to each wrapper, and for which a pod may stay after its time. */
+  /**
+   * Milliseconds for which engines live without a server, between two words to each wrapper, and for which a pod may stay after
+   * its time.
+   */
+  graceMs: number
   beatMs: number
   lostMs: number
+  /** That of the wrapper. */
+  image: string
   log: Log
 }
 
@@ -39,7 +45,7 @@ export class TrackedPods {
   readonly groups: TrackedGroups
   readonly #options: TrackingOptions
   readonly #controls: ReturnType<typeof holdControls>
-  readonly #logs = new Map<string, PodLog & { begin: () => void }>()
+  readonly #logs = new Map<string, PodLog>()
   readonly #closing = new AbortController()
   readonly #timer: NodeJS.Timeout
   /** How each launch was announced last. */
@@ -57,13 +63,17 @@ export class TrackedPods {
       },
     })
     this.groups = openTrackedGroups({
-      api: options.api,
+      ...options,
       held: this.held,
       changed: pod => this.#update([pod], null),
       remove: (pod, seconds, signal) => this.remove(pod, seconds, signal),
       closing: this.#closing.signal,
     })
-    for (const record of records) this.hold(record).expectedFrom = 1
+    for (const record of records) {
+      const launch = this.hold(record)
+      launch.expectedFrom = 1
+      if (record.uid !== null) this.#keepDeadline(launch)
+    }
     this.watch = openPodWatch({
       ...options,
       seen: (pods, list) => this.#update(this.groups.take(pods, list !== null), list),
@@ -86,13 +96,11 @@ export class TrackedPods {
     }
     this.held.set(launchId, launch)
     if (end) return launch
-    const begun = Promise.withResolvers<void>()
-    const isOver = () => launch.record.end !== null
-    const log = openPodLog(this.#options.api, nodes > 1 ? firstPodName(launchId) : podName(launchId), {
-      begun: begun.promise,
-      isOver,
-    })
-    this.#logs.set(launchId, { ...log, begin: begun.resolve })
+    const names = nodes > 1 ? partNames(launchId, nodes) : [podName(launchId)]
+    this.#logs.set(
+      launchId,
+      openPodLog(this.#options.api, names, () => launch.record.end !== null),
+    )
     return launch
   }
 
@@ -119,8 +127,14 @@ export class TrackedPods {
   accepted(launch: HeldPod, uid: string): void {
     launch.record.uid = uid
     launch.expectedFrom = this.watch.lists() + 1
+    this.#keepDeadline(launch)
     // A lost record is found again by the labels of the pod.
     void this.#options.records.write(launch.record).catch(() => {})
+  }
+
+  #keepDeadline(launch: HeldPod): void {
+    const { nodes = 1, end } = launch.record
+    if (nodes > 1 && !end) this.groups.deadlines.keep(launch)
   }
 
   /** Takes over what was seen of launches, each as one pod. */
@@ -138,7 +152,7 @@ export class TrackedPods {
       launch.deletingSince = pod.deletingIn === null ? null : (launch.deletingSince ?? now)
       if (pod.group) this.groups.endWithFirst(launch)
       if (launch.record.uid === null) void this.#identify(launch, pod)
-      if (pod.group?.hasOutput ?? pod.engine.state !== 'waiting') this.#logs.get(launchId)?.begin()
+      this.#logs.get(launchId)?.begin(pod.group?.begun ?? (pod.engine.state === 'waiting' ? [] : [0]))
       this.#connect(launch)
     }
     for (const { launchId, end } of ended) this.end(this.held.get(launchId)!, end)
@@ -152,9 +166,11 @@ export class TrackedPods {
     this.#announce(changed)
   }
 
-  #removeSurplus(pod: PodState): Promise<unknown> {
+  async #removeSurplus(pod: PodState): Promise<void> {
     const { signal } = this.#closing
-    return pod.group ? this.groups.removeSet(pod.launchId, null, signal) : this.remove(pod, 1, signal)
+    if (!pod.group) return void (await this.remove(pod, 1, signal))
+    await this.groups.removeSet(pod.launchId, null, signal)
+    await this.groups.deadlines.remove(pod.launchId, signal)
   }
 
   /** Looks what a launch without a known pod, or of an unknown start, is. */
@@ -189,18 +205,18 @@ export class TrackedPods {
     this.#announce([record.launchId])
   }
 
-  /** Removes pod and secret of a launch that has ended, once its output was read. */
+  /** Removes what there is of a launch that has ended, once its output was read. */
   async #clean(launch: HeldPod): Promise<void> {
     const { launchId, uid } = launch.record
     const output = this.#logs.get(launchId)
     launch.isCleaning = true
-    output?.begin()
+    output?.begin(ranksOf(launch.record))
     await Promise.race([output?.read, pause(lastOutputMs, undefined, { ref: false })])
     output?.close()
     while (!this.#closing.signal.aborted)
       try {
         if (uid !== null) await this.delete(launch, 1, this.#closing.signal)
-        await this.removeSecret(launchId, this.#closing.signal)
+        await this.removeRest(launch.record, this.#closing.signal)
         break
       } catch {
         await pause(lookMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {})
@@ -230,7 +246,9 @@ export class TrackedPods {
     }
   }
 
-  async removeSecret(launchId: string, signal: AbortSignal): Promise<void> {
+  /** Removes what a launch has besides its pods: its secret, and the Job that owns its set. */
+  async removeRest({ launchId, nodes = 1 }: PodRecord, signal: AbortSignal): Promise<void> {
+    if (nodes > 1) await this.groups.deadlines.remove(launchId, signal)
     const path = `/api/v1/namespaces/${this.#options.api.namespace}/secrets/${podName(launchId)}`
     await this.#options.api.request({ method: 'DELETE', path }, this.#limited(signal)).catch((thrown: unknown) => {
       if (!(thrown instanceof ApiRefusal && thrown.isFinal)) throw thrown
@@ -294,10 +312,9 @@ export class TrackedPods {
     this.#closing.abort()
     clearInterval(this.#timer)
     this.#controls.close()
-    for (const log of this.#logs.values()) {
-      log.close()
-      log.begin()
-    }
+    for (const log of this.#logs.values()) log.close()
     await this.watch.close()
   }
 }
+
+const ranksOf = ({ nodes = 1 }: PodRecord): number[] => Array.from({ length: nodes }, (_, rank) => rank)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { request as askSecurely, createServer } from 'node:https'
@@ -13,6 +14,7 @@ interface Stored {
     namespace?: string
     uid: string
     resourceVersion: string
+    creationTimestamp?: string
     labels?: Record<string, string>
     deletionTimestamp?: string
     deletionGracePeriodSeconds?: number
@@ -58,7 +60,6 @@ export async function startApiServer(role: TestRole) {
     forgotten: 0,
   }
   let version = 100
-  let uids = 0
 
   function change(type: Change['type'], object: Stored, collection: string): void {
     object.metadata.resourceVersion = String(++version)
@@ -71,7 +72,9 @@ export async function startApiServer(role: TestRole) {
   function put(collection: string, kind: string, given: object): Stored {
     const object = structuredClone(given) as Stored
     object.kind = kind
-    object.metadata = { ...object.metadata, uid: object.metadata.uid ?? `uid-${++uids}` }
+    // Never the same as that of another cluster of the tests: processes of pods are found by it, and ended.
+    const uid = object.metadata.uid ?? randomUUID()
+    object.metadata = { ...object.metadata, uid, creationTimestamp: new Date().toISOString() }
     objects.set(`${collection}/${object.metadata.name}`, object)
     change('ADDED', object, collection)
     return object
@@ -119,7 +122,7 @@ export async function startApiServer(role: TestRole) {
     if (url.pathname === '/version') return send(response, 200, { gitVersion: 'v1.99.0' })
     if (url.pathname.endsWith('/selfsubjectaccessreviews')) return review(body, response)
     const [, namespace, resource = '', name, subresource] =
-      /^\/(?:api\/v1|apis\/leaderworkerset\.x-k8s\.io\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(
+      /^\/(?:api\/v1|apis\/(?:leaderworkerset\.x-k8s\.io|batch)\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(?:\/(\w+))?$/.exec(
         url.pathname,
       ) ?? []
     if (url.pathname.startsWith('/apis/leader')) {
@@ -128,8 +131,8 @@ export async function startApiServer(role: TestRole) {
       if (resource === '')
         return send(response, 200, { kind: 'APIResourceList', resources: [{ name: 'leaderworkersets' }] })
     }
-    const sets = { leaderworkersets: 'LeaderWorkerSet' }
-    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...sets }[resource]
+    const owners = { leaderworkersets: 'LeaderWorkerSet', jobs: 'Job' }
+    const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...owners }[resource]
     if (!kind) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource')
     const collection = `${namespace ?? ''}/${resource}`
     const path = `${collection}/${name}`
@@ -137,6 +140,8 @@ export async function startApiServer(role: TestRole) {
       if (objects.has(`${collection}/${body.metadata.name}`))
         throw new Refusal(409, 'AlreadyExists', `${resource} "${body.metadata.name}" already exists`)
       if (resource === 'pods' && state.quota !== null) throw new Refusal(403, 'Forbidden', state.quota)
+      if (resource === 'jobs' && !/"image":"./.test(JSON.stringify(body.spec)))
+        throw new Refusal(422, 'Invalid', 'spec.template.spec.containers[0].image: Required value')
       if (url.searchParams.get('dryRun') === 'All') return send(response, 201, body)
       if (resource === 'pods') body.status = { phase: 'Pending' }
       return send(response, 201, put(collection, kind, body))
@@ -152,7 +157,11 @@ export async function startApiServer(role: TestRole) {
       if (nodeName !== undefined) throw new Refusal(409, 'Conflict', `pod ${name} is already assigned to ${nodeName}`)
       object.spec!.nodeName = body.target!.name
     }
-    if (method === 'PATCH') merge(object, body)
+    if (method === 'PATCH') {
+      if (body.metadata?.uid !== undefined && body.metadata.uid !== object.metadata.uid)
+        throw new Refusal(409, 'Conflict', 'the UID in the precondition does not match')
+      merge(object, body)
+    }
     if (method === 'DELETE') {
       const wanted = body?.preconditions?.uid
       if (wanted !== undefined && wanted !== object.metadata.uid)

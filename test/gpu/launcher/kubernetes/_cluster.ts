@@ -7,10 +7,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { freePort } from '../../../../gpu/launcher/address.ts'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { writeKubeconfig } from './_kubeconfig.ts'
 import { apiOf, type TestCluster } from './_server.ts'
 
-/** The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too. */
+/**
+ * The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too; with
+ * kube-controller-manager, the deadlines of sets do.
+ */
 const programs = process.env.INFER_TEST_KUBERNETES
 
 /** Why there is no real API server; undefined if there is one. */
@@ -18,6 +22,11 @@ export const noCluster: string | undefined =
   programs === undefined
     ? 'INFER_TEST_KUBERNETES names no folder with etcd and kube-apiserver'
     : ['etcd', 'kube-apiserver'].map(name => join(programs, name)).find(path => !existsSync(path))
+
+/** Why no controllers run there; undefined if they do. */
+export const noControllers: string | undefined =
+  noCluster ??
+  (existsSync(join(programs!, 'kube-controller-manager')) ? undefined : 'there is no kube-controller-manager')
 
 export type RealCluster = Awaited<ReturnType<typeof startCluster>>
 
@@ -57,6 +66,33 @@ async function tokenOf(api: ClusterApi): Promise<string> {
     status: { token: string }
   }
   return status.token
+}
+
+/** Makes LeaderWorkerSets known to an API server, which checks no field of them. */
+async function createSetResource(api: ClusterApi): Promise<void> {
+  const signal = AbortSignal.timeout(20_000)
+  const { group, kind, resource: plural } = leaderWorkerSets
+  const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }]
+  const names = { plural, singular: 'leaderworkerset', kind, listKind: `${kind}List` }
+  await api.request(
+    {
+      method: 'POST',
+      path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+      body: {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: `${plural}.${group}` },
+        spec: { group, scope: 'Namespaced', names, versions },
+      },
+    },
+    signal,
+  )
+  // First it is not known, and then not ready.
+  while (!(await api.request({ path: `/apis/${group}/v1/${plural}` }, signal).catch(() => undefined))) {
+    signal.throwIfAborted()
+    await pause(100)
+  }
 }
 
 /** Starts etcd and a real API server on loopback, with their files in a folder; nodes and controllers are not there. */
@@ -128,7 +164,7 @@ export async function startCluster(folder: string) {
   }
   const close = async () => {
     await api.close()
-    for (const name of ['kube-apiserver', 'etcd']) await kill(name, 'SIGKILL')
+    for (const name of ['kube-controller-manager', 'kube-apiserver', 'etcd']) await kill(name, 'SIGKILL')
   }
   let cluster: TestCluster
   try {
@@ -142,6 +178,19 @@ export async function startCluster(folder: string) {
   return {
     /** How infer reaches it: by the token of the service account that the manifest makes. */
     cluster,
+    /** The controllers of Jobs and owners, and the resource LeaderWorkerSet. Resolves when its objects can be made. */
+    async startControllers(): Promise<void> {
+      await createSetResource(api)
+      begin(
+        'kube-controller-manager',
+        `--kubeconfig=${kubeconfig}`,
+        '--controllers=job-controller,ttl-after-finished-controller,garbage-collector-controller',
+        '--leader-elect=false',
+        '--bind-address=127.0.0.1',
+        `--secure-port=${await freePort()}`,
+        '--cert-dir=manager-certificates',
+      )
+    },
     /** With all rights, and a kubeconfig of that. */
     api,
     administrator: kubeconfig,

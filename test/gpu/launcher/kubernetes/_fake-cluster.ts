@@ -1,4 +1,5 @@
 import { type FakeApiServer, startApiServer, tokens } from './_api-server.ts'
+import { startJobController } from './_job-controller.ts'
 import { writeKubeconfig } from './_kubeconfig.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
 import { openRole, type TestRole } from './_role.ts'
@@ -17,7 +18,7 @@ export interface FakeCluster {
   close(): Promise<void>
 }
 
-/** An API server of the tests with a node and the controller of LeaderWorkerSet. Its files are in a folder. */
+/** An API server of the tests with a node and the controllers of LeaderWorkerSet and Job. Its files are in a folder. */
 export async function startFakeCluster(folder: string): Promise<FakeCluster> {
   const namespace = 'inference'
   const role = openRole(namespace)
@@ -28,6 +29,7 @@ export async function startFakeCluster(folder: string): Promise<FakeCluster> {
   const api = await apiOf({ kubeconfig: configOf('administrator'), namespace })
   const kubelet = await startKubelet(api, 'node1')
   const sets = startSetController(api)
+  const jobs = startJobController(api)
   return {
     server,
     cluster: { kubeconfig: configOf('infer'), namespace },
@@ -35,6 +37,7 @@ export async function startFakeCluster(folder: string): Promise<FakeCluster> {
     api,
     kubelet,
     async close() {
+      await jobs.close()
       await sets.close()
       await kubelet.close()
       await api.close()

@@ -9,6 +9,7 @@ import { openKubernetesLauncher } from '../../../../gpu/launcher/kubernetes/kube
 import type { Launch, Launcher, LaunchOptions } from '../../../../gpu/launcher/launcher.ts'
 import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
 import { fetchHealth } from '../../../../gpu/requests/health.ts'
+import { fixtureProgram } from '../../../_fixtures.ts'
 import { keptLog, launchOptions, temporary, until } from '../_launch.ts'
 
 /** A cluster of a test: how it is reached. */
@@ -70,6 +71,16 @@ export const podOptions = (
     ...(hasImage && { image: { name: image } }),
   }
   return { ...options, needs, ...more }
+}
+
+/** A fake engine on so many nodes, with two cards on each. */
+export function spanningOptions(launchId: string, nodes: number, flags: readonly string[] = []): LaunchOptions {
+  const rank = ['--nnodes', '{nodes}', '--node-rank', '{node_rank}']
+  const first = ['--master-addr', '{first_node}', '--master-port', '{first_node_port}']
+  const program = [process.execPath, fixtureProgram('spanning-engine')]
+  const argv = [...program, '--socket', '{socket}', ...rank, ...first, ...flags]
+  const needs = { nodes, cards: 2, cpus: 1, memoryBytes: 1 << 20, maxMs: null, image: { name: 'engine:1' } }
+  return podOptions(launchId, [], { argv, needs, otherNodes: ['--headless'] })
 }
 
 /** Waits until the launch is listed like this. A list that fails is repeated. */

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { followChanges } from './_follow-changes.ts'
 
 interface Template {
   metadata: { labels: Record<string, string> }
@@ -64,29 +64,7 @@ export function startSetController(api: ClusterApi) {
     if (type === 'DELETED' && set) await create(set, Number(/-0-(\d+)$/.exec(name)?.[1] ?? 0))
   }
 
-  async function follow(of: string, seen: (type: string, object: never) => Promise<void>): Promise<void> {
-    let from = '0'
-    while (!signal.aborted)
-      try {
-        const decoder = new TextDecoder()
-        let rest = ''
-        for await (const bytes of api.stream({ path: of, query: { watch: '1', resourceVersion: from } }, signal)) {
-          const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-          rest = lines.pop()!
-          for (const line of lines.filter(Boolean)) {
-            const { type, object } = JSON.parse(line) as {
-              type: string
-              object: { metadata: { resourceVersion: string } }
-            }
-            from = object.metadata.resourceVersion
-            await seen(type, object as never).catch(() => {})
-          }
-        }
-      } catch {
-        await pause(50, undefined, { ref: false })
-      }
-  }
-  const following = [follow(path, seenSet), follow(core, seenPod)]
+  const following = [followChanges(api, path, seenSet, signal), followChanges(api, core, seenPod, signal)]
   return {
     async close(): Promise<void> {
       closing.abort()

@@ -62,6 +62,23 @@ describe.skipIf(absent !== undefined)(`doctor, of a pool of Kubernetes${absent ?
     expect(found.has('trial pod')).toBe(false)
   })
 
+  test('says that the sets of models that span nodes stay without the rights for Jobs', async () => {
+    const wide = { ...model, nodes: 2 }
+    const deadline = async () => (await doctorOf(fake.cluster, [wide])).get('deadline')
+    // So no pod is tried.
+    fake.role.withdrawn.add('create pods')
+    onTestFinished(() => fake.role.withdrawn.clear())
+    const detail = 'engines that span nodes are deleted 3s after this server is gone'
+    expect(await deadline()).toMatchObject({ state: 'fine', detail })
+    for (const right of ['create jobs', 'patch leaderworkersets']) fake.role.withdrawn.add(right)
+    expect(await deadline()).toMatchObject({
+      state: 'warning',
+      detail:
+        "the account may not create jobs, patch leaderworkersets in 'inference', so engines that span nodes keep their GPUs if this server is removed",
+      advice: expect.stringContaining('--namespace inference | kubectl apply') as string,
+    })
+  })
+
   test('says of the address, the certificate and the token which of them is wrong', async () => {
     const { url, certificate: authority } = fake.server
     const right = { who: 'x', url, token: tokens.infer, authority, serverName: 'infer' }

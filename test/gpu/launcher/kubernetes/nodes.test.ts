@@ -3,12 +3,11 @@ import { optionalText } from '../../../../core/optional-file.ts'
 import { podName } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import type { Launch, Launcher } from '../../../../gpu/launcher/launcher.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
-import { fixtureProgram } from '../../../_fixtures.ts'
 import { full } from '../../../_full.ts'
 import { survivors, until } from '../_launch.ts'
 import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
-import { isGone, isReady, listed, newServer, openAt, podOptions } from './_server.ts'
+import { isGone, isReady, listed, newServer, openAt, spanningOptions } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 const signal = () => AbortSignal.timeout(20_000)
@@ -32,19 +31,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     isUp: (launch: Launch) => boolean | Promise<boolean> = isReady,
   ) {
     const launchId = `wkr_${process.pid}s${++count}-1`
-    const rank = ['--nnodes', '{nodes}', '--node-rank', '{node_rank}']
-    const first = ['--master-addr', '{first_node}', '--master-port', '{first_node_port}']
-    const argv = [
-      process.execPath,
-      fixtureProgram('spanning-engine'),
-      '--socket',
-      '{socket}',
-      ...rank,
-      ...first,
-      ...flags,
-    ]
-    const needs = { nodes, cards: 2, cpus: 1, memoryBytes: 1 << 20, maxMs: null, image: { name: 'engine:1' } }
-    await launcher.start(podOptions(launchId, [], { argv, needs, otherNodes: ['--headless'] }), signal())
+    await launcher.start(spanningOptions(launchId, nodes, flags), signal())
     return { launchId, launch: await listed(launcher, launchId, isUp) }
   }
 
@@ -53,13 +40,14 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     const { launchId, launch } = await started(launcher, 3)
     expect(launch).toMatchObject({ state: 'running', node: 'node1, node1, node1' })
     expect([...partsOf(await survivors(launchId)).keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2])
-    expect(objectsOf(launchId)).toHaveLength(5)
+    expect(objectsOf(launchId)).toHaveLength(6)
     await launcher.stop(launchId, 5_000, signal())
     expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: null })
     expect(await survivors(launchId)).toEqual([])
     let output = ''
     for await (const { bytes } of launcher.logs(launchId, 0, signal())) output += Buffer.from(bytes).toString()
     expect(output).toMatch(/^part 0 of 3 .* as 127\.0\.0\.1$/m)
+    for (const rank of [1, 2]) expect(output).toMatch(new RegExp(`^rank ${rank}: part ${rank} of 3 .*headless$`, 'm'))
     await until(() => objectsOf(launchId).length === 0)
     expect([...fake.role.refused]).toEqual([])
   })
@@ -102,11 +90,67 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
   })
 
-  test.runIf(full)('no part outlives the grace of a server that does not come back', async () => {
+  const jobOf = (launchId: string) =>
+    fake.server.objects.get(`${fake.cluster.namespace}/jobs/${podName(launchId)}`) as
+      | { metadata: { uid: string }; spec: { activeDeadlineSeconds: number } }
+      | undefined
+  const setOf = (launchId: string) =>
+    fake.server.objects.get(`${fake.cluster.namespace}/leaderworkersets/${podName(launchId)}`)
+
+  test.runIf(full)('a set lives for as long as a server is there, and for its grace after that', async () => {
     const launcher = await openAt(fake.cluster)
     const { launchId } = await started(launcher, 2)
+    expect(jobOf(launchId)).toMatchObject({ spec: { parallelism: 0, ttlSecondsAfterFinished: 5 } })
+    // Three seconds after a start that is three seconds ago.
+    await until(() => (jobOf(launchId)?.spec.activeDeadlineSeconds ?? 0) > 6)
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
     await launcher.leave()
-    await until(async () => partsOf(await survivors(launchId)).size === 0)
+    await until(async () => partsOf(await survivors(launchId)).size === 0 && objectsOf(launchId).length === 0)
+    expect([...fake.role.refused]).toEqual([])
+  })
+
+  test('a role without Jobs lets sets run without a deadline, says so, and with it they get one', async () => {
+    for (const verb of ['create', 'get', 'patch', 'delete']) fake.role.withdrawn.add(`${verb} jobs`)
+    onTestFinished(() => {
+      fake.role.withdrawn.clear()
+      fake.role.refused.clear()
+    })
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    expect(jobOf(launchId)).toBeUndefined()
+    const said = expect.stringMatching(
+      /^warn Engines that span nodes run without a deadline.* --namespace inference \| kubectl apply .*cannot create the resource/,
+    ) as string
+    expect(launcher.log.lines).toEqual([said])
+    fake.role.withdrawn.clear()
+    await until(() => setOf(launchId)?.metadata.ownerReferences !== undefined)
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
+    await launcher.stop(launchId, 1_000, signal())
+    await until(() => objectsOf(launchId).length === 0)
+  })
+
+  test('a set whose deadline could not be moved in time is taken back, and gets another Job', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    const { uid } = jobOf(launchId)!.metadata
+    const conditions = [{ type: 'Failed', status: 'True' }]
+    fake.server.change(`${fake.cluster.namespace}/jobs/${podName(launchId)}`, { status: { conditions } })
+    await until(() => ![undefined, uid].includes(setOf(launchId)?.metadata.ownerReferences?.[0]?.uid))
+    expect(setOf(launchId)).toMatchObject({ metadata: { ownerReferences: [{ uid: jobOf(launchId)!.metadata.uid }] } })
+    expect(await isReady(await listed(launcher, launchId, isReady))).toBe(true)
+    await launcher.stop(launchId, 1_000, signal())
+    await until(() => objectsOf(launchId).length === 0)
+  })
+
+  test('a Job that somebody deletes takes its set along, which ends the launch', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 2)
+    const path = `/apis/batch/v1/namespaces/${fake.cluster.namespace}/jobs/${podName(launchId)}`
+    await fake.api.request({ method: 'DELETE', path }, signal())
+    expect(await listed(launcher, launchId, isGone)).toMatchObject({
+      reason: expect.stringContaining('deleted') as string,
+    })
+    await until(async () => (await survivors(launchId)).length === 0 && objectsOf(launchId).length === 0)
   })
 
   test('a cluster without LeaderWorkerSet refuses it with a sentence, and nothing is left', async () => {

@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
+import { orAbsent } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { leaderWorkerSets, podName } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
+import { labels } from '../../../../gpu/launcher/kubernetes/pod-state.ts'
 import { full } from '../../../_full.ts'
 import { fake as fakeModel } from '../../_fleet.ts'
 import { until } from '../_launch.ts'
-import { createAll, noCluster, type RealCluster, startCluster } from './_cluster.ts'
+import { createAll, noCluster, noControllers, type RealCluster, startCluster } from './_cluster.ts'
 import { describePods } from './_describe.ts'
 import { temporaryFolder } from './_folder.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
-import { doctorOf, isReady, listed, openAt, podOptions } from './_server.ts'
+import { doctorOf, isReady, listed, openAt, podOptions, spanningOptions } from './_server.ts'
+import { startSetController } from './_set-controller.ts'
 
 /** Costs a minute of processor time. */
 const absent = noCluster ?? (full ? undefined : 'in the whole suite only')
@@ -79,6 +83,44 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
       advice: expect.stringContaining('kubectl create namespace nowhere') as string,
     })
   })
+
+  test.skipIf(noControllers !== undefined)(
+    'a set lives for as long as a server is there, and for its grace after that',
+    { timeout: 120_000 },
+    async () => {
+      await real.startControllers()
+      const sets = startSetController(real.api)
+      onTestFinished(() => sets.close())
+      const launchId = `wkr_${process.pid}s1-1`
+      const name = podName(launchId)
+      const namespace = real.cluster.namespace
+      const signal = AbortSignal.timeout(110_000)
+      const job = async () =>
+        (await orAbsent(() =>
+          real.api.request({ path: `/apis/batch/v1/namespaces/${namespace}/jobs/${name}` }, signal),
+        )) as { spec: { activeDeadlineSeconds: number } } | undefined
+      const set = () =>
+        orAbsent(() =>
+          real.api.request(
+            { path: `/apis/${leaderWorkerSets.group}/v1/namespaces/${namespace}/${leaderWorkerSets.resource}/${name}` },
+            signal,
+          ),
+        )
+      const pods = async () => {
+        const path = `/api/v1/namespaces/${namespace}/pods`
+        const query = { labelSelector: `${labels.launch}=${launchId}` }
+        return ((await real.api.request({ path, query }, signal)) as { items: object[] }).items
+      }
+      const launcher = await openAt(real.cluster)
+      await launcher.start(spanningOptions(launchId, 2), signal)
+      await listed(launcher, launchId, isReady)
+      await until(async () => ((await job())?.spec.activeDeadlineSeconds ?? 0) > 9)
+      expect(await pods()).toHaveLength(2)
+      await launcher.leave()
+      await until(async () => (await pods()).length === 0)
+      await until(async () => (await job()) === undefined && (await set()) === undefined)
+    },
+  )
 
   test('an API server that is killed and comes back: nothing is known meanwhile, and nothing is ended', {
     timeout: 90_000,

@@ -40,12 +40,23 @@ describe.skipIf(absent !== undefined)(`the role of the manifest${absent ? ` (${a
       const options = podOptions(id, [])
       return launcher.start({ ...options, needs: { ...options.needs!, nodes: 2 } }, signal())
     }
+    // At first without a Job, which it gets later.
+    role.withdrawn.add('create jobs')
     await spanning(wide)
     await spanning(wide)
+    role.withdrawn.clear()
+    await until(() => !role.unused.has('patch leaderworkersets'))
+    role.refused.delete('create jobs')
     const sets = `/apis/leaderworkerset.x-k8s.io/v1/namespaces/${cluster.namespace}/leaderworkersets`
     const takenSet = `wkr_${process.pid}role-5`
     await api.request({ method: 'POST', path: sets, body: { metadata: { name: podName(takenSet) } } }, signal())
     await expect(spanning(takenSet)).rejects.toThrow(/the LeaderWorkerSet infer-wkr-\S+ belongs to somebody else/)
+    const jobs = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`
+    const takenJob = `wkr_${process.pid}role-6`
+    const job = { metadata: { name: podName(takenJob) }, spec: { activeDeadlineSeconds: 600, image: 'a' } }
+    await api.request({ method: 'POST', path: jobs, body: job }, signal())
+    await expect(spanning(takenJob)).rejects.toThrow(/the Job infer-wkr-\S+ belongs to somebody else/)
+    await api.request({ method: 'DELETE', path: `${jobs}/${podName(takenJob)}` }, signal())
 
     // A pod with a node on which it does not start.
     const slow = await openAt(cluster, newServer(), { node_selector: { 'test/unschedulable': 'yes' } })
