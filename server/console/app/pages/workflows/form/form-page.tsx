@@ -10,7 +10,6 @@ import { BackLink, Failed, Notice, PageHeading, Queried, Section, useBeginning }
 import { TaskResult } from '../../../components/result/task-result.tsx'
 import { playgroundText } from '../../../text/playground.ts'
 import { workflowFormText as text } from '../../../text/workflow-form.ts'
-import { workflowsText } from '../../../text/workflows.ts'
 import { parametersFor } from '../../editor/document/selection.ts'
 import { sourceOf } from '../../editor/document/source.ts'
 import { parseWorkflow } from '../../editor/document/workflow-document.ts'
