@@ -70,7 +70,7 @@ export const compared: readonly Walk[] = [
       await hand.click(button(page, 'Share'))
       const dialog = page.getByRole('dialog', { name: 'Share this conversation' })
       await hand.click(dialog.getByRole('button', { name: 'Create link' }))
-      await hand.click(dialog.getByRole('button', { name: /^Copy/ }))
+      await page.getByText('The link was created and copied.').waitFor()
     },
   },
   walkOf('Make an image of a prompt and open it in the library'),

@@ -775,11 +775,14 @@ test.each(seldomOnPhones)(
     await page.getByRole('button', { name: 'Copy answer' }).waitFor()
     await page.getByRole('button', { name: 'Share' }).click()
     const dialog = page.getByRole('dialog', { name: 'Share this conversation' })
+    // A browser with a window allows it to the page that is shown.
+    await opened.context.grantPermissions(['clipboard-write'])
     await dialog.getByLabel('Expires after').selectOption('1 hour')
     for (let count = 1; count <= 2; count++) {
       await dialog.getByRole('button', { name: 'Create link' }).click()
       await expect.poll(() => dialog.getByRole('listitem').count()).toBe(count)
     }
+    await page.getByText('The link was created and copied.').first().waitFor()
     await opened.expectAccessible()
     await opened.screenshot('chat-share')
     const links = await dialog

@@ -3,17 +3,25 @@ import { Fragment, type ReactNode, useState } from 'react'
 import { shellText } from '../text/shell.ts'
 import { IconButton } from './button.tsx'
 
-/** Copies to the clipboard, which browsers offer only to pages of https and of this machine. */
-async function copy(value: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(value)
+/**
+ * Copies to the clipboard, which browsers offer only to pages of https and of this machine. Resolves with whether it has: a
+ * browser may refuse what is not copied at once on a click.
+ */
+export async function copy(value: string): Promise<boolean> {
+  if (navigator.clipboard)
+    return navigator.clipboard.writeText(value).then(
+      () => true,
+      () => false,
+    )
   const area = document.createElement('textarea')
   area.value = value
   // In an open dialog nothing outside of it can be selected.
   const place = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body
   place.append(area)
   area.select()
-  document.execCommand('copy')
+  const isCopied = document.execCommand('copy')
   area.remove()
+  return isCopied
 }
 
 /** A button that copies a text. */
@@ -24,7 +32,7 @@ export function CopyButton({ value, label = shellText.copy }: { value: string; l
       icon={copied ? Check : Copy}
       label={copied ? shellText.copied : label}
       onClick={() => {
-        void copy(value).then(() => setCopied(true))
+        void copy(value).then(setCopied)
         setTimeout(() => setCopied(false), 2_000)
       }}
     />

@@ -9,6 +9,7 @@ export const shareText = {
   lifetimes: { hour: '1 hour', day: '1 day', week: '7 days', month: '30 days' },
   create: 'Create link',
   created: 'The link was created. Copy it below.',
+  createdAndCopied: 'The link was created and copied.',
   links: 'Links',
   until: (time: string) => `expires ${time}`,
   copy: (until: string) => `Copy the link that ${until}`,

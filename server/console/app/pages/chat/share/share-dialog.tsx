@@ -1,9 +1,9 @@
 import { Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { api, at, type Schema, useAnswer } from '../../../api/client.ts'
+import { api, at, dataOf, type Schema, useAnswer } from '../../../api/client.ts'
 import { useAction } from '../../../components/announcements.tsx'
 import { Button, IconButton } from '../../../components/button.tsx'
-import { CopyButton } from '../../../components/code.tsx'
+import { CopyButton, copy } from '../../../components/code.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
 import { SelectField } from '../../../components/fields.tsx'
 import { dateText } from '../../../components/format.ts'
@@ -30,9 +30,11 @@ export default function ShareDialog({ id, keep, close }: ShareDialogProps) {
   const create = useAction(
     async () => {
       await keep()
-      await api.POST('/api/conversations/{id}/links', { ...at({ id }), body: { expires_in: lifetimes[lifetime] } })
+      const body = { expires_in: lifetimes[lifetime] }
+      const { url } = await dataOf(api.POST('/api/conversations/{id}/links', { ...at({ id }), body }))
+      return copy(url)
     },
-    () => text.created,
+    isCopied => (isCopied ? text.createdAndCopied : text.created),
     key,
   )
   const revoke = useAction(
