@@ -98,6 +98,22 @@ export function openFrontCalls({
     record(finished, tokenIdsOf(spender.originId, spender.parents))
   }
 
+  /** What is thrown for a call whose engine failed before it answered: control tries it again, under another id, and records it. */
+  function again(
+    { id, modelId, engineId, traceparent }: RunningCall,
+    failure: Failure,
+    engineEnd?: EngineEnd,
+  ): Failure {
+    spend.release(id)
+    passedOn(id)
+    const facts = { model: modelId, engine: engineId, reason: failure.message, traceparent }
+    log.warn('An engine failed before it answered; the request is tried again', facts)
+    if (!engineEnd) return passOn
+    const thrown = passOn.with({})
+    engineEnds.set(thrown, engineEnd)
+    return thrown
+  }
+
   return {
     async run(
       options: CallOptions,
@@ -141,16 +157,7 @@ export function openFrontCalls({
         running.delete(call.id)
       }
       if (end.how === 'retry') {
-        // Nothing was sent: control tries it again, and records it.
-        if (!caller.aborted) {
-          spend.release(call.id)
-          passedOn(call.id)
-          const engineEnd = engineEndOf(end.failure, lease, performance.now() - since)
-          if (!engineEnd) throw passOn
-          const again = passOn.with({})
-          engineEnds.set(again, engineEnd)
-          throw again
-        }
+        if (!caller.aborted) throw again(call, end.failure, engineEndOf(end.failure, lease, performance.now() - since))
         end = { how: 'failed', failure: end.failure, usage: noUsage }
       }
       ends(call, options, end)
