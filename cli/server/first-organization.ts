@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { openAccounts } from '../../core/accounts/accounts.ts'
 import { type Store, scopes } from '../../core/store/store.ts'
@@ -24,6 +24,8 @@ export async function createFirstOrganization(
     scopes: [...scopes],
     expiresAt: null,
   })
-  writeFileSync(tokenPath, `${secret}\n`, { mode: 0o600 })
+  // A crash leaves the whole file or none.
+  writeFileSync(`${tokenPath}.new`, `${secret}\n`, { mode: 0o600 })
+  renameSync(`${tokenPath}.new`, tokenPath)
   return { organizationId: organization.id, tokenPath, secret }
 }
