@@ -240,7 +240,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
     } catch (thrown) {
       const failure = thrown instanceof Failure && thrown.code === 'worker_error' ? thrown : undefined
       const reason = failure?.engineText ?? (thrown instanceof Error ? thrown.message : String(thrown))
-      const lines = running.get(engineId)?.engine.logs() ?? []
+      const { engine: failed } = running.get(engineId) ?? {}
+      const lines = failed?.logs() ?? []
       const output = lines.slice(-10).join('\n')
       if (resident.state !== 'stopping')
         log.warn(`An engine could not be ${left ? 'taken over' : 'started'}`, { ...fields, reason, output })
@@ -256,7 +257,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       if (saysOutOfMemory(reason)) await memory.foundFull(resident)
       memory.ended(resident)
       const refusal = resident.state === 'stopping' ? undefined : loadRefusal(lines)
-      events().startFailed(engineId, shown, refusal && (await refused.add(serves.model, refusal)))
+      const fault = refusal && (await refused.add(serves.model, refusal))
+      events().startFailed(engineId, shown, { fault, isLost: failed?.isLost() ?? false })
       announceExit(engineId)
     }
   }

@@ -46,6 +46,7 @@ export function openEngine(
   let stopping: Promise<void> | undefined
   let attempts = 0
   let queueMs = 0
+  let isLost = false
 
   const launchId = () => (left ? left.launchId : `${engineId}-${attempts}`)
   const logs = () => launches.logs(launchId())
@@ -77,6 +78,7 @@ export function openEngine(
     const one = left ?? (await launches.start({ ...options, launchId: launchId() }, abort))
     launched = one
     const exited = one.exited.then(exit => {
+      isLost = state === 'starting' && exit.isLost === true
       const engineText = exitReason({ ...exit, hint: exit.loadingHint })
       return new Failure('worker_error', exitReason(exit), { engineText })
     })
@@ -88,7 +90,10 @@ export function openEngine(
     polling.abort()
     if (failed !== undefined) {
       // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
-      await launches.stop(one.launchId, 0)
+      const stopped = launches.stop(one.launchId, 0)
+      // What has failed there may be known minutes later: the launch is followed until then.
+      if (failed === unreached) isLost = true
+      else await stopped
       return typeof failed === 'string' ? new Failure('worker_error', failed) : failed
     }
     state = 'ready'
@@ -119,6 +124,8 @@ export function openEngine(
     pid: (): number | null => launched?.pid() ?? null,
     /** The machine on which it runs; null if it is this one, or not known. */
     node: (): string | null => launched?.node() ?? null,
+    /** Whether its last start failed because its machine did, or was taken from it. */
+    isLost: (): boolean => isLost,
     /** Why it does not run yet, as a sentence; null once it does. */
     waits: (): string | null => launched?.waits() ?? null,
     /** How long its launches have waited for a machine, milliseconds; 0 before one runs. */
@@ -166,6 +173,10 @@ export type Engine = ReturnType<typeof openEngine>
 /** Milliseconds until an engine is asked again whether it is ready: what it adds to a load is a small part of that. */
 const pauseAfter = (loadingMs: number): number => Math.min(500, Math.max(20, loadingMs / 40))
 
+/** For how many milliseconds a loading engine may be out of reach. */
+const maxUnreachedMs = 10_000
+const unreached = 'Engine cannot be reached any more: its machine may have failed.'
+
 /** Milliseconds between two looks at an engine that waits for a machine. */
 const pendingPauseMs = 100
 
@@ -175,7 +186,7 @@ const pendingPauseMs = 100
  */
 async function poll(
   { healthPath, headers, loadStallMs }: EngineOptions,
-  { endpoint: endpointOf, waits, lastOutputAt }: Launched,
+  { endpoint: endpointOf, waits, lastOutputAt, watchReach }: Launched,
   signal: AbortSignal,
   ran: () => void,
 ): Promise<string | undefined> {
@@ -184,6 +195,8 @@ async function poll(
   let lastBody = ''
   let lastBodyAt = startedAt
   let failingSince = Number.POSITIVE_INFINITY
+  let unreachedSince = Number.POSITIVE_INFINITY
+  watchReach(isReached => void (unreachedSince = isReached ? Number.POSITIVE_INFINITY : performance.now()))
   const { fetchHealth } = await import('./requests/health.ts')
   while (!signal.aborted) {
     const endpoint = endpointOf()
@@ -206,6 +219,7 @@ async function poll(
     if (untrusted) return untrusted
     if (health === 'ready') return undefined
     const now = performance.now()
+    if (now - unreachedSince > Math.min(maxUnreachedMs, loadStallMs / 3)) return unreached
     failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
     if (body !== lastBody) [lastBody, lastBodyAt] = [body, now]
     const stalled = now - Math.max(lastBodyAt, lastOutputAt()) > loadStallMs

@@ -28,6 +28,11 @@ const layoutFactor = 9 / 8
 /** For how long its layouts are planned for less memory then: another program may have had it for a while. Milliseconds. */
 const plannedMs = 60 * 60_000
 
+interface StartFailure {
+  fault?: SourceFault | undefined
+  isLost?: boolean
+}
+
 /** What engines report, each event as a method. Events of engines that no longer exist change nothing. */
 export function engineEvents(
   effects: Pick<Effects, 'now' | 'loaded' | 'ranOut' | 'gpuFailed' | 'parkingMeasured'>,
@@ -54,11 +59,16 @@ export function engineEvents(
 
   /**
    * After a load that ran out of memory, the next one begins at once with more than is free now, so that an idle engine is
-   * evicted for it; after an error of the GPU, on other devices. Once for each failure that counts. One that had more cards
-   * for a longer context gets the fewest, whatever the reason.
+   * evicted for it; after an error of the GPU, on other devices; and after the failure of its machine. Once for each failure
+   * that counts. One that had more cards for a longer context gets the fewest, whatever the reason.
    */
-  function startsAgain(resident: Resident, reason: string): boolean {
+  function startsAgain(resident: Resident, reason: string, isLost: boolean): boolean {
     const state = resident.serves
+    if (isLost && !state.startedAgain) {
+      state.startedAgain = true
+      state.engineFailures++
+      return true
+    }
     const { devices } = resident
     const isFull = saysOutOfMemory(reason)
     if (resident.longer && !state.startedAgain) {
@@ -259,8 +269,11 @@ export function engineEvents(
       reconciler.addIfNeeded(resident.serves)
       reconciler.run()
     },
-    /** An engine could not be started; none of its processes is left. `fault`: why no start can succeed. */
-    startFailed(engineId: string, reason: string, fault?: SourceFault): void {
+    /**
+     * An engine could not be started; none of its processes is left, unless its machine `isLost`. `fault`: why no start can
+     * succeed.
+     */
+    startFailed(engineId: string, reason: string, { fault, isLost = false }: StartFailure = {}): void {
       const resident = residents.get(engineId)
       if (!resident) return
       const now = effects.now()
@@ -269,7 +282,7 @@ export function engineEvents(
       const state = resident.serves
       const isSecond = state.startedAgain
       remove(resident)
-      if (!stopped && (fault || !startsAgain(resident, reason))) {
+      if (!stopped && (fault || !startsAgain(resident, reason, isLost))) {
         failed(resident, withAdvice(reason, resident), now)
         // With a smaller layout those who wait get one more start.
         const triesLess = planLess(resident, reason, now) && !isSecond && !fault

@@ -46,8 +46,11 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
   onTestFinished(() => real.close())
   const started: LaunchOptions[] = []
   const listeners = new Set<() => void>()
-  /** Why launches wait for a machine; null: they run at once. Why nothing is known of the pool; null: it answers. */
-  const state = { nodes, pending: null as string | null, fault: null as string | null }
+  /**
+   * Why launches wait for a machine; null: they run at once. Why nothing is known of the pool; null: it answers. Whether machines
+   * that cannot be reached end nothing.
+   */
+  const state = { nodes, pending: null as string | null, fault: null as string | null, isDead: false }
   /** When the machines end launches, epoch milliseconds. */
   const ends = new Map<string, number>()
   const waiting = new Map<string, LaunchOptions>()
@@ -96,6 +99,7 @@ export async function fakePool(nodes: Readonly<Record<string, number>> = { n1: 2
       ]),
     async stop(launchId, graceMs, signal) {
       waiting.delete(launchId)
+      if (state.isDead && unreachable.has(launchId)) return
       await real.stop(launchId, graceMs, signal)
     },
     capacity: async () => answer({ devices: cardsOn(state.nodes), reason: null, broken: false }),

@@ -159,6 +159,45 @@ describe('an engine that cannot be reached', () => {
   })
 })
 
+describe('an engine that loads', () => {
+  /** A fleet whose first launch does not become ready. */
+  async function withSlowFirst(of: object = {}) {
+    const model = inLab('big', of)
+    const lab = await fakePool()
+    const { fleet } = await fleetOf([model], {
+      pools: () => ({ lab: cluster() }),
+      openPoolLauncher: async () => {
+        const launcher = await lab.open()
+        return {
+          ...launcher,
+          start(launch, signal) {
+            const slow = lab.started.length === 0 ? ['--ready-after', '600000'] : []
+            return launcher.start({ ...launch, argv: [...launch.argv, ...slow] }, signal)
+          },
+        }
+      },
+    })
+    const answer = chat(fleet, model)
+    await until(async () => (await lab.list()).some(({ state }) => state === 'running'))
+    return { lab, answer, first: lab.started[0]!.launchId }
+  }
+
+  test('and cannot be reached is started elsewhere, before its cluster knows: who waits gets an answer', async () => {
+    const { lab, answer, first } = await withSlowFirst({ load_timeout: '3s' })
+    lab.state.isDead = true
+    lab.setReached(first, false)
+    expect((await answer).text).toContain('Hello')
+    expect((await lab.list()).find(({ launchId }) => launchId === first)!.state).toBe('running')
+  })
+
+  test('and whose machine is gone is started again, once: who waits gets an answer', async () => {
+    const { lab, answer, first } = await withSlowFirst()
+    await lab.lose(first)
+    expect((await answer).text).toContain('Hello')
+    expect(lab.started).toHaveLength(2)
+  })
+})
+
 test('an engine whose machine ends it is succeeded: no request fails, and a stream that is too long ends with an error', async () => {
   const model = inLab('big', { concurrency: 4 })
   const { fleet, lab, engines } = await withLab([model])

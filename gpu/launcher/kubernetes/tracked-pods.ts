@@ -116,7 +116,11 @@ export class TrackedPods {
   /** The nodes on which engines cannot be reached: of one that spans nodes the first, which has its address. */
   unreachableNodes = (): string[] => [
     ...new Set(
-      this.list().flatMap(({ isUnreachable, node }) => (isUnreachable && node !== null ? node.split(', ', 1) : [])),
+      [...this.held.values()].flatMap(launch => {
+        const { launchId, end } = launch.record
+        const node = end || !this.#controls.isUnreachable(launchId) ? null : listedPod(launch)?.node
+        return node?.split(', ', 1) ?? []
+      }),
     ),
   ]
 
