@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { InspectionFinding } from '../../../../core/inspection.ts'
@@ -64,6 +64,31 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     },
     150_000,
   )
+  test.runIf(full)('a node fails while a model loads there: who waits gets an answer of another node', async () => {
+    const of = { pools: ['lab'], memory: '60GiB', devices: 1, load_timeout: '9s' }
+    const model = fake('big', ['--ready-after', '8000'], of)
+    const { fleet } = await fleetOf([model], {
+      pools: () => ({ lab: slurmSettings }),
+      environment: lab.env,
+      openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
+    })
+    const answer = chat(fleet, model)
+    const nodeOf = () => /machine (gpu\d)/.exec(fleet.snapshot().residents[0]?.placement.detail ?? '')?.[1]
+    await until(() => nodeOf() !== undefined)
+    const node = nodeOf()!
+    const { engineId } = fleet.snapshot().residents[0]!
+    // Before its wrapper was heard for the first time nobody can say that it is silent.
+    await until(() => {
+      const port = / run \S+ (\d+)/.exec(lab.jobOf(`${engineId}-1`)?.[3] ?? '')?.[1]
+      return port !== undefined && isConnectedTo(Number(port))
+    })
+    await lab.failNode(node)
+    expect((await answer).text).toContain('Hello')
+    expect(nodeOf()).not.toBe(node)
+    lab.node(node)
+    await lab.returned(node)
+  })
+
   test('doctor finds what a pool needs, by a short job that leaves nothing behind', async () => {
     const dataDir = temporary()
     const model = fake('big', [], { pools: ['lab'], devices: 2, source: '/no/such/model' })
@@ -112,3 +137,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     await launcher.stop(launchId, 0, AbortSignal.timeout(20_000))
   })
 })
+
+/** Whether a connection to this port of this machine is open. */
+const isConnectedTo = (port: number): boolean =>
+  readFileSync('/proc/net/tcp', 'latin1').includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 01 `)
