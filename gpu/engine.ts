@@ -54,6 +54,7 @@ export function openEngine(
   async function start(abort: AbortSignal): Promise<void> {
     state = 'starting'
     queueMs = 0
+    isLost = false
     try {
       for (let attempt = 1; ; attempt++) {
         const failure = await launch(abort)
@@ -78,7 +79,7 @@ export function openEngine(
     const one = left ?? (await launches.start({ ...options, launchId: launchId() }, abort))
     launched = one
     const exited = one.exited.then(exit => {
-      isLost = state === 'starting' && exit.isLost === true
+      isLost ||= state === 'starting' && exit.isLost === true
       const engineText = exitReason({ ...exit, hint: exit.loadingHint })
       return new Failure('worker_error', exitReason(exit), { engineText })
     })
@@ -173,7 +174,7 @@ export type Engine = ReturnType<typeof openEngine>
 /** Milliseconds until an engine is asked again whether it is ready: what it adds to a load is a small part of that. */
 const pauseAfter = (loadingMs: number): number => Math.min(500, Math.max(20, loadingMs / 40))
 
-/** For how many milliseconds a loading engine may be out of reach. */
+/** For how many milliseconds a loading engine may be out of reach: so long, or a third of its `load_timeout` if that is less. */
 const maxUnreachedMs = 10_000
 const unreached = 'Engine cannot be reached any more: its machine may have failed.'
 

@@ -7,7 +7,7 @@ import { type KubernetesPool, poolsOf } from '../../core/models/pools.ts'
 import { nodesOf } from '../../core/models/spanned-nodes.ts'
 import { freeCards, readNodes } from '../launcher/kubernetes/capacity.ts'
 import { type ClusterAccess, openClusterAccess } from '../launcher/kubernetes/cluster-access.ts'
-import { ApiRefusal, type ClusterApi, openClusterApi } from '../launcher/kubernetes/cluster-api.ts'
+import { ApiRefusal, type ClusterApi, openClusterApi, orAbsent } from '../launcher/kubernetes/cluster-api.ts'
 import { type ClusterLists, openClusterLists } from '../launcher/kubernetes/cluster-lists.ts'
 import { openKubernetesLauncher } from '../launcher/kubernetes/kubernetes.ts'
 import { leaderWorkerSets, podManifest } from '../launcher/kubernetes/pod-manifest.ts'
@@ -109,15 +109,8 @@ async function* checkCluster(
 }
 
 /** Whether the cluster knows LeaderWorkerSets. */
-async function hasSets(api: ClusterApi, signal: AbortSignal): Promise<boolean> {
-  try {
-    await api.request({ path: `/apis/${leaderWorkerSets.group}/v1` }, signal)
-    return true
-  } catch (thrown) {
-    if (thrown instanceof ApiRefusal && thrown.status === 404) return false
-    throw thrown
-  }
-}
+const hasSets = async (api: ClusterApi, signal: AbortSignal): Promise<boolean> =>
+  (await orAbsent(() => api.request({ path: `/apis/${leaderWorkerSets.group}/v1` }, signal))) !== undefined
 
 /** The rights of some rules that the account does not have, as `list events`. */
 async function missingRights(

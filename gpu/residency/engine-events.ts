@@ -29,7 +29,9 @@ const layoutFactor = 9 / 8
 const plannedMs = 60 * 60_000
 
 interface StartFailure {
+  /** Why no start can succeed. */
   fault?: SourceFault | undefined
+  /** Its machine has failed, which may run it still. */
   isLost?: boolean
 }
 
@@ -60,7 +62,7 @@ export function engineEvents(
   /**
    * After a load that ran out of memory, the next one begins at once with more than is free now, so that an idle engine is
    * evicted for it; after an error of the GPU, on other devices; and after the failure of its machine. Once for each failure
-   * that counts. One that had more cards for a longer context gets the fewest, whatever the reason.
+   * that counts. One that had more cards for a longer context and is not lost gets the fewest, whatever the reason.
    */
   function startsAgain(resident: Resident, reason: string, isLost: boolean): boolean {
     const state = resident.serves
@@ -269,10 +271,7 @@ export function engineEvents(
       reconciler.addIfNeeded(resident.serves)
       reconciler.run()
     },
-    /**
-     * An engine could not be started; none of its processes is left, unless its machine `isLost`. `fault`: why no start can
-     * succeed.
-     */
+    /** An engine could not be started; none of its processes is left, unless it is lost. */
     startFailed(engineId: string, reason: string, { fault, isLost = false }: StartFailure = {}): void {
       const resident = residents.get(engineId)
       if (!resident) return

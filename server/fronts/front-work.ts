@@ -106,10 +106,13 @@ export function openFrontWork(options: FrontWorkOptions) {
     const failure = sendable(thrown)
     for (const session of sessions) {
       if (!session.granted.has(engineId)) continue
-      if (hasEnded) forgetSlots(session, engineId)
-      else session.recalled.add(engineId)
-      if (hasEnded) session.send({ kind: 'ended', engineId, failure, slotsInUse })
-      else session.send({ kind: 'unreachable', engineId, failure })
+      if (hasEnded) {
+        forgetSlots(session, engineId)
+        session.send({ kind: 'ended', engineId, failure, slotsInUse })
+      } else {
+        session.recalled.add(engineId)
+        session.send({ kind: 'unreachable', engineId, failure })
+      }
     }
   })
 

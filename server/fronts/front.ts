@@ -48,7 +48,7 @@ function openFront(
 ) {
   const log = logOf(channel)
   let forwarder = openForwarder(control)
-  const forward: LocalWayOptions['forward'] = (...request) => forwarder.forward(...request)
+  const forward: LocalWayOptions['forward'] = (req, res, tried) => forwarder.forward(req, res, tried)
   let local: LocalWork | undefined
   const handler: RequestListener = (req, res) => {
     // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.

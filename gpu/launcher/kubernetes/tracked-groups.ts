@@ -1,4 +1,4 @@
-import { ApiRefusal } from './cluster-api.ts'
+import { ApiRefusal, orAbsent } from './cluster-api.ts'
 import type { HeldPod } from './listed-pods.ts'
 import { applyPart, joinedPod, newGroup, type PodGroup } from './pod-groups.ts'
 import { leaderWorkerSets, podName } from './pod-manifest.ts'
@@ -102,17 +102,11 @@ export function openTrackedGroups(options: TrackedGroupsOptions) {
     /** The uid of the set of a launch; null if there is none, which ends the launch. */
     async find(launch: HeldPod, signal: AbortSignal): Promise<string | null> {
       const { launchId } = launch.record
-      try {
-        const { metadata } = (await api.request({ path: `${path}/${podName(launchId)}` }, limited(signal))) as {
-          metadata: { uid: string }
-        }
-        return metadata.uid
-      } catch (thrown) {
-        if (!(thrown instanceof ApiRefusal && thrown.status === 404)) throw thrown
-        launch.withdrawal = { seconds: 1, isAccepted: true }
-        changed(joined(groups.get(launchId) ?? newGroup(launchId)))
-        return null
-      }
+      const found = await orAbsent(() => api.request({ path: `${path}/${podName(launchId)}` }, limited(signal)))
+      if (found !== undefined) return (found as { metadata: { uid: string } }).metadata.uid
+      launch.withdrawal = { seconds: 1, isAccepted: true }
+      changed(joined(groups.get(launchId) ?? newGroup(launchId)))
+      return null
     },
   }
 }

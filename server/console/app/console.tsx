@@ -20,7 +20,7 @@ import { Announcements, announce } from './components/announcements.tsx'
 import { Failed, Loading } from './components/page.tsx'
 import { useTitleName } from './components/page-title.ts'
 import { ShownSecret } from './components/shown-secret.tsx'
-import { useNotedList } from './components/way-back.ts'
+import { NotedList } from './components/way-back.ts'
 import { type Page, pages } from './pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
@@ -152,11 +152,11 @@ function OpenedPage({ page: { path, name, scope, Content } }: { page: Page }) {
   const { can } = useSession()
   const shown = useTitleName()
   const attention = useAttention().length
-  useNotedList(path)
   if (!can(scope)) return <Failed failure={new ApiFailure(shellText.notPermitted(scope), 403, 'insufficient_scope')} />
   return (
     <PageBoundary key={path}>
       <title>{pageTitle([shown, name, shellText.product], attention)}</title>
+      <NotedList path={path} />
       <Content />
     </PageBoundary>
   )
