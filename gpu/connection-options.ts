@@ -60,6 +60,7 @@ export function connectionOptionsOf(
     noProgressMs: model.no_progress,
     keepAliveMs: preset.keepAliveMs,
     isOwnProcess: engine.options.addresses === undefined,
+    sharesFolders: resident.placement.pool === undefined,
     takesTrace: preset.takesTrace,
     failureOf: failureOfEngine(model),
     convert,

@@ -47,7 +47,7 @@ export function openGrantedEngines({ find, returned, report, progressed, lacking
   const energy = openEnergy()
 
   function open(engine: GrantedEngine, model: Model) {
-    const { engineId, modelId, endpoint, headers, devices, slots, isOwnProcess, isChecked } = engine
+    const { engineId, modelId, endpoint, headers, devices, slots, isOwnProcess, sharesFolders, isChecked } = engine
     const connections = new EngineConnections({
       engineId,
       modelId,
@@ -56,6 +56,7 @@ export function openGrantedEngines({ find, returned, report, progressed, lacking
       noProgressMs: model.no_progress,
       keepAliveMs: presetOf(model).keepAliveMs,
       isOwnProcess,
+      sharesFolders,
       failureOf: failureOfEngine(model),
       // Control counts the requests that an engine reports.
       healthPath: null,

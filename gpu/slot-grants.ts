@@ -37,7 +37,7 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
 
   /** How another process reaches an engine; undefined if it needs to know of each request. */
   function engineOf({ engineId, devices, slots, serves }: Resident): GrantedEngine | undefined {
-    const { endpoint, headers, isOwnProcess, unreached, ...needs } = connections(engineId).options
+    const { endpoint, headers, isOwnProcess, sharesFolders, unreached, ...needs } = connections(engineId).options
     if (needs.convert || needs.slots || needs.ownerOf) return undefined
     const { origin, origins, socketPath, tls } = endpoint
     return {
@@ -48,6 +48,7 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
       devices,
       slots,
       isOwnProcess,
+      sharesFolders,
       isChecked: unreached !== undefined,
     }
   }

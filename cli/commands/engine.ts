@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { Failure } from '../../core/failure.ts'
 import { type Log, openLog } from '../../core/log.ts'
@@ -150,7 +151,7 @@ function defineDemo(command: Command, terminal: Terminal): void {
     .action(options =>
       runEngine(terminal, async (key, log) => {
         const { runDemoEngine } = await import('../../gpu/engines/demo/engine.ts')
-        await runDemoEngine({ ...options, key }, { log })
+        await runDemoEngine({ ...options, folder: terminal.environment.INFER_ENGINE_FOLDER ?? tmpdir(), key }, { log })
       }),
     )
   withExamples(demo, [

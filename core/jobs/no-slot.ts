@@ -8,6 +8,7 @@ function noEngine(): never {
 export const noSlot = (modelId: string): Lease => ({
   engineId: '',
   modelId,
+  sharesFolders: true,
   waitedMs: 0,
   loadedMs: 0,
   othersAtEnd: undefined,

@@ -18,8 +18,6 @@ export interface EngineFacts {
   isElsewhere?: true
   /** It is another infer. */
   isInfer?: true
-  /** It gets images, videos and masks as paths, and writes its results into a folder. */
-  exchangesFiles?: true
   /** When it loads LoRA adapters: all of them when it starts, or each while it runs. Absent: it has none. */
   loadsAdapters?: 'start' | 'running'
   /** It may be any program, which may read its source in any way. */
@@ -32,11 +30,9 @@ const facts: Readonly<Record<string, EngineFacts>> = {
   vllm: { reads: 'repository', spansCards: 'equally', pagesCache: true, loadsAdapters: 'running' },
   sglang: { spansCards: 'equally', pagesCache: true, loadsAdapters: 'running', placesBase: true },
   'sd-server': { takesCompanions: true },
-  python: { exchangesFiles: true },
-  demo: { exchangesFiles: true },
   remote: { isElsewhere: true },
   infer: { isElsewhere: true, isInfer: true },
-  custom: { isAny: true, exchangesFiles: true },
+  custom: { isAny: true },
 }
 /** The engines with such facts. A test checks that each is a preset, and which run elsewhere. */
 export const enginesWithFacts = Object.keys(facts)

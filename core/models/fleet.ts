@@ -142,6 +142,8 @@ export interface SlotQueue {
 export interface Lease extends Disposable {
   readonly engineId: string
   readonly modelId: string
+  /** Whether the engine and this server see the same folders. Otherwise files are in requests and answers. */
+  readonly sharesFolders: boolean
   /** Milliseconds that the request waited for the slot, and how many of them the model was loading. */
   readonly waitedMs: number
   readonly loadedMs: number

@@ -249,21 +249,7 @@ interface PooledModel {
   id: string
   engine: string
   devices: unknown
-  tasks: readonly Task[]
-  protocol?: string | undefined
-  comfyui?: object | undefined
-  command?: readonly string[] | undefined
   pools?: z.output<typeof ModelPools>
-}
-
-/** Which files the engine of a model exchanges with this server by a folder, as the beginning of a sentence; undefined for none. */
-function exchangedFiles({ engine, tasks, protocol, comfyui, command = [] }: PooledModel): string | undefined {
-  if (!engineFacts(engine).exchangesFiles) return undefined
-  if (command.some(part => part.includes('{outputs}'))) return "'command' names a folder of this server, {outputs}"
-  const isHttp = protocol === 'openai' || comfyui !== undefined
-  return tasks.some(isSlugTask) && !isHttp
-    ? `the engine '${engine}' exchanges images and videos with this server by a folder`
-    : undefined
 }
 
 /** What is wrong with the pools of a model, and at which position of its list; undefined if nothing is. */
@@ -289,11 +275,6 @@ export function modelPoolsFault(model: PooledModel, pools: Pools): { at: number;
       return fault(`the pool '${pool}' has no time limit: only pools of Slurm do.`)
     if (image !== undefined && settings.kind !== 'kubernetes')
       return fault(`engines in the pool '${pool}' have no image: only those of Kubernetes do.`)
-    const exchanged = settings.kind === 'slurm' ? undefined : exchangedFiles(model)
-    if (exchanged)
-      return fault(
-        `${exchanged}, and the pool '${pool}' shares no folder with this server. Use sd-server or comfyui there, or take the pool out of 'pools'.`,
-      )
     if (Array.isArray(model.devices))
       return fault(`'devices' names GPUs of this machine, so it cannot run in '${pool}'. Write a number of GPUs.`)
   }

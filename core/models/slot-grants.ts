@@ -19,6 +19,7 @@ export interface GrantedEngine {
   /** All slots of the engine. */
   slots: number
   isOwnProcess: boolean
+  sharesFolders: boolean
   /** Whether its launcher can find out whether it is reachable, after a report of `unreached`. */
   isChecked: boolean
 }

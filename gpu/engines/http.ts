@@ -3,13 +3,17 @@ import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { z } from 'zod'
 import { Failure, invalid } from '../../core/failure.ts'
 import { parseBoundedJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
+import { filesType } from '../../core/tasks/protocols/generation-call.ts'
+import { receiveCall } from './received-call.ts'
 import { type EngineReply, eventStream, openEngineReply, type StreamForm, sendFailure, sendReply } from './reply.ts'
 
-/** `body` is the parsed JSON value, or the FormData of a multipart form. */
+/**
+ * `body` is the parsed JSON value, the FormData of a multipart form, or the ReceivedCall of a call with files, of which the
+ * handler disposes.
+ */
 export type Handler = (body: unknown, reply: EngineReply, headers: IncomingHttpHeaders) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
@@ -37,6 +41,8 @@ export interface HttpOptions extends Omit<EngineSettings, 'id'> {
   /** The routes; undefined until the model is ready. */
   handlers: () => Handlers | undefined
   stream?: StreamForm
+  /** Where the files of calls that bring some are kept; absent: such calls are refused. */
+  filesFolder?: string
   log: Log
 }
 
@@ -69,7 +75,7 @@ const bounds = { depth: 64, keys: 200_000 }
  * Throws Failure `invalid_value` if it cannot listen.
  */
 export async function openHttp(options: HttpOptions) {
-  const { socket, port, key, bodyLimit = 32 << 20, health, handlers, stream = eventStream, log } = options
+  const { socket, port, key, bodyLimit = 32 << 20, health, handlers, stream = eventStream, filesFolder, log } = options
   const running = new Set<AbortController>()
   let stopping = false
   const expected = key === undefined ? undefined : digest(`Bearer ${key}`)
@@ -95,6 +101,13 @@ export async function openHttp(options: HttpOptions) {
     throw new Failure('method_not_allowed', `${known} takes ${allowed}, not ${request.method}.`)
   }
 
+  async function bodyOf(request: IncomingMessage, signal: AbortSignal): Promise<unknown> {
+    if (filesFolder !== undefined && request.headers['content-type'] === filesType)
+      return await receiveCall(request, filesFolder, signal)
+    const bytes = await readBody(request, bodyLimit, signal)
+    return request.method === 'GET' ? undefined : await parsedBody(request, bytes)
+  }
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const controller = new AbortController()
     running.add(controller)
@@ -112,8 +125,7 @@ export async function openHttp(options: HttpOptions) {
         return sendReply(response, now.status === 'ok' ? 200 : 503, now)
       }
       const handler = handlerFor(request, response)
-      const bytes = await readBody(request, bodyLimit, reply.signal)
-      await handler(request.method === 'GET' ? undefined : await bodyOf(request, bytes), reply, request.headers)
+      await handler(await bodyOf(request, reply.signal), reply, request.headers)
     } catch (error) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
@@ -143,7 +155,7 @@ export async function openHttp(options: HttpOptions) {
   }
 }
 
-async function bodyOf({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): Promise<unknown> {
+async function parsedBody({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): Promise<unknown> {
   const type = headers['content-type'] ?? ''
   if (!/^multipart\/form-data\b/i.test(type)) return parseBoundedJson(bytes, bounds)
   const form = new Response(bytes, { headers: { 'content-type': type } }).formData()
@@ -212,13 +224,4 @@ export function openStopSignal(): Disposable & { signal: AbortSignal; stopped: P
       process.off('SIGINT', onSignal)
     },
   }
-}
-
-/** Parses a request that only infer writes: every wrong field has the code `invalid_value`. Throws Failure. */
-export function parsedCall<T>(schema: z.ZodType<T>, body: unknown): T {
-  const read = schema.safeParse(body)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
-  const param = issue?.path.join('.') || 'body'
-  throw invalid(param, `'${param}' is invalid: ${issue?.message}.`)
 }

@@ -61,6 +61,14 @@ export function openEngineReply(response: ServerResponse, signal: AbortSignal, f
       else timer ??= setTimeout(flush, mergeMs)
       return full
     },
+    /** Sends bytes after the frames so far; resolves when more can be written. */
+    async bytes(piece: Uint8Array): Promise<void> {
+      begin()
+      flush()
+      // A frame of a later failure would be taken for bytes: the answer then ends early.
+      reply.form = { ...reply.form, failure: () => '' }
+      if (!response.write(piece)) await drained(response, signal)
+    },
     end(frames: string): void {
       begin()
       clearTimeout(timer)

@@ -7,6 +7,8 @@ export interface EnvironmentOptions {
   host: Readonly<Record<string, string | undefined>>
   /** The engine's HOME, a directory in the data directory. */
   home: string
+  /** Where the engine keeps files of requests; absent: the launcher sets it on the machine of the engine. */
+  outputs?: string
   bootId: string
   launchId: string
   /** The variables by which it sees only its devices. */
@@ -14,6 +16,9 @@ export interface EnvironmentOptions {
   /** Variables from the preset, overridden by those from the model's configuration. */
   more: Readonly<Record<string, string>>
 }
+
+/** Names a folder in which an engine keeps the files of requests that bring some. */
+export const folderVariable = 'INFER_ENGINE_FOLDER'
 
 const inherited = /^(PATH|TZ|SSL_CERT_(FILE|DIR))$/
 
@@ -31,7 +36,7 @@ export const driverVariables = new RegExp(`^(${driverNames.join('|')})$`)
  * The launch markers come last, so nothing overrides them: the start-up sweep finds processes by them.
  */
 export function engineEnvironment(options: EnvironmentOptions): Record<string, string> {
-  const { host, home, more } = options
+  const { host, home, outputs, more } = options
   const built: Record<string, string> = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
   for (const [name, value] of Object.entries(host))
     if (value !== undefined && (inherited.test(name) || driverVariables.test(name))) built[name] = value
@@ -40,6 +45,7 @@ export function engineEnvironment(options: EnvironmentOptions): Record<string, s
   return {
     ...built,
     HOME: home,
+    ...(outputs !== undefined && { [folderVariable]: outputs }),
     LANG: 'C.UTF-8',
     HF_HUB_OFFLINE: '1',
     // Code and kernels generated at run time. The defaults are below HF_HOME and /tmp, which a sandbox does not keep.

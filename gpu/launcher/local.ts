@@ -129,7 +129,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
     }
     const missing = (program: string): string =>
       `The program '${program}' that runs '${modelId}' is not installed here, or not on PATH.`
-    const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
+    const env = engineEnvironment({ ...options, ...shared, host, bootId, more: options.env })
     env.PATH = enginePath(data, env.PATH!, options.environments)
     const inData = (part: string) => part.replaceAll('{data_directory}', () => data)
     const argv = options.argv.map(part =>

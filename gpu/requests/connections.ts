@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   keepAliveMs: number
   /** True for a process that infer started: a broken connection then waits for its exit status. */
   isOwnProcess: boolean
+  /** Whether it sees the folders of this server, which engines in pools do not. */
+  sharesFolders: boolean
   /** True if a server that infer did not start gets the `traceparent` of requests. */
   takesTrace?: true | undefined
   failureOf: (status: number, body: string, path: string) => Failure

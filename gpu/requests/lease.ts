@@ -84,6 +84,10 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
     return this.#resident.engineId
   }
 
+  get sharesFolders(): boolean {
+    return this.#connections.options.sharesFolders
+  }
+
   prefer(prompt: string | Uint8Array): void {
     // The first request after a pause shows whether the engine serves again.
     const other = this.#released || this.#options.probe ? undefined : this.#options.move?.(this.#resident, prompt)

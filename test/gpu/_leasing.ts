@@ -84,6 +84,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
           resolve({
             engineId: lease.engineId,
             modelId: lease.modelId,
+            sharesFolders: lease.sharesFolders,
             waitedMs: lease.waitedMs,
             loadedMs: lease.loadedMs,
             get othersAtEnd() {

@@ -15,6 +15,7 @@ test('a request of a gateway process that finds nobody has control look, and is 
     devices: [],
     slots: 2,
     isOwnProcess: true,
+    sharesFolders: true,
     isChecked: true,
   }
   const asked = Promise.withResolvers<EngineFault>()

@@ -2,7 +2,8 @@ import { isObject, jsonOf } from '../../json.ts'
 import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 import { readAnswer } from './ask.ts'
 import { Base64Reader } from './base64-reader.ts'
-import { EngineFault, workerError } from './infer-generation.ts'
+import { EngineFault } from './engine-messages.ts'
+import { workerError } from './infer-generation.ts'
 
 /** An answer in JSON whose base64 strings became files. */
 export interface AnswerWithFiles {

@@ -1,10 +1,9 @@
-import { createWriteStream, type WriteStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
-import { EngineFault } from './infer-generation.ts'
+import { AnswerFiles } from './answer-files.ts'
+import { EngineFault } from './engine-messages.ts'
 
 /** Strings up to this length stay in the text. */
 const maxShort = 4096
@@ -13,14 +12,9 @@ const maxText = 1 << 20
 const maxFiles = 64
 /** Bytes of all files of one answer. The limit of the server applies later; this one protects the disk. */
 const maxFileBytes = 2 ** 31
-/** Decoded bytes that may wait for the disk. */
-const maxUnwritten = 1 << 20
 const quote = 0x22
 const backslash = 0x5c
 const base64 = /^[A-Za-z0-9+/]+=*$/
-const writeFailed = (cause: unknown): never => {
-  throw Failure.from(diskFailure(cause))
-}
 /** The value that stands in the text for the file with this index. */
 const valueOf = (index: number): string => `infer-file:${index}`
 
@@ -29,8 +23,6 @@ const valueOf = (index: number): string => `infer-file:${index}`
  * arrives, so that neither memory nor the event loop gets a whole image. Throws EngineFault if the answer is too large.
  */
 export class Base64Reader {
-  /** Called when everything is written that was fed so far. */
-  drained = () => {}
   #folder: string
   #prefix: string
   #text: Buffer[] = []
@@ -41,9 +33,9 @@ export class Base64Reader {
   #held: Buffer[] = []
   #heldBytes = 0
   #isText = false
-  #files: { name: string; stream: WriteStream; done: Promise<unknown> }[] = []
+  #names: string[] = []
+  #files: AnswerFiles
   #fileBytes = 0
-  #unwritten = 0
   #rest = ''
   #shortFiles = 0
 
@@ -51,6 +43,12 @@ export class Base64Reader {
   constructor(folder: string, prefix: string) {
     this.#folder = folder
     this.#prefix = prefix
+    this.#files = new AnswerFiles(folder)
+  }
+
+  /** Called when everything is written that was fed so far. */
+  set drained(listener: () => void) {
+    this.#files.drained = listener
   }
 
   /** Returns false if the caller should wait for `drained` before it feeds more. */
@@ -84,13 +82,13 @@ export class Base64Reader {
         at = start + 1
       }
     }
-    return this.#unwritten < maxUnwritten
+    return this.#files.hasRoom
   }
 
   /** Resolves with the answer once its files are written. In the text, `infer-file:0` stands for the first one. */
   async end(): Promise<Buffer> {
     if (this.#state !== 'outside') throw new EngineFault('broke off its answer')
-    await Promise.all(this.#files.map(({ done }) => done)).catch(writeFailed)
+    await this.#files.written()
     return Buffer.concat(this.#text)
   }
 
@@ -99,19 +97,21 @@ export class Base64Reader {
    * Throws EngineFault for values that are not base64.
    */
   async fileOf(value: unknown): Promise<string> {
-    const known = this.#files.find((_, index) => valueOf(index) === value)
-    if (known) return known.name
+    const known = this.#names.find((_, index) => valueOf(index) === value)
+    if (known !== undefined) return known
     if (typeof value !== 'string' || !base64.test(value)) throw new EngineFault('sent a result that is not base64')
     const name = `${this.#prefix}-short-${++this.#shortFiles}`
     await writeFile(join(this.#folder, name), Buffer.from(value, 'base64'), { flag: 'wx', mode: 0o600 }).catch(
-      writeFailed,
+      (cause: unknown) => {
+        throw Failure.from(diskFailure(cause))
+      },
     )
     return name
   }
 
   /** Stops writing. The files that are there belong to the folder and are removed with it. */
   abandon(): void {
-    for (const { stream } of this.#files) stream.destroy()
+    this.#files.abandon()
   }
 
   #add(bytes: Buffer): void {
@@ -148,14 +148,11 @@ export class Base64Reader {
       this.#isText = true
       return this.#flush()
     }
-    if (this.#files.length === maxFiles) throw new EngineFault(`sent more than ${maxFiles} files`)
-    const name = `${this.#prefix}-${this.#files.length}`
-    const stream = createWriteStream(join(this.#folder, name), { flags: 'wx', mode: 0o600 })
-    const done = finished(stream)
-    // `end` reports it; without a handler an early error would end the process.
-    done.catch(() => {})
-    this.#add(Buffer.from(valueOf(this.#files.length)))
-    this.#files.push({ name, stream, done })
+    if (this.#names.length === maxFiles) throw new EngineFault(`sent more than ${maxFiles} files`)
+    const name = `${this.#prefix}-${this.#names.length}`
+    this.#files.begin(name)
+    this.#add(Buffer.from(valueOf(this.#names.length)))
+    this.#names.push(name)
     this.#held = []
     this.#heldBytes = 0
     this.#state = 'file'
@@ -173,18 +170,13 @@ export class Base64Reader {
   #write(bytes: Buffer): void {
     this.#fileBytes += bytes.length
     if (this.#fileBytes > maxFileBytes) throw new EngineFault('sent files that are too large')
-    this.#unwritten += bytes.length
-    // Not the event `drain`, which a stream that was ended does not emit.
-    this.#files.at(-1)!.stream.write(bytes, () => {
-      this.#unwritten -= bytes.length
-      if (this.#unwritten === 0) this.drained()
-    })
+    this.#files.add(bytes)
   }
 
   #endFile(): void {
     if (this.#rest) this.#write(Buffer.from(this.#rest, 'base64'))
     this.#rest = ''
-    this.#files.at(-1)!.stream.end()
+    this.#files.end()
     this.#state = 'string'
   }
 }

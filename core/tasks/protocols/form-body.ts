@@ -52,8 +52,8 @@ async function* contentOf(pieces: readonly (Buffer | FormFile)[]): AsyncGenerato
 
 const pieceBytes = 256 << 10
 
-/** Yields the content of a file. It is closed after the last piece or when reading stops. */
-async function* bytesOf({ path, bytes }: FormFile): AsyncGenerator<Buffer> {
+/** Yields so many bytes of a file. It is closed after the last piece or when reading stops. */
+export async function* bytesOf({ path, bytes }: Pick<FormFile, 'path' | 'bytes'>): AsyncGenerator<Buffer> {
   try {
     await using file = await open(path)
     for (let at = 0; at < bytes; ) {

@@ -5,9 +5,9 @@ import type { GenerationTask } from '../../schemas/task.ts'
 
 /**
  * The protocol of engines that write files: one POST to `/v1/generate` with a `GenerationCall`, answered by
- * `application/x-ndjson`, one `EngineMessage` a line, the last of them `completed` or `failed`. Files are on a disk that
- * both can access: inputs are absolute paths that the engine reads, outputs are names of files that it wrote into
- * `folder`. If infer closes the connection, the engine must stop the work; then `running` of its health decreases. An
+ * `application/x-ndjson`, one `EngineMessage` a line, the last of them `completed` or `failed`. Inputs are absolute paths
+ * that the engine reads, outputs are names of files that it wrote into `folder`. An engine that shares no folder with infer
+ * gets a `FilesCall` instead, with the files in request and answer: see `filesType`. If infer closes the connection, the engine must stop the work; then `running` of its health decreases. An
  * engine that cannot start answers with a status of 400 or more and `{"error": {"message", "code"?}}`: 400 if the request
  * is invalid or can never run on this engine (`code` is one of core/failure.ts with that status), 503 if it cannot run now.
  * gpu/engines/demo/README.md has an example session for authors of engines.
@@ -77,11 +77,35 @@ export interface GenerationCall {
   folder: string
 }
 
+/**
+ * The content type of a call with files, and of its answer: JSON, a line feed, and then the bytes of the files that it names,
+ * one after another with nothing between them. In the answer they follow the line `completed`.
+ */
+export const filesType = 'application/vnd.infer.files'
+
+/** A call to an engine that shares no folder with infer. Its inputs are names of `files`. */
+export interface FilesCall extends Omit<GenerationCall, 'folder'> {
+  files: SentFile[]
+}
+
+/** A file whose bytes follow the line that names it. */
+export const SentFile = z.object({
+  /** A plain file name, different from the others. */
+  name: z
+    .string()
+    .max(128)
+    .regex(/^[A-Za-z0-9][\w.-]*$/, 'must be a plain file name'),
+  bytes: z.int().min(1),
+})
+export type SentFile = z.infer<typeof SentFile>
+
 /** A file that the engine has written. It is checked before it is used. */
 export const EngineFile = z.object({
   /** A plain file name in `folder`. */
   name: nonEmptyText.max(128),
   kind: z.enum(['image', 'video', 'audio']),
+  /** Its size, if its bytes follow the message. */
+  bytes: z.int().min(1).optional(),
 })
 export type EngineFile = z.infer<typeof EngineFile>
 

@@ -12,6 +12,8 @@ export interface DemoEngineSettings extends EngineSettings {
   /** Minimum duration of each step in milliseconds, so that users can watch progress and queues. */
   stepMs: number
   ffmpeg: string
+  /** Where the files of calls that bring some are kept. */
+  folder: string
   /** Serves audio only, without the start time and memory that images need. */
   soundOnly: boolean
 }
@@ -45,6 +47,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     ...settings,
     log,
     stream: lines,
+    filesFolder: settings.folder,
     // An hour of audio is 115 MB.
     bodyLimit: 260 << 20,
     health: () => ({ status: 'ok', running: generate.running() }),

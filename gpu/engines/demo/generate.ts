@@ -1,9 +1,18 @@
-import { isAbsolute } from 'node:path'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { invalid } from '../../../core/failure.ts'
 import { generationTasks, isVideoTask, mediaFor, type Operation, operationOf } from '../../../core/schemas/task.ts'
-import type { EngineMessage, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
-import { type Handler, parsedCall } from '../http.ts'
+import {
+  type EngineFile,
+  type EngineMessage,
+  filesType,
+  type GenerationCall,
+} from '../../../core/tasks/protocols/generation-call.ts'
+import { type Handler } from '../http.ts'
+import { parsedCall } from '../parsed-call.ts'
+import { ReceivedCall } from '../received-call.ts'
 import type { EngineReply } from '../reply.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
 import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
@@ -25,7 +34,8 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
   const calls = new Set<Promise<void>>()
 
   const handle = async (body: unknown, reply: EngineReply): Promise<void> => {
-    const { task, inputs, folder } = readCall(body)
+    await using received = body instanceof ReceivedCall ? body : undefined
+    const { task, inputs, folder } = readCall(received ? received.call : body)
     // Before the first message, so that the call fails with an HTTP error: a retry would not install ffmpeg.
     if (isVideoTask(task)) await checkFfmpeg(ffmpeg, reply.signal)
     const { signal } = reply
@@ -42,8 +52,18 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
       preview: (image, bytes) => send({ type: 'preview', image, data: Buffer.from(bytes).toString('base64') }),
       reach: openSteps(inputs.num_inference_steps, stepMs, signal, send),
     }
+    if (received) reply.form = { ...reply.form, contentType: filesType }
     const files = await draws[operationOf(task)]!(work)
-    reply.end(lineOf({ type: 'completed', files, seed_used: inputs.seed }))
+    const last = (written: readonly EngineFile[]) =>
+      lineOf({ type: 'completed', files: [...written], seed_used: inputs.seed })
+    if (!received) return reply.end(last(files))
+    const sized = await Promise.all(
+      files.map(async file => ({ ...file, bytes: (await stat(join(folder, file.name))).size })),
+    )
+    await reply.write(last(sized))
+    for (const { name } of sized)
+      for await (const piece of createReadStream(join(folder, name))) await reply.bytes(piece as Buffer)
+    reply.end('')
   }
 
   return {

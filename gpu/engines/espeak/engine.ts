@@ -5,15 +5,8 @@ import { Failure, invalid } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { longestSpeechInput } from '../../../core/schemas/speech-format.ts'
 import { engineWavSamples, wavHead } from '../../../core/tasks/wav.ts'
-import {
-  checkListenAddress,
-  type EngineSettings,
-  type Handler,
-  listModel,
-  openHttp,
-  openStopSignal,
-  parsedCall,
-} from '../http.ts'
+import { checkListenAddress, type EngineSettings, type Handler, listModel, openHttp, openStopSignal } from '../http.ts'
+import { parsedCall } from '../parsed-call.ts'
 import { chooseVoice, parseEspeakVoices, variantsIn } from './voices.ts'
 
 export interface EspeakEngineSettings extends EngineSettings {

@@ -1,4 +1,5 @@
 import type { KubernetesPool } from '../../../core/models/pools.ts'
+import { folderVariable } from '../environment.ts'
 import type { LaunchKey } from '../launch-key.ts'
 import type { LaunchNeeds, LaunchOptions } from '../launcher.ts'
 import type { OwnerReference } from './deadline-job.ts'
@@ -61,6 +62,7 @@ function variablesOf({ options, needs }: PodPlan): Record<string, string> {
   return {
     LANG: 'C.UTF-8',
     HOME: engineFolder,
+    [folderVariable]: engineFolder,
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
     // Many images ask for all GPUs of their node, also where a pod has none.
@@ -254,6 +256,7 @@ function placesOf({ needs, ports }: PodPlan): Record<string, string> {
     '{port}': String(ports.engine),
     '{socket}': socketPath,
     '{home}': engineFolder,
+    '{outputs}': engineFolder,
     // Kubernetes replaces references to variables.
     ...(needs.nodes > 1 && {
       '{nodes}': String(needs.nodes),

@@ -9,8 +9,8 @@ export function refusalOf(
 ): string | undefined {
   if (self.every((word, at) => argv[at] === word))
     return `The engine of '${modelId}' is part of infer, and pods of the pool '${pool}' do not have it. Use an engine with an image, such as llama-server or vllm.`
-  if (argv.some(part => /\{(outputs|data_directory)\}/.test(part)))
-    return `The engine of '${modelId}' exchanges files with this server, so it cannot run in the pool '${pool}'. Take the pool out of its 'pools' in infer.yaml.`
+  if (argv.some(part => part.includes('{data_directory}')))
+    return `The engine of '${modelId}' is a program in the data directory of this server, which pods of the pool '${pool}' do not have. Set its 'command' to that of an image in infer.yaml, or take the pool out of its 'pools'.`
   if (sandbox.required && sandbox.level !== 'none')
     return `The sandbox '${sandbox.level}' of '${modelId}' cannot be enforced in pods. Change 'sandbox' in infer.yaml, or let another pool run it.`
   if (needs?.image === undefined)

@@ -184,19 +184,20 @@ class Wrapper:
     def start(self, folder, shared):
         settings = self.settings
         argv = settings['argv']
-        if not shared and any('{outputs}' in part or '{data_directory}' in part for part in argv):
+        if not shared and any('{data_directory}' in part for part in argv):
             raise Refused('This engine needs the data directory of the server, which its node does not share.')
         port = free_port()
         home = settings['home'] if shared else os.path.join(folder, 'home')
+        own = os.path.join(folder, 'tmp')
         places = {
             '{port}': str(port),
             '{socket}': os.path.join(folder, 's'),
             '{home}': home,
-            '{outputs}': settings['outputs'],
+            '{outputs}': settings['outputs'] if shared else own,
             '{data_directory}': settings['dataDirectory'],
         }
         argv = [re.sub(r'\{\w+\}', lambda found: places.get(found.group(), found.group()), part) for part in argv]
-        env = dict(settings['env'], HOME=home, TMPDIR=os.path.join(folder, 'tmp'))
+        env = dict(settings['env'], HOME=home, TMPDIR=own, INFER_ENGINE_FOLDER=own)
         env.update((name, value) for name, value in os.environ.items() if PASSED.match(name))
         if settings['cards'] == 0:
             env['CUDA_VISIBLE_DEVICES'] = ''

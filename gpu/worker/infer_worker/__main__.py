@@ -15,7 +15,7 @@ def main() -> None:
     options = read_options(sys.argv[1:])
     for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):
         os.environ.setdefault(name, str(options.threads))
-    server = Server(options.key)
+    server = Server(options.key, options.folder)
     listener = server.listen(options.socket, options.port)
     threading.Thread(target=listener.serve_forever, daemon=True).start()
     # The default action ends the process also while a library computes and does not return to Python.

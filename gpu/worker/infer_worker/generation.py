@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import Cancelled, EngineError, invalid
+from .received_files import FILES_TYPE
 from .server import Handle, Reply, Request
 
 ALMOST = 0.999
@@ -45,11 +46,14 @@ def generation(tasks: tuple[str, ...], run: Run) -> dict[str, Handle]:
     def handle(request: Request, reply: Reply) -> None:
         body = request.json()
         task, inputs, folder = body.get('task'), body.get('inputs'), body.get('folder')
+        received = request.files
         if task not in tasks:
             raise invalid(f"This engine does {', '.join(tasks)}, not '{task}'.", 'unsupported_task')
+        if received and isinstance(inputs, dict):
+            inputs, folder = located(inputs, received.inputs), received.outputs
         if not isinstance(inputs, dict) or not isinstance(folder, str):
             raise invalid("'inputs' must be an object and 'folder' a path.")
-        reply.begin('application/x-ndjson')
+        reply.begin(FILES_TYPE if received else 'application/x-ndjson')
 
         def progress(fraction: float) -> None:
             reply.line({'type': 'progress', 'fraction': min(1.0, max(0.0, fraction))})
@@ -72,7 +76,27 @@ def generation(tasks: tuple[str, ...], run: Run) -> dict[str, Handle]:
             reply.line({'type': 'failed', 'error': {'message': known.message[:4096], 'invalid': known.status < 500}})
         else:
             progress(1)
+            paths = [os.path.join(folder, file['name']) for file in files]
+            if received:
+                files = [{**file, 'bytes': os.path.getsize(path)} for file, path in zip(files, paths, strict=True)]
             reply.line({'type': 'completed', 'files': files, 'seed_used': int(inputs.get('seed') or 0)})
+            for path in paths if received else []:
+                reply.file(path)
         reply.end()
 
     return {'POST /v1/generate': handle}
+
+
+def located(inputs: dict[str, Any], folder: str) -> dict[str, Any]:
+    """The inputs with the paths of files that they name. Raises EngineError 400 for one that has not come."""
+    names = set(os.listdir(folder))
+
+    def path(name: str) -> str:
+        if name not in names:
+            raise invalid(f"The file '{name}' of the inputs is not in 'files'.")
+        return os.path.join(folder, name)
+
+    found = {field: path(inputs[field]) for field in ('image', 'mask', 'video', 'audio') if inputs.get(field) is not None}
+    if inputs.get('images'):
+        found['images'] = [path(name) for name in inputs['images']]
+    return {**inputs, **found}

@@ -30,6 +30,8 @@ class Options:
     """LoRA files, each with its weight: `/models/style.safetensors=0.8`."""
     compile: bool
     ffmpeg: str
+    folder: str | None
+    """Where the files of calls that bring some are kept, from INFER_ENGINE_FOLDER; None: with temporary files."""
     key: str | None
     """Bearer token of requests, from the environment variable INFER_ENGINE_KEY."""
 
@@ -55,4 +57,5 @@ def read_options(arguments: list[str]) -> Options:
     fields = vars(parser.parse_args(arguments))
     fields['tasks'] = tuple(fields['tasks'])
     fields['loras'] = tuple(fields['loras'])
-    return Options(**fields, key=os.environ.get('INFER_ENGINE_KEY'))
+    environment = os.environ
+    return Options(**fields, folder=environment.get('INFER_ENGINE_FOLDER'), key=environment.get('INFER_ENGINE_KEY'))

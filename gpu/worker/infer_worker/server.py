@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
 from .errors import Cancelled, EngineError, invalid
+from .received_files import FILES_TYPE, PIECE, ReceivedFiles, receive_files
 
 BODY_LIMIT = 128 << 20
 
@@ -35,8 +36,11 @@ class Request:
 
     content_type: str
     body: bytes
+    """Of a request with files its line of JSON."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set once the caller has disconnected: stop the work."""
+    files: ReceivedFiles | None = None
+    """Of a request with files, which share no folder with infer."""
 
     def json(self) -> dict:
         """The body as a JSON object. Raises EngineError 400."""
@@ -99,6 +103,12 @@ class Reply:
         """Sends one line of JSON Lines."""
         self.write(json.dumps(message).encode() + b'\n')
 
+    def file(self, path: str) -> None:
+        """Sends the bytes of a file."""
+        with open(path, 'rb') as source:
+            while piece := source.read(PIECE):
+                self.write(piece)
+
     def end(self) -> None:
         self._write(b'0\r\n\r\n')
 
@@ -118,12 +128,14 @@ Handle = Callable[[Request, Reply], None]
 class Server:
     """Answers `/health` at once, and the routes of the model once it is loaded."""
 
-    def __init__(self, key: str | None) -> None:
+    def __init__(self, key: str | None, folder: str | None = None) -> None:
         self.routes: dict[str, Handle] | None = None
         """By method and path: `POST /v1/generate`; None while the model loads."""
         self.progress = 0.0
         """Loaded fraction of the model, 0 to 1."""
         self.key = key
+        self.folder = folder
+        """Where the files of requests are kept that have some."""
         self._running = 0
         self._lock = threading.Lock()
 
@@ -208,19 +220,23 @@ class Handler(BaseHTTPRequestHandler):
             if self.command == 'GET' and path == '/health':
                 status, body = owner.health()
                 return reply.send(body, status=status)
+            authorization = self.headers.get('Authorization', '')
+            content_type = self.headers.get('Content-Type', '')
             length = int(self.headers.get('Content-Length') or 0)
+            if content_type == FILES_TYPE:
+                # What is refused before its last byte is read must not be taken for the next request.
+                self.close_connection = True
+                handle = owner.route(self.command, path, authorization)
+                head, files = receive_files(self.rfile, length, owner.folder)
+                self.close_connection = False
+                with files:
+                    return self.run(handle, Request(content_type, head, request.cancelled, files), reply)
             if length > BODY_LIMIT:
                 self.close_connection = True
                 raise EngineError(413, f'The request body has {length} bytes; at most {BODY_LIMIT} are allowed.')
             body = self.rfile.read(length)
-            handle = owner.route(self.command, path, self.headers.get('Authorization', ''))
-            request = Request(self.headers.get('Content-Type', ''), body, request.cancelled)
-            owner.count(1)
-            try:
-                with Watch(self.connection, request.cancelled):
-                    handle(request, reply)
-            finally:
-                owner.count(-1)
+            handle = owner.route(self.command, path, authorization)
+            self.run(handle, Request(content_type, body, request.cancelled), reply)
         except Cancelled:
             self.close_connection = True
         except EngineError as error:
@@ -228,6 +244,15 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:  # noqa: BLE001: whatever a library raises is one failed request
             traceback.print_exc(file=sys.stderr)
             self.refuse(reply, EngineError(500, f'{type(error).__name__}: {error}'[:2000]))
+
+    def run(self, handle: Handle, request: Request, reply: Reply) -> None:
+        owner = self.server.owner
+        owner.count(1)
+        try:
+            with Watch(self.connection, request.cancelled):
+                handle(request, reply)
+        finally:
+            owner.count(-1)
 
     def refuse(self, reply: Reply, error: EngineError) -> None:
         """Sends an error, or closes the connection of an answer that has begun."""

@@ -48,6 +48,7 @@ export function slotsOnly({ slots = 32 } = {}) {
     return {
       engineId: `wkr_${++engines}`,
       modelId,
+      sharesFolders: true,
       waitedMs,
       loadedMs: 0,
       othersAtEnd: undefined,

@@ -102,14 +102,6 @@ describe('errors name the place and what to do', () => {
     [model('devices: [0], pools: [lab]'), /'devices' names GPUs of this machine/],
     [model('engine: remote, url: "http://a/v1", pools: [lab]'), /infer starts no engine for 'remote'/],
     [
-      model('engine: python, tasks: [slug/text-to-image], pools: [lab, box2]'),
-      /the engine 'python' exchanges images and videos with this server by a folder, and the pool 'box2' shares no folder/,
-    ],
-    [
-      model("engine: custom, command: [x, '{outputs}'], tasks: [std/embeddings], pools: [box2]"),
-      /'command' names a folder of this server, \{outputs\}, and the pool 'box2'/,
-    ],
-    [
       model('engine: vllm, nodes: 2, devices: 8'),
       /^f:2:\d+: Model 'a': it spans 2 nodes, and 'local' is no cluster\. List only pools of the kind slurm or kubernetes in 'pools'/,
     ],
@@ -120,12 +112,13 @@ describe('errors name the place and what to do', () => {
   ])('%s', (text, message) => expect(() => parseConfig(text, 'f')).toThrow(message))
 })
 
-test('engines whose files come over HTTP may run on a machine without a shared folder', () => {
+test('engines that write files may run on a machine without a shared folder', () => {
   const tasks = 'tasks: [slug/text-to-image], pools: [box2]'
   for (const entry of [
     `engine: sd-server, ${tasks}`,
     `engine: custom, protocol: openai, ${tasks}`,
-    'engine: python, tasks: [std/audio-speech], pools: [box2]',
+    'engine: python, source: /models/sdxl, tasks: [slug/text-to-image], pools: [box2]',
+    "engine: custom, command: [x, '{port}', '{outputs}'], tasks: [slug/text-to-image], pools: [box2]",
   ])
     expect(parseConfig(model(entry), 'f').models).toHaveLength(1)
 })

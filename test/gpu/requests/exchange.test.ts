@@ -219,6 +219,7 @@ describe('a request that finds nobody at the address of its engine', () => {
       noProgressMs: 10_000,
       keepAliveMs: 4_000,
       isOwnProcess: true,
+      sharesFolders: true,
       healthPath: null,
       unreached,
     } as Partial<ConnectionOptions> as ConnectionOptions)

@@ -61,6 +61,7 @@ test.each([
     headers: ['content-type', 'application/json', 'authorization', 'Bearer key'],
     noProgressMs: 10_000,
     isOwnProcess,
+    sharesFolders: true,
   })
   const energy = { take: () => ({}), release: () => {}, since: () => null } as never
   const options = { onReleased: () => {}, probe: false, waitedMs: 0, loadedMs: 0 }

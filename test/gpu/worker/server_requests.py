@@ -1,5 +1,7 @@
 import http.client
 import json
+import os
+import pathlib
 import socket
 import tempfile
 import threading
@@ -7,6 +9,7 @@ import time
 import unittest
 
 from infer_worker.errors import EngineError, invalid
+from infer_worker.generation import generation
 from infer_worker.server import Server
 
 
@@ -20,7 +23,7 @@ class Connection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-class Requests(unittest.TestCase):
+class Served(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -39,6 +42,8 @@ class Requests(unittest.TestCase):
         connection.close()
         return answer.status, content
 
+
+class Requests(Served):
     def test_health_while_it_loads_and_afterwards(self):
         self.server.progress = 0.5
         self.assertEqual(self.ask('GET', '/health', key='')[0], 503)
@@ -108,6 +113,105 @@ class Requests(unittest.TestCase):
         connection.putheader('content-length', str(1 << 40))
         connection.endheaders()
         self.assertEqual(connection.getresponse().status, 413)
+
+
+class Files(Served):
+    """Calls with files, of engines that share no folder with infer."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.server.folder = self.folder = folder.name
+        self.server.routes = generation(('slug/image-to-image',), self.run_call)
+
+    def run_call(self, call):
+        self.images = [pathlib.Path(path).read_bytes() for path in [call.inputs['image'], *call.inputs.get('images', [])]]
+        if call.inputs['prompt'] == 'nothing':
+            raise invalid('There is nothing to draw.')
+        for name, content in (('a.png', b'first\n'), ('b.png', b'\x00' * 300_000)):
+            pathlib.Path(call.path(name)).write_bytes(content)
+        return [{'name': 'a.png', 'kind': 'image'}, {'name': 'b.png', 'kind': 'image'}]
+
+    def call(self, files=None, rest=b'12345', **inputs):
+        head = {
+            'task': 'slug/image-to-image',
+            'inputs': {'prompt': 'a cat', 'seed': 7, 'image': 'in.png', 'mask': None, **inputs},
+            'files': files or [{'name': 'in.png', 'bytes': 3}, {'name': 'more.png', 'bytes': 2}],
+        }
+        body = json.dumps(head).encode() + b'\n' + rest
+        return self.ask('POST', '/v1/generate', body, **{'content-type': 'application/vnd.infer.files'})
+
+    def wait_until_empty(self):
+        until = time.monotonic() + 10
+        while os.listdir(self.folder) and time.monotonic() < until:
+            pass
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_files_come_with_the_call_and_follow_the_answer(self):
+        status, content = self.call(images=['in.png', 'more.png'])
+        self.assertEqual(status, 200)
+        _progress, _done, last, files = content.split(b'\n', 3)
+        self.assertEqual(
+            json.loads(last),
+            {
+                'type': 'completed',
+                'files': [
+                    {'name': 'a.png', 'kind': 'image', 'bytes': 6},
+                    {'name': 'b.png', 'kind': 'image', 'bytes': 300_000},
+                ],
+                'seed_used': 7,
+            },
+        )
+        self.assertEqual(files, b'first\n' + b'\x00' * 300_000)
+        self.assertEqual(self.images, [b'123', b'123', b'45'])
+        self.wait_until_empty()
+
+    def test_a_call_that_fails_leaves_no_files(self):
+        status, content = self.call(prompt='nothing')
+        self.assertEqual(status, 200)
+        self.assertEqual(json.loads(content.splitlines()[-1])['error'], {'message': 'There is nothing to draw.', 'invalid': True})
+        self.wait_until_empty()
+
+    def test_calls_that_are_refused(self):
+        for change in [
+            {'files': [{'name': '../in.png', 'bytes': 5}]},
+            {'files': [{'name': 'in.png', 'bytes': 5}, {'name': 'in.png', 'bytes': 5}]},
+            {'files': [{'name': 'in.png', 'bytes': 0}]},
+            {'files': [{'name': 'in.png', 'bytes': 4}]},
+            {'files': [{'name': 'in.png'}]},
+            {'files': [{'name': 'in.png', 'bytes': 1 << 40}]},
+            {'image': '/etc/hostname'},
+            {'images': ['in.png', 'absent.png']},
+        ]:
+            with self.subTest(change=change):
+                status, content = self.call(**change)
+                self.assertEqual(status, 400)
+                self.assertTrue(json.loads(content)['error']['message'])
+        self.wait_until_empty()
+        self.assertEqual(self.call()[0], 200)
+
+    def test_without_its_key_no_file_is_read(self):
+        body = b'{"files": [{"name": "a", "bytes": 1}]}\n1'
+        self.assertEqual(self.ask('POST', '/v1/generate', body, 'wrong', **{'content-type': 'application/vnd.infer.files'})[0], 401)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_call_that_breaks_off_leaves_no_files(self):
+        connection = Connection(self.path)
+        connection.putrequest('POST', '/v1/generate')
+        connection.putheader('content-length', '1000')
+        connection.putheader('content-type', 'application/vnd.infer.files')
+        connection.putheader('authorization', 'Bearer secret')
+        connection.endheaders()
+        head = b'{"files": [{"name": "a.png", "bytes": %d}]}\n'
+        line = head % (1000 - len(head) - 1)
+        connection.send(line + b'123')
+        until = time.monotonic() + 10
+        while not os.listdir(self.folder) and time.monotonic() < until:
+            pass
+        self.assertEqual(len(os.listdir(self.folder)), 1)
+        connection.close()
+        self.wait_until_empty()
 
 
 class Errors(unittest.TestCase):

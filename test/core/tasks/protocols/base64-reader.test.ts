@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Base64Reader } from '../../../../core/tasks/protocols/base64-reader.ts'
-import { EngineFault } from '../../../../core/tasks/protocols/infer-generation.ts'
+import { EngineFault } from '../../../../core/tasks/protocols/engine-messages.ts'
 
 /** Answers with base64 strings, in pieces of every size. */
 const folder = mkdtempSync(join(tmpdir(), 'infer-base64-'))

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { EngineFault, MessageReader, messageBounds } from '../../../../core/tasks/protocols/engine-messages.ts'
 import type { EngineMessage } from '../../../../core/tasks/protocols/generation-call.ts'
-import { EngineFault, MessageReader, messageBounds } from '../../../../core/tasks/protocols/infer-generation.ts'
 
 /** The messages in the pieces, and the error. */
 function read(pieces: (string | Uint8Array)[], bounds = messageBounds): { heard: EngineMessage[]; fault?: string } {
   const heard: EngineMessage[] = []
-  const reader = new MessageReader(message => heard.push(message), bounds)
+  const reader = new MessageReader(message => void heard.push(message), bounds)
   try {
     for (const piece of pieces) reader.feed(typeof piece === 'string' ? Buffer.from(piece) : piece)
     reader.end()

@@ -1,9 +1,13 @@
-import { existsSync, statSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import sharp from 'sharp'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { generationTasks } from '../../../../core/schemas/task.ts'
+import { EngineMessage, type GenerationCall } from '../../../../core/tasks/protocols/generation-call.ts'
+import type { Completed } from '../../../../core/tasks/protocols/infer-generation.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 import { callOf, childrenOf, type Demo, greys, newFolder, type Short, startDemo } from './_engine.ts'
 
@@ -162,6 +166,58 @@ test.each(wrong)('refuses %s', async (_name, call, param, code) => {
   const { status, error } = await demo.generate(call)
   expect([status, error?.code, error?.param]).toEqual([400, code, param])
   expect(await demo.health()).toEqual({ status: 'ok', running: 0 })
+})
+
+describe('calls with files', () => {
+  const folder = newFolder()
+  let engine: Demo
+  beforeAll(async () => {
+    engine = await startDemo(['--step-ms', '0'], { INFER_ENGINE_FOLDER: folder })
+  })
+  const send = async (call: object, ...files: Buffer[]) => {
+    const headers = { 'content-type': 'application/vnd.infer.files' }
+    const request = httpRequest({ socketPath: engine.socket, method: 'POST', path: '/v1/generate', headers })
+    request.write(`${JSON.stringify(call)}\n`)
+    request.end(Buffer.concat(files))
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    return { status: response.statusCode, type: response.headers['content-type'], bytes: await buffer(response) }
+  }
+  const without = ({ folder: _, ...call }: GenerationCall) => call
+  const ball = () =>
+    sharp({ create: { width: 32, height: 32, channels: 3, background: 'red' } })
+      .png()
+      .toBuffer()
+
+  test('inputs come with the call, results follow the answer, and nothing is left', async () => {
+    const image = await ball()
+    const call = callOf('image-to-image', { image: 'a.png', images: ['a.png', 'b.png'], num_images: 2 })
+    const files = ['a.png', 'b.png'].map(name => ({ name, bytes: image.length }))
+    const { status, type, bytes } = await send({ ...without(call), files }, image, image)
+    expect([status, type]).toEqual([200, 'application/vnd.infer.files'])
+    const end = bytes.indexOf('"completed"')
+    const rest = bytes.subarray(bytes.indexOf('\n', end) + 1)
+    const last = bytes.subarray(bytes.lastIndexOf('\n', end) + 1, bytes.indexOf('\n', end)).toString()
+    const completed = EngineMessage.parse(JSON.parse(last)) as Completed
+    const sizes = completed.files.map(file => file.bytes!)
+    expect(rest.length).toBe(sizes[0]! + sizes[1]!)
+    for (const one of [rest.subarray(0, sizes[0]), rest.subarray(sizes[0])])
+      expect(await sharp(one).metadata()).toMatchObject({ format: 'png', width: 320, height: 192 })
+    await vi.waitFor(() => expect(readdirSync(folder)).toEqual([]))
+  })
+
+  test.each<[what: string, change: object]>([
+    ['a path as a name', { files: [{ name: '../a.png', bytes: 3 }] }],
+    ['an empty file', { files: [{ name: 'a.png', bytes: 0 }] }],
+    ['fewer bytes than it says', { files: [{ name: 'a.png', bytes: 4 }] }],
+    ['no list of files', { files: undefined }],
+    ['a file that has not come', { inputs: { ...callOf('image-to-image').inputs, image: 'b.png' } }],
+    ['a file of the machine', { inputs: { ...callOf('image-to-image').inputs, image: '/etc/hostname' } }],
+  ])('refuses %s', async (_, change) => {
+    const call = { ...without(callOf('image-to-image', { image: 'a.png' })), files: [{ name: 'a.png', bytes: 3 }] }
+    const { status } = await send({ ...call, ...change }, Buffer.from('123'))
+    expect(status).toBe(400)
+    expect(readdirSync(folder)).toEqual([])
+  })
 })
 
 test('every task is known', () => {

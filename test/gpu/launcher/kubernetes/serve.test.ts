@@ -1,15 +1,20 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { Model } from '../../../../core/models/model.ts'
+import { openKubernetesLauncher } from '../../../../gpu/launcher/kubernetes/kubernetes.ts'
 import type { LaunchRecord } from '../../../../gpu/launcher/launch-records.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
 import { fakeModel } from '../../../_app.ts'
 import { root } from '../../../_fixtures.ts'
 import { serve } from '../../../cli/_serve.ts'
+import { fleetOf } from '../../_fleet.ts'
+import { editedImage, installWorker, makeImage } from '../_generation.ts'
 import { temporary, until } from '../_launch.ts'
 import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
+import { kubernetesSettings } from './_server.ts'
 
 const absent = findProgram('python3', process.env.PATH ?? '') ? undefined : 'python3 is not installed'
 
@@ -64,5 +69,33 @@ describe.skipIf(absent !== undefined)(`a server with a pool of Kubernetes${absen
     expect(await next.ends()).toBe(0)
     await until(() => podsNow().length === 0)
     expect([...fake.role.refused]).toEqual([])
+  })
+
+  test('the Python worker edits an image in a pod, which shares no folder with the server', async () => {
+    const bin = temporary()
+    installWorker(bin)
+    const image = join(bin, 'image.png')
+    await makeImage(image)
+    const model = Model.parse({
+      id: 'python',
+      engine: 'python',
+      source: image,
+      tasks: ['slug/image-to-image'],
+      devices: 1,
+      memory: '16MiB',
+      pools: ['k8s'],
+    })
+    // The node of the test has the files of this machine.
+    const volumes = [{ host_path: bin, mount_path: bin }]
+    const settings = kubernetesSettings(fake.cluster, { volumes, images: { python: 'worker:1' } })
+    const path = process.env.PATH
+    process.env.PATH = `${bin}:${path}`
+    onTestFinished(() => void (process.env.PATH = path))
+    const { fleet } = await fleetOf([model], {
+      pools: () => ({ k8s: settings }),
+      openPoolLauncher: options => openKubernetesLauncher({ ...options, settings }),
+    })
+    expect(await editedImage(fleet, model, image)).toEqual({ width: 64, height: 32 })
+    expect(fleet.snapshot().residents).toMatchObject([{ pool: 'k8s', state: 'ready' }])
   })
 })

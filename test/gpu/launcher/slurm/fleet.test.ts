@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { InspectionFinding } from '../../../../core/inspection.ts'
+import { Model } from '../../../../core/models/model.ts'
 import type { SlurmPool } from '../../../../core/models/pools.ts'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
 import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
@@ -10,6 +11,7 @@ import { builtProgram } from '../../../_fixtures.ts'
 import { full } from '../../../_full.ts'
 import { openHub } from '../../../fixtures/hub.ts'
 import { chat, fake, fleetOf } from '../../_fleet.ts'
+import { editedImage, installWorker, makeImage } from '../_generation.ts'
 import { keptLog, temporary, until } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
 import { isReady, listed, newServer, openAt, slurmOptions, slurmSettings } from './_server.ts'
@@ -37,6 +39,28 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
     expect(lab.run('squeue', '-h', '-o', '%T %b')).toBe('RUNNING gres:gpu:1')
     await fleet.unload('big')
     await until(() => lab.run('squeue', '-h') === '')
+  })
+
+  test('the Python worker edits an image in a job, and needs no folder of the server', async () => {
+    const bin = temporary()
+    installWorker(bin)
+    const image = join(bin, 'image.png')
+    await makeImage(image)
+    const model = Model.parse({
+      id: 'python',
+      engine: 'python',
+      source: image,
+      tasks: ['slug/image-to-image'],
+      devices: 1,
+      memory: '16MiB',
+      pools: ['lab'],
+    })
+    const { fleet } = await fleetOf([model], {
+      pools: () => ({ lab: slurmSettings }),
+      environment: { ...lab.env, PATH: `${bin}:${lab.env.PATH}` },
+      openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
+    })
+    expect(await editedImage(fleet, model, image)).toEqual({ width: 64, height: 32 })
   })
 
   test.runIf(full)(

@@ -1,0 +1,65 @@
+import { chmodSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import sharp from 'sharp'
+import type { Lease } from '../../../core/models/fleet.ts'
+import type { Model } from '../../../core/models/model.ts'
+import { operationOf } from '../../../core/schemas/task.ts'
+import type { EngineInputs, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
+import { generationProtocol } from '../../../core/tasks/protocols/protocols.ts'
+import { presetOf } from '../../../gpu/presets/presets.ts'
+import { temporary } from './_launch.ts'
+
+const inputs: EngineInputs = {
+  prompt: 'A cat',
+  negative_prompt: null,
+  seed: 1,
+  width: 64,
+  height: 32,
+  num_images: 1,
+  num_frames: 1,
+  fps: 8,
+  num_inference_steps: 2,
+  guidance_scale: 1,
+  strength: 0.5,
+  output_format: 'png',
+  image: null,
+  mask: null,
+  video: null,
+  audio: null,
+  extra: {},
+}
+
+/** Puts the program of the Python worker into a folder, with a model that returns the image that it gets. */
+export function installWorker(bin: string): void {
+  const script = join(import.meta.dirname, '../fixtures/worker.py')
+  chmodSync(script, 0o755)
+  symlinkSync(script, join(bin, 'infer-worker'))
+}
+
+/** Makes an image of 64 × 32 pixels. */
+export const makeImage = (path: string) =>
+  sharp({ create: { width: 64, height: 32, channels: 3, background: 'red' } })
+    .png()
+    .toFile(path)
+
+/** Lets an engine of the model edit an image, and resolves with the size of the result. */
+export async function editedImage(
+  fleet: { lease(model: Model, of: { waitMs: number }): Promise<Lease> },
+  model: Model,
+  image: string,
+) {
+  using lease = await fleet.lease(model, { waitMs: 60_000 })
+  const task = 'slug/image-to-image'
+  const route = presetOf(model).traits(model).routes[operationOf(task)]!
+  const folder = temporary()
+  const call: GenerationCall = { task, model: model.id, inputs: { ...inputs, image }, folder }
+  const report = { progress() {}, log() {}, preview() {} }
+  const signal = AbortSignal.timeout(30_000)
+  const { files } = await generationProtocol(route).generate(lease, route, call, signal, report, () =>
+    Promise.reject(new Error('There is nothing to download.')),
+  )
+  const [file] = files
+  if (files.length !== 1 || file?.kind !== 'image') throw new Error(`It made ${JSON.stringify(files)}`)
+  const { width, height } = await sharp(readFileSync(join(folder, file.name))).metadata()
+  return { width, height }
+}
