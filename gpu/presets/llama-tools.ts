@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ignoredText } from '../../core/ignored.ts'
 import { jsonOf } from '../../core/json.ts'
-import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
+import type { EngineCall, EngineListener } from '../../core/models/engine-call.ts'
 import type { ChatRequest } from '../../core/schemas/chat.ts'
 import { messageOf, openToolCallParts, toolCallId } from '../engines/gguf/chat-answer.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'

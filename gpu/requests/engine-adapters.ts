@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import { enabledAdapters } from '../../core/models/adapter.ts'
-import type { EngineCall } from '../../core/models/fleet.ts'
+import type { EngineCall } from '../../core/models/engine-call.ts'
 import type { Model } from '../../core/models/model.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { oneLine, withoutLocations } from '../../core/tasks/protocols/engine-text.ts'

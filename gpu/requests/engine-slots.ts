@@ -1,5 +1,5 @@
 import type { Log } from '../../core/log.ts'
-import type { EngineCall, EngineListener } from '../../core/models/fleet.ts'
+import type { EngineCall, EngineListener } from '../../core/models/engine-call.ts'
 import { movingAverage } from '../../core/moving-average.ts'
 import type { SavingEngine } from '../caches/caches.ts'
 import { headOf, withMembers } from './body-members.ts'

@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
 import { jsonOf } from '../../core/json.ts'
-import type { EngineCall } from '../../core/models/fleet.ts'
+import type { EngineCall } from '../../core/models/engine-call.ts'
 import { bodyText } from '../presets/preset.ts'
 
 const limitFields = ['max_tokens', 'max_completion_tokens'] as const

@@ -1,13 +1,7 @@
 import { Failure } from '../../core/failure.ts'
+import type { EngineCall, EngineExchange, EngineListener } from '../../core/models/engine-call.ts'
 import type { EngineSocket, SocketListener } from '../../core/models/engine-socket.ts'
-import type {
-  EngineCall,
-  EngineExchange,
-  EngineListener,
-  EngineProgress,
-  Lease,
-  SlotUse,
-} from '../../core/models/fleet.ts'
+import type { EngineProgress, Lease, SlotUse } from '../../core/models/fleet.ts'
 import type { Energy, EnergyMark } from '../devices/energy.ts'
 import { ownerHeader } from '../engines/owner.ts'
 import type { ConvertedCall } from '../presets/preset.ts'

@@ -1,7 +1,7 @@
 import type { ChatChunk, ChatStreamForm } from '../../core/dialects/chat-form.ts'
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
-import type { EngineExchange, EngineListener } from '../../core/models/fleet.ts'
+import type { EngineExchange, EngineListener } from '../../core/models/engine-call.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
 import { dataOf, latin1 } from '../../core/tasks/stream-text.ts'

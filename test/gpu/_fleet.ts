@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
-import type { EngineCall, EngineExchange, Lease } from '../../core/models/fleet.ts'
+import type { EngineCall, EngineExchange } from '../../core/models/engine-call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { openFleet } from '../../gpu/fleet.ts'

@@ -1,5 +1,6 @@
 import { isObject, jsonOf } from '../../json.ts'
-import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
+import type { EngineCall, EngineListener } from '../../models/engine-call.ts'
+import type { Lease } from '../../models/fleet.ts'
 import { readAnswer } from './ask.ts'
 import { Base64Reader } from './base64-reader.ts'
 import { EngineFault } from './engine-messages.ts'

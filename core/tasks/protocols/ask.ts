@@ -1,6 +1,7 @@
 import type { CallerSignal } from '../../abort-source.ts'
 import type { Failure } from '../../failure.ts'
-import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../models/fleet.ts'
+import type { EngineCall, EngineExchange, EngineListener } from '../../models/engine-call.ts'
+import type { Lease } from '../../models/fleet.ts'
 import { type Droppable, shortener } from '../chat/truncation.ts'
 
 export interface AskOptions

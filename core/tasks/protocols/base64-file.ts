@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { Failure } from '../../failure.ts'
-import type { StreamedBody } from '../../models/fleet.ts'
+import type { StreamedBody } from '../../models/engine-call.ts'
 
 /** A file whose content stands in a JSON body as base64. */
 export class Base64File {

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
 import type { CallerSignal } from '../../abort-source.ts'
 import type { Failure } from '../../failure.ts'
-import type { EngineCall, EngineExchange, EngineListener, Lease } from '../../models/fleet.ts'
+import type { EngineCall, EngineExchange, EngineListener } from '../../models/engine-call.ts'
+import type { Lease } from '../../models/fleet.ts'
 
 /** The answer of an engine while it arrives. */
 export interface EngineStream {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { Failure } from '../../failure.ts'
-import type { StreamedBody } from '../../models/fleet.ts'
+import type { StreamedBody } from '../../models/engine-call.ts'
 
 /** A file in a form. */
 export interface FormFile {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { Readable } from 'node:stream'
-import type { StreamedBody } from '../../models/fleet.ts'
+import type { StreamedBody } from '../../models/engine-call.ts'
 import { AnswerFiles } from './answer-files.ts'
 import { type BytesAfter, EngineFault } from './engine-messages.ts'
 import { bytesOf } from './form-body.ts'

@@ -117,7 +117,7 @@ test('engines that write files may run on a machine without a shared folder', ()
   for (const entry of [
     `engine: sd-server, ${tasks}`,
     `engine: custom, protocol: openai, ${tasks}`,
-    'engine: python, source: /models/sdxl, tasks: [slug/text-to-image], pools: [box2]',
+    'engine: python, tasks: [slug/text-to-image], pools: [box2]',
     "engine: custom, command: [x, '{port}', '{outputs}'], tasks: [slug/text-to-image], pools: [box2]",
   ])
     expect(parseConfig(model(entry), 'f').models).toHaveLength(1)

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } 
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import type { EngineCall, EngineListener } from '../../../core/models/fleet.ts'
+import type { EngineCall, EngineListener } from '../../../core/models/engine-call.ts'
 import { Model } from '../../../core/models/model.ts'
 import { openCaches } from '../../../gpu/caches/caches.ts'
 import { openEngineSlots } from '../../../gpu/requests/engine-slots.ts'

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { EngineCall } from '../../../core/models/fleet.ts'
+import type { EngineCall } from '../../../core/models/engine-call.ts'
 import { openEngineSlots, type PinnedCall } from '../../../gpu/requests/engine-slots.ts'
 import { openSlotFiles } from '../../../gpu/requests/slot-files.ts'
 import { openLlamaSlots } from '../../fixtures/llama-slots.ts'
