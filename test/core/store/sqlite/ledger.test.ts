@@ -1,8 +1,11 @@
 import { join } from 'node:path'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callRows } from '../../../../core/store/ledger-rows.ts'
+import { usageContradictions } from '../../../../core/store/sqlite/check.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { brokenLinks, ledgerLength, openLedger } from '../../../../core/store/sqlite/ledger.ts'
+import { openUsageTotals } from '../../../../core/store/sqlite/usage-totals.ts'
 import { finishedCall, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 /** Two processes write the same database, as a server and the command line beside it do. */
@@ -47,6 +50,36 @@ test('an existing call is skipped, also where its number is taken', async () => 
   first.ledger.appendCalls(callRows([one, other, finishedCall()]))
   expect(both.length()).toBe(3)
   expect(brokenLinks(first.connection)).toEqual([])
+})
+
+test('of calls that two processes record, some of them again, each is in the chain and in the sums once', async () => {
+  using both = await two()
+  const writers = [both.first, both.second].map(({ connection }) => {
+    const totals = openUsageTotals(connection)
+    return { connection, totals, ledger: openLedger(connection, totals) }
+  })
+  const calls = Array.from({ length: 400 }, () => finishedCall())
+  const requests = both.first.connection.prepare('SELECT coalesce(sum(requests), 0) FROM usage_hours').pluck()
+  const recorded = new Set<number>()
+  const batch = fc.tuple(fc.nat(1), fc.nat(380), fc.nat(70), fc.nat(12))
+  fc.assert(
+    fc.property(batch, ([writer, from, count, again]) => {
+      const { connection, ledger, totals } = writers[writer]!
+      const chosen = [...calls.keys()].slice(from, from + count)
+      const places = [...chosen, ...chosen.slice(0, again)]
+      connection.transaction(() => {
+        ledger.appendCalls(callRows(places.map(place => calls[place]!)))
+        totals.write()
+      })()
+      for (const place of places) recorded.add(place)
+      expect(both.length()).toBe(recorded.size)
+      expect(requests.get()).toBe(recorded.size)
+    }),
+    { numRuns: 60, endOnFailure: true },
+  )
+  expect(brokenLinks(both.first.connection)).toEqual([])
+  for (const [what, query] of Object.entries(usageContradictions))
+    expect([what, both.first.connection.prepare(query).pluck().get()]).toEqual([what, 0])
 })
 
 test('a rolled-back row is forgotten: the next row gets its number', async () => {
