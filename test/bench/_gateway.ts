@@ -84,12 +84,12 @@ export const rssOf = (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 export const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 
-/** Names in random order: in a fixed one a server gains or loses by what comes before it. */
-export const shuffled = <Name extends string>(names: readonly Name[]): Name[] =>
-  names
-    .map(name => ({ name, at: Math.random() }))
+/** The items in random order: in a fixed one a server gains or loses by what comes before it. */
+export const shuffled = <Item>(items: readonly Item[]): Item[] =>
+  items
+    .map(item => ({ item, at: Math.random() }))
     .toSorted((a, b) => a.at - b.at)
-    .map(({ name }) => name)
+    .map(({ item }) => item)
 
 export type Requests = { perSecond: number; p50: number; p99: number }
 export type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }

@@ -12,15 +12,19 @@ import {
   openBench,
   type Requests,
   rssOf,
+  type Served,
   type Streams,
+  shuffled,
   start,
 } from './_gateway.ts'
+import { startPeers } from './_peers.ts'
 
 /**
  * Measures what the gateway adds to a request. The same requests go to an instant engine directly, through infer with
  * all features, and through a minimal proxy of h3 and undici, in alternation. Prints one line. Run:
  * `npx node test/bench/gateway.ts`, with `--seconds N` for the length of a round. Uses build/infer if it is as new as
- * dist/main.cjs, else that. `gateway-against.ts` compares two builds.
+ * dist/main.cjs, else that. Then it measures llama-swap and LiteLLM in the same way, if they are on the PATH.
+ * `gateway-against.ts` compares two builds.
  */
 const seconds = Number(process.argv[process.argv.indexOf('--seconds') + 1] || 3) || 3
 const rounds = 5
@@ -100,6 +104,38 @@ try {
       `200 streams: added gap p99 ${gap.toFixed(2)} ms (bar 1; the proxy adds ${(median(stream.proxy.gap) - median(stream.direct.gap)).toFixed(2)}), ` +
       `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.15); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
   )
+
+  const others = { infer: { pid: infer.pid, address: targets.infer }, ...(await startPeers(enginePort)) }
+  if (Object.keys(others).length > 1) for (const line of await besideEachOther(others)) console.log(line)
 } finally {
   closeBench()
+}
+
+/** Measures servers in turns of random order. A line for each: requests/s in sum, and processor time. */
+async function besideEachOther(served: Record<string, Served>): Promise<string[]> {
+  const found = Object.keys(served).map(name => ({
+    name,
+    rate: [] as number[],
+    request: [] as number[],
+    chunk: [] as number[],
+  }))
+  for (let round = 0; round <= rounds; round++)
+    for (const of of shuffled(found)) {
+      const { pid, address } = served[of.name]!
+      let before = 0
+      const begin = () => (before = cpuOf(pid))
+      const { perSecond } = await load<Requests>(['requests', ...address, 64, seconds * 1000], begin)
+      const request = ((cpuOf(pid) - before) * 1000) / (perSecond * seconds)
+      const { chunks } = await load<Streams>(['streams', ...address, 50, seconds * 1000], begin)
+      const chunk = ((cpuOf(pid) - before) * 1000) / chunks
+      // The first round is for what compiles while it runs.
+      if (round === 0) continue
+      of.rate.push(perSecond)
+      of.request.push(request)
+      of.chunk.push(chunk)
+    }
+  return found.map(
+    ({ name, rate, request, chunk }) =>
+      `${name}: ${median(rate).toFixed(0)} requests/s at 64 connections, ${median(request).toFixed(0)} µs of processor time a request, ${median(chunk).toFixed(1)} µs a chunk of 50 streams`,
+  )
 }
