@@ -12,7 +12,15 @@ const maxLine = 1 << 20
 const maxFiles = 4 * 2 ** 30
 const lineFeed = 0x0a
 
-const Head = z.looseObject({ inputs: z.record(z.string(), z.unknown()), files: z.array(SentFile).max(64) })
+const Head = z.looseObject({
+  inputs: z.record(z.string(), z.unknown()),
+  files: z
+    .array(SentFile)
+    .max(64)
+    .refine(files => new Set(files.map(({ name }) => name)).size === files.length, 'two files have the same name'),
+})
+/** The inputs that may name files. */
+const media = ['image', 'images', 'mask', 'video', 'audio']
 
 /** A call that came with its files. They are in a folder of their own until it is disposed of. */
 export class ReceivedCall implements AsyncDisposable {
@@ -52,20 +60,24 @@ export async function receiveCall(
     await mkdir(inputs)
     await mkdir(folder)
     await writeFiles(head.files, inputs, rest, next)
-    const names = new Set(head.files.map(({ name }) => name))
-    const located = (value: unknown): unknown => {
-      if (Array.isArray(value)) return value.map(located)
-      if (value === null) return null
-      if (typeof value === 'string' && names.has(value)) return join(inputs, value)
-      throw invalid('inputs', `The file '${String(value)}' of the inputs is not in 'files'.`)
-    }
-    const media = ['image', 'images', 'mask', 'video', 'audio'].filter(name => name in head.inputs)
-    const paths = Object.fromEntries(media.map(name => [name, located(head.inputs[name])]))
-    return new ReceivedCall({ ...head, inputs: { ...head.inputs, ...paths }, folder }, own)
+    return new ReceivedCall({ ...head, inputs: locatedInputs(head, inputs), folder }, own)
   } catch (thrown) {
     await rm(own, { recursive: true, force: true })
     throw thrown
   }
+}
+
+/** The inputs with the paths of their files in a folder. Throws Failure `invalid_value` for one that has not come. */
+function locatedInputs({ inputs, files }: z.infer<typeof Head>, folder: string): object {
+  const names = new Set(files.map(({ name }) => name))
+  const located = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(located)
+    if (value === null) return null
+    if (typeof value === 'string' && names.has(value)) return join(folder, value)
+    throw invalid('inputs', `The file '${String(value)}' of the inputs is not in 'files'.`)
+  }
+  const given = media.filter(name => name in inputs)
+  return { ...inputs, ...Object.fromEntries(given.map(name => [name, located(inputs[name])])) }
 }
 
 async function readHead(next: () => Promise<Buffer>) {

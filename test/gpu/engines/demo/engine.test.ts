@@ -207,6 +207,15 @@ describe('calls with files', () => {
 
   test.each<[what: string, change: object]>([
     ['a path as a name', { files: [{ name: '../a.png', bytes: 3 }] }],
+    [
+      'two files of one name',
+      {
+        files: [
+          { name: 'a.png', bytes: 1 },
+          { name: 'a.png', bytes: 2 },
+        ],
+      },
+    ],
     ['an empty file', { files: [{ name: 'a.png', bytes: 0 }] }],
     ['fewer bytes than it says', { files: [{ name: 'a.png', bytes: 4 }] }],
     ['no list of files', { files: undefined }],
