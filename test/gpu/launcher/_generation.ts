@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import sharp from 'sharp'
 import type { Lease } from '../../../core/models/fleet.ts'
-import type { Model } from '../../../core/models/model.ts'
+import { Model } from '../../../core/models/model.ts'
 import { operationOf } from '../../../core/schemas/task.ts'
 import type { EngineInputs, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 import { generationProtocol } from '../../../core/tasks/protocols/protocols.ts'
@@ -41,6 +41,17 @@ export const makeImage = (path: string) =>
   sharp({ create: { width: 64, height: 32, channels: 3, background: 'red' } })
     .png()
     .toFile(path)
+
+/** Makes a folder with that program and an image, and a model of the Python worker that runs on a card of a pool. */
+export async function workerOf(pool: string): Promise<{ bin: string; image: string; model: Model }> {
+  const bin = temporary()
+  installWorker(bin)
+  const image = join(bin, 'image.png')
+  await makeImage(image)
+  const tasks = ['slug/image-to-image']
+  const model = { id: 'python', engine: 'python', source: image, tasks, devices: 1, memory: '16MiB', pools: [pool] }
+  return { bin, image, model: Model.parse(model) }
+}
 
 /** Lets an engine of the model edit an image, and resolves with the size of the result. */
 export async function editedImage(

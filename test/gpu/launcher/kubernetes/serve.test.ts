@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { Model } from '../../../../core/models/model.ts'
 import { openKubernetesLauncher } from '../../../../gpu/launcher/kubernetes/kubernetes.ts'
 import type { LaunchRecord } from '../../../../gpu/launcher/launch-records.ts'
 import { findProgram } from '../../../../gpu/sandbox/program.ts'
@@ -10,7 +9,7 @@ import { fakeModel } from '../../../_app.ts'
 import { root } from '../../../_fixtures.ts'
 import { serve } from '../../../cli/_serve.ts'
 import { fleetOf } from '../../_fleet.ts'
-import { editedImage, installWorker, makeImage } from '../_generation.ts'
+import { editedImage, workerOf } from '../_generation.ts'
 import { temporary, until } from '../_launch.ts'
 import { type FakeCluster, startFakeCluster } from './_fake-cluster.ts'
 import { temporaryFolder } from './_folder.ts'
@@ -72,19 +71,7 @@ describe.skipIf(absent !== undefined)(`a server with a pool of Kubernetes${absen
   })
 
   test('the Python worker edits an image in a pod, which shares no folder with the server', async () => {
-    const bin = temporary()
-    installWorker(bin)
-    const image = join(bin, 'image.png')
-    await makeImage(image)
-    const model = Model.parse({
-      id: 'python',
-      engine: 'python',
-      source: image,
-      tasks: ['slug/image-to-image'],
-      devices: 1,
-      memory: '16MiB',
-      pools: ['k8s'],
-    })
+    const { bin, image, model } = await workerOf('k8s')
     // The node of the test has the files of this machine.
     const volumes = [{ host_path: bin, mount_path: bin }]
     const settings = kubernetesSettings(fake.cluster, { volumes, images: { python: 'worker:1' } })

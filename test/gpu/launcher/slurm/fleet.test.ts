@@ -3,7 +3,6 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { InspectionFinding } from '../../../../core/inspection.ts'
-import { Model } from '../../../../core/models/model.ts'
 import type { SlurmPool } from '../../../../core/models/pools.ts'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
 import { checkPool } from '../../../../gpu/pool-checks/check-pool.ts'
@@ -11,7 +10,7 @@ import { builtProgram } from '../../../_fixtures.ts'
 import { full } from '../../../_full.ts'
 import { openHub } from '../../../fixtures/hub.ts'
 import { chat, fake, fleetOf } from '../../_fleet.ts'
-import { editedImage, installWorker, makeImage } from '../_generation.ts'
+import { editedImage, workerOf } from '../_generation.ts'
 import { keptLog, temporary, until } from '../_launch.ts'
 import { type Lab, noLab, startLab } from './_lab.ts'
 import { isReady, listed, newServer, openAt, slurmOptions, slurmSettings } from './_server.ts'
@@ -42,19 +41,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
   })
 
   test('the Python worker edits an image in a job, and needs no folder of the server', async () => {
-    const bin = temporary()
-    installWorker(bin)
-    const image = join(bin, 'image.png')
-    await makeImage(image)
-    const model = Model.parse({
-      id: 'python',
-      engine: 'python',
-      source: image,
-      tasks: ['slug/image-to-image'],
-      devices: 1,
-      memory: '16MiB',
-      pools: ['lab'],
-    })
+    const { bin, image, model } = await workerOf('lab')
     const { fleet } = await fleetOf([model], {
       pools: () => ({ lab: slurmSettings }),
       environment: { ...lab.env, PATH: `${bin}:${lab.env.PATH}` },
