@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { Duration } from '../quantities.ts'
-import { isSlugTask, type Task } from '../schemas/task.ts'
 import { engineFacts } from './engine-facts.ts'
 import { ImageName, KubernetesPool } from './kubernetes-pool.ts'
 import { cardMemory, kindOf, limitFields } from './pool-fields.ts'

@@ -74,7 +74,7 @@ function locatedInputs({ inputs, files }: z.infer<typeof Head>, folder: string):
     if (Array.isArray(value)) return value.map(located)
     if (value === null) return null
     if (typeof value === 'string' && names.has(value)) return join(folder, value)
-    throw invalid('inputs', `The file '${String(value)}' of the inputs is not in 'files'.`)
+    throw invalid('inputs', `The file ${JSON.stringify(value)} of the inputs is not in 'files'.`)
   }
   const given = media.filter(name => name in inputs)
   return { ...inputs, ...Object.fromEntries(given.map(name => [name, located(inputs[name])])) }
