@@ -7,9 +7,11 @@ import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { openLogBytes } from '../../../../gpu/launcher/log-bytes.ts'
 import { processesWith, sendSignal } from '../../../../gpu/launcher/processes.ts'
+import { addressOfName } from './_cluster-names.ts'
 
 interface Env {
   name: string
@@ -175,11 +177,11 @@ export async function startKubelet(api: ClusterApi, node: string) {
   async function start(running: Running): Promise<void> {
     const { pod, folder } = running
     const secrets = new Map<string, Record<string, string>>()
-    const named = new Set([
+    const secretNames = new Set([
       ...(pod.spec.volumes ?? []).flatMap(({ secret }) => secret?.secretName ?? []),
       ...pod.spec.containers.flatMap(({ env = [] }) => env.flatMap(one => one.valueFrom?.secretKeyRef?.name ?? [])),
     ])
-    for (const of of named) {
+    for (const of of secretNames) {
       const path = base.replace(/pods$/, `secrets/${of}`)
       const { data, stringData } = (await api.request({ path }, signal)) as Record<string, Record<string, string>>
       const decoded = Object.entries(data ?? {}).map(
@@ -195,7 +197,17 @@ export async function startKubelet(api: ClusterApi, node: string) {
     for (const { secret } of pod.spec.volumes ?? [])
       for (const { key: at, path } of secret?.items ?? [])
         writeFileSync(join(moved('/run/infer/wrapper'), path), moved(secrets.get(secret!.secretName)![at]!))
-    running.start = container => run(running, container, secrets, moved)
+    const names = new Map<string, string>()
+    const named = pod.spec.containers.flatMap(
+      ({ env = [] }) => env.find(one => one.name === leaderWorkerSets.address) ?? [],
+    )
+    for (const { value = '' } of named) {
+      if (names.has(value)) continue
+      // Its own name may be among them.
+      await tell(running)
+      names.set(value, await addressOfName(api, value, { signal, isOver: () => running.ending !== undefined }))
+    }
+    running.start = container => run(running, container, secrets, text => names.get(text) ?? moved(text))
     for (const container of pod.spec.containers) running.start(container)
     await tell(running, { phase: 'Running' })
   }
