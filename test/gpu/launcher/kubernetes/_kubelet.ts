@@ -43,6 +43,7 @@ interface Pod {
     containers: Container[]
   }
 }
+export type TakenPod = Pick<Pod, 'metadata'>
 interface Running {
   pod: Pod
   folder: string
@@ -69,9 +70,9 @@ export type Kubelet = Awaited<ReturnType<typeof startKubelet>>
 /**
  * A kubelet in small, and a scheduler: binds each pod of a namespace to its node, starts the commands of its containers as local
  * processes with their files and variables, tells the API server what they do, probes and ends them. Folders of containers
- * are folders of a temporary one.
+ * are folders of a temporary one. `takes`: whether a pod without a node gets this one.
  */
-export async function startKubelet(api: ClusterApi, node: string) {
+export async function startKubelet(api: ClusterApi, node: string, takes: (pod: TakenPod) => boolean = () => true) {
   const pods = new Map<string, Running>()
   const closing = new AbortController()
   const signal = closing.signal
@@ -314,8 +315,8 @@ export async function startKubelet(api: ClusterApi, node: string) {
     const { uid, deletionTimestamp, deletionGracePeriodSeconds = 30 } = pod.metadata
     const running = pods.get(uid)
     if (isDead) return
-    const { nodeName = node } = pod.spec ?? {}
-    if (!running && nodeName !== node) return
+    const { nodeName } = pod.spec ?? {}
+    if (!running && (nodeName === undefined ? !takes(pod) : nodeName !== node)) return
     if (!running && type !== 'DELETED') return void begin(pod).catch(() => {})
     if (!running || (type !== 'DELETED' && deletionTimestamp === undefined)) return
     const seconds = type === 'DELETED' ? 0 : deletionGracePeriodSeconds

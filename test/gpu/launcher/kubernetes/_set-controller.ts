@@ -67,7 +67,7 @@ export function startSetController(api: ClusterApi) {
       if ((thrown as ApiRefusal).reason === 'AlreadyExists') return
       // The real one makes pods by StatefulSets, whose controller says it like this.
       const set = first ? `${name}-0` : name
-      const message = `create Pod ${hostname} in StatefulSet ${set} failed error: ${faultWords(thrown)}`
+      const message = `Create Pod ${hostname} in StatefulSet ${set} failed error: ${faultWords(thrown)}`
       const involvedObject = { kind: 'StatefulSet', name: set }
       const event = { metadata: { name: randomUUID() }, type: 'Warning', involvedObject, message }
       await api.request({ method: 'POST', path: `${core}/events`, body: event }, signal)

@@ -89,7 +89,7 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     const { launchId, launch } = await started(launcher, 2, [], isTold)
     const name = podName(launchId)
     const told = (pod: string, set: string) =>
-      `It waits for Kubernetes: create Pod ${pod} in StatefulSet ${set} failed error: exceeded quota: gpus.`
+      `It waits for Kubernetes: Create Pod ${pod} in StatefulSet ${set} failed error: exceeded quota: gpus.`
     expect(launch).toMatchObject({ state: 'pending', reason: told(`${name}-0`, name) })
     await launcher.stop(launchId, 1_000, signal())
     await listed(launcher, launchId, isGone)
