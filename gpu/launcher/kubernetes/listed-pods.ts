@@ -1,6 +1,6 @@
 import type { LaunchRecord } from '../launch-records.ts'
 import type { Launch } from '../launcher.ts'
-import { launchStateOf } from './pod-launch-state.ts'
+import { launchStateOf, unseenReason } from './pod-launch-state.ts'
 import type { PodPorts } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 
@@ -95,9 +95,7 @@ export function listedPod({ record, pod, isEnding, event }: HeldPod, isUnreachab
   if (end)
     return { ...same, state: 'gone', status: end.status, reason: end.reason, node: null, endpoint: null, note: null }
   if (record.uid === null && !pod) return undefined
-  const { state, reason } = pod
-    ? launchStateOf(pod, event)
-    : { state: 'pending' as const, reason: 'It waits for Kubernetes.' }
+  const { state, reason } = pod ? launchStateOf(pod, event) : { state: 'pending' as const, reason: unseenReason(event) }
   return {
     ...same,
     state: isEnding ? 'ending' : state,

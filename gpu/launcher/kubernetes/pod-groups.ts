@@ -1,5 +1,5 @@
 import { launchStateOf } from './pod-launch-state.ts'
-import { podName } from './pod-manifest.ts'
+import { partSetName, podName } from './pod-manifest.ts'
 import type { ContainerState, GroupState, PodState } from './pod-state.ts'
 
 /** The pods of a launch that spans nodes. */
@@ -71,6 +71,7 @@ export function joinedPod(
       fault,
       begun: all.filter(({ engine }) => engine.state !== 'waiting').map(({ rank }) => rank!),
       waiting: waiting && waiting.node !== null ? waiting.uid : null,
+      incomplete: isWhole ? null : partSetName(launchId, first === undefined ? 0 : 1),
     },
   }
 }

@@ -60,8 +60,8 @@ const imageFault = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNev
 function pendingReason(pod: PodState, event: string | undefined): string {
   const { reason, message, node, engine, wrapper } = pod
   if (reason === 'SchedulingGated') return 'It waits for Kubernetes: something holds its pod back (SchedulingGated).'
-  if (node === null)
-    return message === '' ? 'It waits for Kubernetes.' : `It waits for Kubernetes: ${withoutDot(message)} (${reason}).`
+  if (node === null && message !== '') return `It waits for Kubernetes: ${withoutDot(message)} (${reason}).`
+  if (node === null) return unseenReason(pod.group?.incomplete == null ? undefined : event)
   const stuck = [wrapper, engine].find(
     one => one.state === 'waiting' && !/^(ContainerCreating|PodInitializing|)$/.test(one.reason),
   )
@@ -69,6 +69,10 @@ function pendingReason(pod: PodState, event: string | undefined): string {
   if (event !== undefined) return `Its pod is being prepared on the node '${node}': ${sentence(event)}`
   return `Its pod is being prepared on the node '${node}', which may pull its image.`
 }
+
+/** Why a launch waits whose pods are not there. `event`: the last warning of Kubernetes about what makes them. */
+export const unseenReason = (event: string | undefined): string =>
+  event === undefined ? 'It waits for Kubernetes.' : `It waits for Kubernetes: ${sentence(event)}`
 
 const stuckReason = ({ reason, message, image }: ContainerState): string =>
   imageFault.test(reason)

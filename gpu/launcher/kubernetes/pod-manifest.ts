@@ -54,6 +54,9 @@ export const podName = (launchId: string): string => `infer-${launchId.toLowerCa
 export const partNames = (launchId: string, nodes: number): string[] =>
   Array.from({ length: nodes }, (_, rank) => `${podName(launchId)}-0${rank === 0 ? '' : `-${rank}`}`)
 
+/** The name of the StatefulSet that makes such a pod: one makes the first, and another the others. */
+export const partSetName = (launchId: string, rank: number): string => `${podName(launchId)}${rank === 0 ? '' : '-0'}`
+
 /** Texts of a pod in which `$` begins a reference to a variable. */
 const literal = (text: string): string => text.replaceAll('$', '$$$$')
 

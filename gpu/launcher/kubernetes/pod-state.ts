@@ -41,6 +41,8 @@ export interface GroupState {
   begun: readonly number[]
   /** The uid of one that has a node and does not run yet; null if there is none. */
   waiting: string | null
+  /** The name of the StatefulSet whose pods are missing; null if all are there. */
+  incomplete: string | null
 }
 
 export const labels = {

@@ -15,6 +15,11 @@ export interface TrackedGroupsOptions extends Omit<SetDeadlinesOptions, 'setsPat
   remove: (pod: { name: string; uid: string }, seconds: number, signal: AbortSignal) => Promise<unknown>
 }
 
+interface SetMetadata {
+  uid: string
+  deletionTimestamp?: string
+}
+
 /**
  * The launches that span nodes, each of which is a LeaderWorkerSet: makes one state of the pods of each, and ends all of them
  * with the first that ends.
@@ -56,8 +61,12 @@ export function openTrackedGroups(options: TrackedGroupsOptions) {
     changed(joined(group))
   }
 
+  /**
+   * Deletes a set so that all of its pods are deleted at once. Else those after the first, which belong to it, would be deleted only
+   * when it is gone: after its time to end, or, if its node is lost, never.
+   */
   async function removeSet(launchId: string, uid: string | null, signal: AbortSignal): Promise<void> {
-    const body = { propagationPolicy: 'Background', ...(uid !== null && { preconditions: { uid } }) }
+    const body = { propagationPolicy: 'Foreground', ...(uid !== null && { preconditions: { uid } }) }
     try {
       await api.request({ method: 'DELETE', path: `${path}/${podName(launchId)}`, body }, limited(signal))
     } catch (thrown) {
@@ -99,11 +108,12 @@ export function openTrackedGroups(options: TrackedGroupsOptions) {
     },
     withdraw,
     removeSet,
-    /** The uid of the set of a launch; null if there is none, which ends the launch. */
+    /** The uid of the set of a launch; null if there is none, or it is being deleted, which ends the launch. */
     async find(launch: HeldPod, signal: AbortSignal): Promise<string | null> {
       const { launchId } = launch.record
       const found = await orAbsent(() => api.request({ path: `${path}/${podName(launchId)}` }, limited(signal)))
-      if (found !== undefined) return (found as { metadata: { uid: string } }).metadata.uid
+      const { uid, deletionTimestamp } = (found as { metadata: SetMetadata } | undefined)?.metadata ?? {}
+      if (uid !== undefined && deletionTimestamp === undefined) return uid
       launch.withdrawal = { seconds: 1, isAccepted: true }
       changed(joined(groups.get(launchId) ?? newGroup(launchId)))
       return null

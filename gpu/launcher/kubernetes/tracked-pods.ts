@@ -6,7 +6,7 @@ import { ApiRefusal, type ClusterApi } from './cluster-api.ts'
 import type { ClusterLists } from './cluster-lists.ts'
 import { comparePods, type HeldPod, listedPod, type PodRecord } from './listed-pods.ts'
 import { openPodLog, type PodLog } from './pod-log.ts'
-import { partNames, podName } from './pod-manifest.ts'
+import { partNames, partSetName, podName } from './pod-manifest.ts'
 import type { PodState } from './pod-state.ts'
 import { openPodWatch, type PodWatch } from './pod-watch.ts'
 import { openTrackedGroups, type TrackedGroups } from './tracked-groups.ts'
@@ -282,17 +282,18 @@ export class TrackedPods {
       live.flatMap(({ pod }) => (pod?.deletingIn == null && !pod?.group?.fault ? [] : [pod])),
       null,
     )
-    for (const launch of live) {
-      const { pod } = launch
-      const waiting = pod?.group ? pod.group.waiting : pod?.node != null && pod.phase === 'Pending' ? pod.uid : null
-      if (waiting !== null) launch.event = await this.#lastWarning(waiting).catch(() => launch.event)
+    const pending = [...this.held.values()].filter(({ record: { end, uid } }) => !end && uid !== null)
+    for (const launch of pending) {
+      const object = eventObjectOf(launch)
+      launch.event = object && (await this.#lastWarning(object).catch(() => launch.event))
     }
-    this.#announce(live.map(({ record }) => record.launchId))
+    this.#announce(pending.map(({ record }) => record.launchId))
   }
 
-  async #lastWarning(uid: string): Promise<string | undefined> {
+  /** The last warning of Kubernetes about an object. `object`: the field of events that names it, and its value. */
+  async #lastWarning(object: string): Promise<string | undefined> {
     const path = `/api/v1/namespaces/${this.#options.api.namespace}/events`
-    const query = { fieldSelector: `involvedObject.uid=${uid},type=Warning`, limit: '20' }
+    const query = { fieldSelector: `${object},type=Warning`, limit: '20' }
     const { items = [] } = (await this.#options.api.request({ path, query }, this.#limited(this.#closing.signal))) as {
       items?: { message?: string; lastTimestamp?: string | null; eventTime?: string | null }[]
     }
@@ -319,6 +320,15 @@ export class TrackedPods {
     for (const log of this.#logs.values()) log.close()
     await this.watch.close()
   }
+}
+
+/** What a launch waits for, as the events of Kubernetes name it; undefined if it waits for nothing that has events. */
+function eventObjectOf({ pod, record: { launchId, nodes = 1 } }: HeldPod): string | undefined {
+  const group = pod?.group
+  const incomplete = pod ? group?.incomplete : nodes > 1 ? partSetName(launchId, 0) : null
+  if (incomplete != null) return `involvedObject.name=${incomplete}`
+  const waiting = group ? group.waiting : pod?.node != null && pod.phase === 'Pending' ? pod.uid : null
+  return waiting === null ? undefined : `involvedObject.uid=${waiting}`
 }
 
 const ranksOf = ({ nodes = 1 }: PodRecord): number[] => Array.from({ length: nodes }, (_, rank) => rank)

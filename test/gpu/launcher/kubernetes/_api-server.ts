@@ -19,10 +19,11 @@ interface Stored {
     deletionTimestamp?: string
     deletionGracePeriodSeconds?: number
     ownerReferences?: { uid: string }[]
+    finalizers?: string[]
   }
   spec?: { nodeName?: string; [name: string]: unknown }
   status?: Record<string, unknown>
-  involvedObject?: { uid?: string }
+  involvedObject?: { uid?: string; name?: string }
   type?: string
   [name: string]: unknown
 }
@@ -85,16 +86,46 @@ export async function startApiServer(role: TestRole) {
     objects.delete(path)
     change('DELETED', object, collection)
     // An owner takes along what it owns.
-    for (const [other, { metadata }] of objects)
-      if (metadata.ownerReferences?.some(({ uid }) => uid === object.metadata.uid))
-        erase(other, other.slice(0, other.lastIndexOf('/')), 30)
+    for (const other of ownedBy(object)) erase(other, collectionOf(other), 30)
+    for (const { uid } of object.metadata.ownerReferences ?? []) {
+      const owner = [...objects].find(([, { metadata }]) => metadata.uid === uid && metadata.finalizers)
+      if (owner && ownedBy(owner[1]).length === 0) end(owner[0])
+    }
+  }
+
+  const collectionOf = (path: string) => path.slice(0, path.lastIndexOf('/'))
+  const ownedBy = ({ metadata: { uid } }: Stored) =>
+    [...objects].flatMap(([path, { metadata }]) =>
+      metadata.ownerReferences?.some(owner => owner.uid === uid) ? [path] : [],
+    )
+
+  /** Deletes an object whose owned objects are gone, unless a node still runs it. */
+  function end(path: string): void {
+    const object = objects.get(path)!
+    delete object.metadata.finalizers
+    if (object.spec?.nodeName === undefined || object.metadata.deletionGracePeriodSeconds === 0)
+      remove(path, collectionOf(path))
+  }
+
+  /** Deletes an object after all that it owns, which is deleted at once. */
+  function eraseForeground(path: string): void {
+    const object = objects.get(path)!
+    const owned = ownedBy(object)
+    if (owned.length === 0) return erase(path, collectionOf(path), 30)
+    object.metadata.finalizers = ['foregroundDeletion']
+    object.metadata.deletionTimestamp ??= new Date().toISOString()
+    if (object.kind === 'Pod') object.metadata.deletionGracePeriodSeconds ??= 30
+    change('MODIFIED', object, collectionOf(path))
+    for (const other of owned) eraseForeground(other)
   }
 
   /** Deletes an object: pods that have a node get so many seconds. */
   function erase(path: string, collection: string, seconds: number): void {
     const object = objects.get(path)!
     const isBound = collection.endsWith('/pods') && object.spec?.nodeName !== undefined
-    if (!isBound || seconds === 0) remove(path, collection)
+    const isHeld = object.metadata.finalizers !== undefined
+    if (isHeld && seconds === 0) object.metadata.deletionGracePeriodSeconds = 0
+    else if (!isBound || seconds === 0) remove(path, collection)
     else if (seconds < (object.metadata.deletionGracePeriodSeconds ?? Number.POSITIVE_INFINITY)) {
       object.metadata.deletionGracePeriodSeconds = seconds
       object.metadata.deletionTimestamp = new Date(Date.now() + seconds * 1_000).toISOString()
@@ -115,6 +146,7 @@ export async function startApiServer(role: TestRole) {
     const body = (await bodyOf(request)) as Stored & {
       gracePeriodSeconds?: number
       preconditions?: { uid?: string }
+      propagationPolicy?: string
       target?: { name: string }
     }
     if (state.fails) return void response.destroy()
@@ -131,7 +163,7 @@ export async function startApiServer(role: TestRole) {
       if (resource === '')
         return send(response, 200, { kind: 'APIResourceList', resources: [{ name: 'leaderworkersets' }] })
     }
-    const owners = { leaderworkersets: 'LeaderWorkerSet', jobs: 'Job' }
+    const owners = { leaderworkersets: 'LeaderWorkerSet', jobs: 'Job', services: 'Service' }
     const kind = { pods: 'Pod', secrets: 'Secret', nodes: 'Node', events: 'Event', ...owners }[resource]
     if (!kind) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource')
     const collection = `${namespace ?? ''}/${resource}`
@@ -166,7 +198,8 @@ export async function startApiServer(role: TestRole) {
       const wanted = body?.preconditions?.uid
       if (wanted !== undefined && wanted !== object.metadata.uid)
         throw new Refusal(409, 'Conflict', 'the UID in the precondition does not match')
-      erase(path, collection, body?.gracePeriodSeconds ?? 30)
+      if (body?.propagationPolicy === 'Foreground') eraseForeground(path)
+      else erase(path, collection, body?.gracePeriodSeconds ?? 30)
     } else if (method !== 'GET') change('MODIFIED', object, collection)
     send(response, 200, object)
   }
@@ -307,6 +340,7 @@ function matches(object: Stored, query: URLSearchParams): boolean {
     'spec.nodeName': object.spec?.nodeName,
     'status.phase': object.status?.phase,
     'involvedObject.uid': object.involvedObject?.uid,
+    'involvedObject.name': object.involvedObject?.name,
     type: object.type,
   }
   return (

@@ -1,19 +1,20 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { manifestObjects } from '../../../../cli/kubernetes/server-manifest.ts'
 import { freePort } from '../../../../gpu/launcher/address.ts'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
-import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { writeKubeconfig } from './_kubeconfig.ts'
+import { createSetResource, prepareSetController, untilSetsAreAdmitted } from './_real-sets.ts'
 import { apiOf, type TestCluster } from './_server.ts'
 
 /**
  * The folder with the programs etcd and kube-apiserver, by which the tests of pods run on a real API server too; with
- * kube-controller-manager, the deadlines of sets do.
+ * kube-controller-manager, the deadlines of sets do. With lws-controller (cmd of sigs.k8s.io/lws) and its definition of the
+ * resource as leaderworkersets.yaml sets are those of the real controller.
  */
 const programs = process.env.INFER_TEST_KUBERNETES
 
@@ -27,6 +28,11 @@ export const noCluster: string | undefined =
 export const noControllers: string | undefined =
   noCluster ??
   (existsSync(join(programs!, 'kube-controller-manager')) ? undefined : 'there is no kube-controller-manager')
+
+/** Why sets have no controller but that of the tests; undefined if the real one runs. */
+export const noSetController: string | undefined =
+  noControllers ??
+  ['lws-controller', 'leaderworkersets.yaml'].map(name => join(programs!, name)).find(path => !existsSync(path))
 
 export type RealCluster = Awaited<ReturnType<typeof startCluster>>
 
@@ -68,33 +74,6 @@ async function tokenOf(api: ClusterApi): Promise<string> {
   return status.token
 }
 
-/** Makes LeaderWorkerSets known to an API server, which checks no field of them. */
-async function createSetResource(api: ClusterApi): Promise<void> {
-  const signal = AbortSignal.timeout(20_000)
-  const { group, kind, resource: plural } = leaderWorkerSets
-  const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
-  const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }]
-  const names = { plural, singular: 'leaderworkerset', kind, listKind: `${kind}List` }
-  await api.request(
-    {
-      method: 'POST',
-      path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-      body: {
-        apiVersion: 'apiextensions.k8s.io/v1',
-        kind: 'CustomResourceDefinition',
-        metadata: { name: `${plural}.${group}` },
-        spec: { group, scope: 'Namespaced', names, versions },
-      },
-    },
-    signal,
-  )
-  // First it is not known, and then not ready.
-  while (!(await api.request({ path: `/apis/${group}/v1/${plural}` }, signal).catch(() => undefined))) {
-    signal.throwIfAborted()
-    await pause(100)
-  }
-}
-
 /** Starts etcd and a real API server on loopback, with their files in a folder; nodes and controllers are not there. */
 export async function startCluster(folder: string) {
   const [port, clients, peers] = (await Promise.all([1, 2, 3].map(freePort))) as [number, number, number]
@@ -104,8 +83,13 @@ export async function startCluster(folder: string) {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   writeFileSync(join(folder, 'accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
   writeFileSync(join(folder, 'accounts.key'), privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
+  /** What a program prints is kept where `SHOW_CLUSTER` names a folder. */
+  const output = (name: string): StdioOptions => {
+    const kept = process.env.SHOW_CLUSTER
+    return kept === undefined ? 'ignore' : ['ignore', ...[1, 2].map(() => openSync(join(kept, `${name}.log`), 'a'))]
+  }
   const begin = (name: string, ...args: string[]) =>
-    void children.set(name, spawn(join(programs!, name), args, { cwd: folder, stdio: 'ignore', detached: true }))
+    void children.set(name, spawn(join(programs!, name), args, { cwd: folder, stdio: output(name), detached: true }))
   const apiServer = () =>
     begin(
       'kube-apiserver',
@@ -164,8 +148,10 @@ export async function startCluster(folder: string) {
   }
   const close = async () => {
     await api.close()
-    for (const name of ['kube-controller-manager', 'kube-apiserver', 'etcd']) await kill(name, 'SIGKILL')
+    for (const name of ['lws-controller', 'kube-controller-manager', 'kube-apiserver', 'etcd'])
+      await kill(name, 'SIGKILL')
   }
+  let setArguments: string[] = []
   let cluster: TestCluster
   try {
     await isReady()
@@ -178,19 +164,29 @@ export async function startCluster(folder: string) {
   return {
     /** How infer reaches it: by the token of the service account that the manifest makes. */
     cluster,
-    /** The controllers of Jobs and owners, and the resource LeaderWorkerSet. Resolves when its objects can be made. */
+    /** The controllers of Jobs, StatefulSets and owners, and that of LeaderWorkerSet where it is there. */
     async startControllers(): Promise<void> {
-      await createSetResource(api)
+      const hasSets = noSetController === undefined
+      await createSetResource(api, hasSets ? join(programs!, 'leaderworkersets.yaml') : undefined)
+      const names = ['job', 'ttl-after-finished', 'garbage-collector', 'statefulset']
       begin(
         'kube-controller-manager',
         `--kubeconfig=${kubeconfig}`,
-        '--controllers=job-controller,ttl-after-finished-controller,garbage-collector-controller',
+        `--controllers=${names.map(name => `${name}-controller`).join(',')}`,
         '--leader-elect=false',
         '--bind-address=127.0.0.1',
         `--secure-port=${await freePort()}`,
         '--cert-dir=manager-certificates',
       )
+      if (!hasSets) return
+      setArguments = [`--kubeconfig=${kubeconfig}`, ...(await prepareSetController(api, folder))]
+      await this.startSetController()
     },
+    async startSetController(): Promise<void> {
+      begin('lws-controller', ...setArguments)
+      await untilSetsAreAdmitted(api)
+    },
+    killSetController: () => kill('lws-controller', 'SIGKILL'),
     /** With all rights, and a kubeconfig of that. */
     api,
     administrator: kubeconfig,

@@ -7,9 +7,11 @@ import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterApi } from '../../../../gpu/launcher/kubernetes/cluster-api.ts'
+import { leaderWorkerSets } from '../../../../gpu/launcher/kubernetes/pod-manifest.ts'
 import { newLaunchKey } from '../../../../gpu/launcher/launch-key.ts'
 import { openLogBytes } from '../../../../gpu/launcher/log-bytes.ts'
 import { processesWith, sendSignal } from '../../../../gpu/launcher/processes.ts'
+import { addressOfName } from './_cluster-names.ts'
 
 interface Env {
   name: string
@@ -41,6 +43,7 @@ interface Pod {
     containers: Container[]
   }
 }
+export type TakenPod = Pick<Pod, 'metadata'>
 interface Running {
   pod: Pod
   folder: string
@@ -67,9 +70,9 @@ export type Kubelet = Awaited<ReturnType<typeof startKubelet>>
 /**
  * A kubelet in small, and a scheduler: binds each pod of a namespace to its node, starts the commands of its containers as local
  * processes with their files and variables, tells the API server what they do, probes and ends them. Folders of containers
- * are folders of a temporary one.
+ * are folders of a temporary one. `takes`: whether a pod without a node gets this one.
  */
-export async function startKubelet(api: ClusterApi, node: string) {
+export async function startKubelet(api: ClusterApi, node: string, takes: (pod: TakenPod) => boolean = () => true) {
   const pods = new Map<string, Running>()
   const closing = new AbortController()
   const signal = closing.signal
@@ -175,11 +178,11 @@ export async function startKubelet(api: ClusterApi, node: string) {
   async function start(running: Running): Promise<void> {
     const { pod, folder } = running
     const secrets = new Map<string, Record<string, string>>()
-    const named = new Set([
+    const secretNames = new Set([
       ...(pod.spec.volumes ?? []).flatMap(({ secret }) => secret?.secretName ?? []),
       ...pod.spec.containers.flatMap(({ env = [] }) => env.flatMap(one => one.valueFrom?.secretKeyRef?.name ?? [])),
     ])
-    for (const of of named) {
+    for (const of of secretNames) {
       const path = base.replace(/pods$/, `secrets/${of}`)
       const { data, stringData } = (await api.request({ path }, signal)) as Record<string, Record<string, string>>
       const decoded = Object.entries(data ?? {}).map(
@@ -195,7 +198,17 @@ export async function startKubelet(api: ClusterApi, node: string) {
     for (const { secret } of pod.spec.volumes ?? [])
       for (const { key: at, path } of secret?.items ?? [])
         writeFileSync(join(moved('/run/infer/wrapper'), path), moved(secrets.get(secret!.secretName)![at]!))
-    running.start = container => run(running, container, secrets, moved)
+    const names = new Map<string, string>()
+    const named = pod.spec.containers.flatMap(
+      ({ env = [] }) => env.find(one => one.name === leaderWorkerSets.address) ?? [],
+    )
+    for (const { value = '' } of named) {
+      if (names.has(value)) continue
+      // Its own name may be among them.
+      await tell(running)
+      names.set(value, await addressOfName(api, value, { signal, isOver: () => running.ending !== undefined }))
+    }
+    running.start = container => run(running, container, secrets, text => names.get(text) ?? moved(text))
     for (const container of pod.spec.containers) running.start(container)
     await tell(running, { phase: 'Running' })
   }
@@ -302,8 +315,8 @@ export async function startKubelet(api: ClusterApi, node: string) {
     const { uid, deletionTimestamp, deletionGracePeriodSeconds = 30 } = pod.metadata
     const running = pods.get(uid)
     if (isDead) return
-    const { nodeName = node } = pod.spec ?? {}
-    if (!running && nodeName !== node) return
+    const { nodeName } = pod.spec ?? {}
+    if (!running && (nodeName === undefined ? !takes(pod) : nodeName !== node)) return
     if (!running && type !== 'DELETED') return void begin(pod).catch(() => {})
     if (!running || (type !== 'DELETED' && deletionTimestamp === undefined)) return
     const seconds = type === 'DELETED' ? 0 : deletionGracePeriodSeconds

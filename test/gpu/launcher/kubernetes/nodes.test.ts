@@ -40,7 +40,8 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
     const { launchId, launch } = await started(launcher, 3)
     expect(launch).toMatchObject({ state: 'running', node: 'node1, node1, node1' })
     expect([...partsOf(await survivors(launchId)).keys()].toSorted((a, b) => a - b)).toEqual([0, 1, 2])
-    expect(objectsOf(launchId)).toHaveLength(6)
+    // Pods, set, Job, secret, and the service by whose name they find the first.
+    expect(objectsOf(launchId)).toHaveLength(7)
     await launcher.stop(launchId, 5_000, signal())
     expect(await listed(launcher, launchId, isGone)).toMatchObject({ reason: null })
     expect(await survivors(launchId)).toEqual([])
@@ -65,6 +66,34 @@ describe.skipIf(absent !== undefined)(`engines that span nodes of Kubernetes${ab
       reason: 'It was ended by SIGSEGV.',
     })
     await until(async () => (await survivors(next.launchId)).length === 0)
+  })
+
+  test('a stop ends all parts at once, though pods after the first belong to the first', async () => {
+    const launcher = await openAt(fake.cluster)
+    const { launchId } = await started(launcher, 3, ['--ignore-term'])
+    const ranks = async () => [...partsOf(await survivors(launchId)).keys()]
+    const stopping = launcher.stop(launchId, 5_000, signal())
+    await until(async () => (await ranks()).length < 3)
+    await until(async () => (await ranks()).length === 1)
+    expect(await ranks()).toEqual([0])
+    await stopping
+    await listed(launcher, launchId, isGone)
+    await until(() => objectsOf(launchId).length === 0)
+  })
+
+  test('pods that Kubernetes refuses are told as what the launch waits for', async () => {
+    const launcher = await openAt(fake.cluster)
+    fake.server.state.quota = 'exceeded quota: gpus'
+    onTestFinished(() => void (fake.server.state.quota = null))
+    const isTold = ({ reason }: Launch) => reason?.includes('exceeded quota') ?? false
+    const { launchId, launch } = await started(launcher, 2, [], isTold)
+    const name = podName(launchId)
+    const told = (pod: string, set: string) =>
+      `It waits for Kubernetes: Create Pod ${pod} in StatefulSet ${set} failed error: exceeded quota: gpus.`
+    expect(launch).toMatchObject({ state: 'pending', reason: told(`${name}-0`, name) })
+    await launcher.stop(launchId, 1_000, signal())
+    await listed(launcher, launchId, isGone)
+    await until(() => objectsOf(launchId).length === 0)
   })
 
   test('the next server takes it over, and a set that somebody deletes leaves nothing', async () => {

@@ -369,7 +369,7 @@ test.each<[name: string, of: object, volumes: object[], refusal: RegExp | undefi
     /not known which image has the program 'vllm' that runs 'm'/,
   ],
   ['that is part of infer', { argv: ['/bin/infer', 'engine', 'demo'], needs: known }, [], /is part of infer/],
-  ['that shares files', { argv: ['x', '{outputs}'], needs: known }, [], /exchanges files/],
+  ['that writes files', { argv: ['x', '{outputs}'], needs: known }, [], undefined],
   [
     'that must be in a sandbox',
     { sandbox: { ...read, level: 'strict', required: true }, needs: known },

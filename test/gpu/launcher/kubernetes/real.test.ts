@@ -6,7 +6,7 @@ import { labels } from '../../../../gpu/launcher/kubernetes/pod-state.ts'
 import { full } from '../../../_full.ts'
 import { fake as fakeModel } from '../../_fleet.ts'
 import { until } from '../_launch.ts'
-import { createAll, noCluster, noControllers, type RealCluster, startCluster } from './_cluster.ts'
+import { createAll, noCluster, noControllers, noSetController, type RealCluster, startCluster } from './_cluster.ts'
 import { describePods } from './_describe.ts'
 import { temporaryFolder } from './_folder.ts'
 import { type Kubelet, startKubelet } from './_kubelet.ts'
@@ -89,8 +89,8 @@ describe.skipIf(absent !== undefined)(`a real API server${absent ? ` (${absent})
     { timeout: 120_000 },
     async () => {
       await real.startControllers()
-      const sets = startSetController(real.api)
-      onTestFinished(() => sets.close())
+      const sets = noSetController === undefined ? undefined : startSetController(real.api)
+      onTestFinished(() => sets?.close())
       const launchId = `wkr_${process.pid}s1-1`
       const name = podName(launchId)
       const namespace = real.cluster.namespace
