@@ -113,7 +113,7 @@ export const copySaved = (
   ),
 })
 
-/** Returns the models without a ready engine for which synchronous callers wait. */
+/** Returns the models without an engine that serves them, for which synchronous callers wait. */
 export const unservedModels = (
   models: readonly Model[],
   queue: Pick<SlotQueue, 'demand'> | undefined,
@@ -121,5 +121,5 @@ export const unservedModels = (
 ): string[] =>
   models.flatMap(({ id }) => {
     const waits = (queue?.demand(id)?.interactive ?? 0) > 0
-    return waits && !find(id)?.residents.some(({ state }) => state === 'ready') ? [id] : []
+    return waits && !find(id)?.residents.some(isServing) ? [id] : []
   })

@@ -30,14 +30,15 @@ function prepare(more: object = {}, { flags = [], gateways = 1 }: { flags?: stri
     const status = async () => {
       const answer = await fetch(`${server.url}/api/system/status`, { headers })
       return (await answer.json()) as {
-        engines: { id: string; taken_over_at: number | null }[]
+        engines: { id: string; busy: number; taken_over_at: number | null }[]
         waiting: unknown[]
       }
     }
     const engine = async () => (await status()).engines[0]!.id
+    const busy = async () => (await status()).engines[0]!.busy
     const waiting = async () => (await status()).waiting.length
     const takenOverAt = async () => (await status()).engines[0]!.taken_over_at
-    return { ...server, dataDir, chat, engine, takenOverAt, waiting }
+    return { ...server, dataDir, chat, engine, busy, takenOverAt, waiting }
   }
   return start
 }
@@ -119,6 +120,32 @@ test.each([1, 2])(
     await expect.poll(() => survivors(`${engineId}-1`)).toEqual([])
   },
 )
+
+test('an engine that would be started differently now ends after the requests of the old server', async () => {
+  const first = await prepare()()
+  expect(await first.chat()).toBe(200)
+  const engineId = await first.engine()
+  cleanUp(engineId)
+  // Not the file that the old server follows.
+  const changed = join(first.dataDir, 'changed.yaml')
+  const config = readFileSync(join(first.dataDir, 'infer.yaml'), 'utf8')
+  writeFileSync(changed, config.replace('concurrency: 1', "concurrency: 1\n    env: {CHANGED: '1'}"))
+  const call = first.chat('mode:slow,ms=6000')
+  await expect.poll(() => first.busy()).toBe(1)
+  const takeover = ['serve', '--takeover', '--data-dir', first.dataDir, '--config', changed]
+  const { stdout, exitCode } = await inferProcess(takeover)
+  expect(exitCode).toBe(0)
+  const pid = Number(/process (\d+)\)/.exec(stdout)![1])
+  onTestFinished(() => sendSignal(pid, 'SIGKILL'))
+  expect(await call).toBe(200)
+  await expect.poll(() => survivors(`${engineId}-1`), { timeout: 5_000 }).toEqual([])
+  expect(await first.chat()).toBe(200)
+  const next = await first.engine()
+  cleanUp(next)
+  expect(next).not.toBe(engineId)
+  process.kill(pid, 'SIGTERM')
+  await expect.poll(() => survivors(`${next}-1`)).toEqual([])
+})
 
 test.each([
   ['a second signal', {}, ['SIGTERM', 'SIGTERM']],
