@@ -10,6 +10,19 @@ const unset = {
 } as const
 
 /**
+ * Returns the home directory of the user. The system does not know the dynamic user of a service where the package
+ * libnss-systemd is missing, nor an arbitrary user of a container: then it is `/`, as systemd has it for the former.
+ */
+export function homeDirectory(environment: Readonly<Record<string, string | undefined>>): string {
+  if (environment.HOME) return environment.HOME
+  try {
+    return homedir()
+  } catch {
+    return '/'
+  }
+}
+
+/**
  * Returns the absolute path of the folder that a variable names. An empty or a relative value counts as unset.
  * Source: XDG Base Directory Specification.
  */
@@ -18,5 +31,5 @@ export function baseDirectory(
   environment: Readonly<Record<string, string | undefined>>,
 ): string {
   const named = environment[variable]
-  return named !== undefined && isAbsolute(named) ? named : join(environment.HOME || homedir(), unset[variable])
+  return named !== undefined && isAbsolute(named) ? named : join(homeDirectory(environment), unset[variable])
 }

@@ -164,7 +164,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
   /** Notes a ready engine for the next server. */
   function noteReady(resident: Resident): void {
     const one = running.get(resident.engineId)
-    if (!one || resident.state !== 'ready') return
+    // One that ends after its requests is no engine for the next server: what it has noted of it was true.
+    if (!one || resident.state !== 'ready' || resident.draining === 'unload') return
     const { engine, start: begun, connections: _connections, ...run } = one
     const { model } = resident.serves
     const note =

@@ -1,5 +1,5 @@
 import { enabledAdapters } from '../core/models/adapter.ts'
-import type { FleetSnapshot, ModelActivity, ReferenceOrder } from '../core/models/fleet.ts'
+import type { FleetSnapshot, ModelActivity, ReferenceOrder, SlotQueue } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
@@ -8,7 +8,14 @@ import type { FleetPools } from './fleet-pools.ts'
 import type { DevicePauses } from './pauses/pauses.ts'
 import type { Memory } from './placement/memory.ts'
 import { upcomingText } from './residency/load-ahead.ts'
-import { type Booking, isServing, type Resident, type RunsNext, slotsOf } from './residency/model-state.ts'
+import {
+  type Booking,
+  isServing,
+  type ModelState,
+  type Resident,
+  type RunsNext,
+  slotsOf,
+} from './residency/model-state.ts'
 import { bookingNow } from './residency/parking.ts'
 import { savesConversations } from './saved-conversations.ts'
 
@@ -105,3 +112,14 @@ export const copySaved = (
     }),
   ),
 })
+
+/** Returns the models without an engine that serves them, for which synchronous callers wait. */
+export const unservedModels = (
+  models: readonly Model[],
+  queue: Pick<SlotQueue, 'demand'> | undefined,
+  find: (modelId: string) => ModelState | undefined,
+): string[] =>
+  models.flatMap(({ id }) => {
+    const waits = (queue?.demand(id)?.interactive ?? 0) > 0
+    return waits && !find(id)?.residents.some(isServing) ? [id] : []
+  })

@@ -16,7 +16,7 @@ import { openFleetLaunches } from './fleet-launches.ts'
 import { type FleetOptions, parkingBudgetOf, residencyRules } from './fleet-options.ts'
 import { type FleetPauses, openFleetPauses } from './fleet-pauses.ts'
 import { openFleetPools } from './fleet-pools.ts'
-import { copySaved, copyState, countSlots, noActivity, nothingWaits } from './fleet-snapshot.ts'
+import { copySaved, copyState, countSlots, noActivity, nothingWaits, unservedModels } from './fleet-snapshot.ts'
 import { followCards } from './follow-cards.ts'
 import { enginePath } from './launcher/environment.ts'
 import { openLoadTimes } from './load-times.ts'
@@ -313,7 +313,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const state = await stateOf(modelId)
     await new Promise<void>((resolve, refuse) => void residency.load(state, { loaded: () => resolve(), refuse }))
   }
-
   let hasLeft = false
   async function close(deadlineMs: number): Promise<void> {
     residency.close()
@@ -384,6 +383,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }),
     deviceProcesses,
     output: outputs,
+    unserved: () => unservedModels(models(), queue, find),
     async leave() {
       residency.settle()
       for (const stop of [cancelWake, stopFollowing]) stop()

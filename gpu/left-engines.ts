@@ -49,6 +49,8 @@ export interface LeftEngine {
   model: Model
   note: EngineNote
   adopt: () => Launched | undefined
+  /** Why it ends after the requests of the server before, as a sentence; undefined if it stays. */
+  ending: string | undefined
 }
 
 /** The note of a ready engine. */
@@ -66,10 +68,12 @@ export const noteOf = (resident: Resident, start: EngineStart, hash: string, run
 }
 
 /** The resident of an engine that is taken over; so many of its slots are still used by the server before. */
-export function leftResident(state: ModelState, { engineId, note }: LeftEngine, now: number, leases = 0): Resident {
+export function leftResident(state: ModelState, left: LeftEngine, now: number, leases = 0): Resident {
+  const { engineId, note } = left
   const { booked } = note
   const own = newResident(state, engineId, booked, now)
-  return { ...own, ...booked, launchedAt: now, takenOver: true, leases, granted: leases }
+  const draining = left.ending === undefined ? own.draining : 'unload'
+  return { ...own, ...booked, launchedAt: now, takenOver: true, leases, granted: leases, draining }
 }
 
 /** The same in a state of its own, for those who only need to know what is booked. */
@@ -82,6 +86,8 @@ export interface Choice {
   dataDir: string
   environment: Readonly<Record<string, string | undefined>>
   folderFor: (model: Model) => string | undefined
+  /** How many slots the requests of the server before use, by engine id. */
+  leasedElsewhere?: ReadonlyMap<string, number> | undefined
 }
 
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
@@ -91,9 +97,11 @@ export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: C
   for (const launch of launches.left()) {
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
-    const others = taken.filter(one => one.model === model).length
+    const others = taken.filter(one => one.model === model && one.ending === undefined).length
     const reason = refusalOf(launch, model, others, choice)
-    if (reason !== undefined) ended.push({ launch, reason })
+    const mayAnswer = reason === startedDifferently || reason === savedElsewhere
+    if (reason !== undefined && !(mayAnswer && (choice.leasedElsewhere?.get(engineId) ?? 0) > 0))
+      ended.push({ launch, reason })
     else
       taken.push({
         launchId,
@@ -101,6 +109,7 @@ export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: C
         model: model!,
         note: launch.note as EngineNote,
         adopt: () => launches.adopt(launchId),
+        ending: reason,
       })
   }
   return { taken, ended }
@@ -119,11 +128,10 @@ function refusalOf(
   if (others >= Math.max(1, model.replicas.min, model.replicas.max)) return 'Its model has fewer engines now.'
   const { version, engine, start, hash, running } = note as EngineNote
   if (version !== noteVersion) return otherVersion
-  if (engine !== model.engine) return startedDifferently
+  if (engine !== model.engine) return 'Its model has another kind of engine now.'
   // The preset of another version may have noted facts that the one here does not understand.
   try {
-    if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations)
-      return 'Its conversations are saved elsewhere now.'
+    if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations) return savedElsewhere
     const options = engineOptionsOf(model, engineId, start, choice.environment)
     return startHash(model, options, choice) === hash ? undefined : startedDifferently
   } catch {
@@ -132,6 +140,7 @@ function refusalOf(
 }
 
 const otherVersion = 'It was started by another version.'
+const savedElsewhere = 'Its conversations are saved elsewhere now.'
 const startedDifferently = 'It would be started differently now.'
 
 const isRefusal = (note: unknown): note is RefusalNote =>

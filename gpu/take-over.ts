@@ -12,7 +12,8 @@ import type { Residency } from './residency/residency.ts'
 
 /**
  * Takes over the engines that an earlier server has left. Those of this machine that cannot be are ended before this resolves,
- * so that their memory is free before anything is measured or loaded. A pool may take for ever: it is not waited for.
+ * so that their memory is free before anything is measured or loaded; those that still answer requests of the server before
+ * end after these. A pool may take for ever: it is not waited for.
  */
 export async function openTakeOver(
   options: Omit<Choice, 'models'> &
@@ -67,7 +68,7 @@ export async function openTakeOver(
       const devices = new Map(parts.capacities().map(device => [device.id, device]))
       const isUsable = (id: string) => (devices.get(id)?.capacity ?? 0) > 0 && !devices.get(id)!.pause
       const take = async (one: LeftEngine): Promise<void> => {
-        const { model, note } = one
+        const { model, note, ending } = one
         const isHere = note.booked.placement.pool === undefined
         const visible = JSON.stringify(parts.memory.visibleTo(bookedResident(one)))
         if (isHere && (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible)))
@@ -77,6 +78,12 @@ export async function openTakeOver(
         parts.residency.takeOver(resident)
         parts.engines.takeOver(resident, one)
         parts.known(model.id)
+        if (ending !== undefined)
+          log.info(`The engine of '${model.id}' ends after the requests of the server before`, {
+            model: model.id,
+            engine: one.engineId,
+            reason: ending,
+          })
       }
       takeNow = take
       const taking = taken.map(take)

@@ -15,7 +15,7 @@ import { ownCommand } from '../serve/try-next.ts'
 import type { App } from '../server/app.ts'
 import type { AppOptions } from '../server/startup.ts'
 import { tuneMemory } from '../server/tune-memory.ts'
-import { becomeMainProcess } from '../service/notify.ts'
+import { notifyReady } from '../service/notify.ts'
 import type { Predecessor } from '../takeover/predecessor.ts'
 import type { ServeFlags } from '../takeover/protocol.ts'
 import { replaceServer, thisProgram } from '../takeover/replace-server.ts'
@@ -166,7 +166,15 @@ async function serveFrom(
   }
   tuneMemory()
   const control = app.openTakeover({ program: thisProgram(), flags: serveFlags(options) })
-  if (predecessor) void becomeMainProcess(hostEnvironment(), process.pid, log).then(() => predecessor.settled())
+  const notified = notifyReady(hostEnvironment(), process.pid, log)
+  if (predecessor)
+    letEnd(predecessor, notified, () => {
+      if (stopping) return
+      log.error(
+        'The server before ended before systemd knew this one, so this one ends: systemd starts the service again',
+      )
+      abrupt.resolve({ exitCode: exitCodes.internal })
+    })
   close = () => app.close()
   reload = () => app.reload()
   if (stopping) void end()
@@ -195,6 +203,19 @@ async function serveFrom(
   const { exitCode } = await Promise.race([app.stopped, abrupt.promise])
   control?.close()
   terminal.setExitCode(exitCode)
+}
+
+/**
+ * Lets the server before end when systemd knows this one. Calls `unknown` if it ended earlier: for systemd the service has
+ * failed then, and the data directory must be free when it starts another server.
+ */
+function letEnd(predecessor: Predecessor, notified: Promise<void>, unknown: () => void): void {
+  let isKnown = hostEnvironment().NOTIFY_SOCKET === undefined
+  void notified.then(() => {
+    isKnown = true
+    predecessor.settled()
+  })
+  void predecessor.gone.then(() => isKnown || unknown())
 }
 
 /** Reads the options that a server which takes over inherits. */

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
+import { homeDirectory } from '../../core/base-directory.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Graph } from '../../core/models/comfyui/graph.ts'
@@ -18,7 +18,10 @@ import type { Located } from './locate.ts'
 import type { GivenSettings, Proposal } from './proposal.ts'
 
 /** Where people install ComfyUI, the last being that of comfy-cli. */
-const usualFolders = ['/opt/ComfyUI', join(homedir(), 'ComfyUI'), join(homedir(), 'comfy', 'ComfyUI')]
+const usualFolders = () => {
+  const home = homeDirectory(hostEnvironment())
+  return ['/opt/ComfyUI', join(home, 'ComfyUI'), join(home, 'comfy', 'ComfyUI')]
+}
 
 /** Whether the text names a ComfyUI graph, as in `comfyui:workflow.json`. */
 const graphPrefix = 'comfyui:'
@@ -104,13 +107,13 @@ function serverOf(given: string | undefined, dataDir: string): Server {
   if (given === undefined && isInstalled('comfyui', { dataDir, path, tasks: [] }))
     return { entry: { engine: 'comfyui' }, folder: comfyuiFolder(dataDir), text: 'ComfyUI of infer engine setup' }
   const isInstallation = (one: string) => existsSync(join(one, 'main.py'))
-  const folder = given === undefined ? usualFolders.find(isInstallation) : resolve(given)
+  const folder = given === undefined ? usualFolders().find(isInstallation) : resolve(given)
   if (folder === undefined)
     return {
       entry: { engine: 'comfyui' },
       folder: comfyuiFolder(dataDir),
       text: 'ComfyUI of infer engine setup, which is not installed yet',
-      missing: `${installAdvice('comfyui', [])}. Or say where it is, if not in ${usualFolders.join(', ')}: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
+      missing: `${installAdvice('comfyui', [])}. Or say where it is, if not in ${usualFolders().join(', ')}: --comfyui <folder>, or --comfyui http://127.0.0.1:8188 for one that runs.`,
     }
   if (!isInstallation(folder))
     throw new Failure('invalid_value', `The folder '${folder}' has no main.py, so it is no installation of ComfyUI.`)

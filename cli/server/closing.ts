@@ -27,7 +27,7 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' 
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
   }
-  fleet: Pick<Fleet, 'close' | 'leave' | 'snapshot'>
+  fleet: Pick<Fleet, 'close' | 'leave' | 'snapshot' | 'unserved'>
   flushing: NodeJS.Timeout
   /** Stop at once. */
   timers: readonly { close: () => void }[]
@@ -136,6 +136,7 @@ export function openClosing(options: ClosingOptions) {
               .snapshot()
               .residents.flatMap(({ engineId, leases }) => (leases > 0 ? [[engineId, leases] as const] : [])),
           ),
+        unserved: fleet.unserved,
         log,
         drainMs,
         quiesce,

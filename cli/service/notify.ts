@@ -12,17 +12,17 @@ export const isBoundToUnit = ({ SYSTEMD_EXEC_PID, NOTIFY_SOCKET }: Environment, 
   SYSTEMD_EXEC_PID === String(pid) && !NOTIFY_SOCKET
 
 /**
- * Tells systemd that this process is the main one of its service now, and that it is ready. Does nothing outside a
- * service. Never rejects: logs an error if systemd was not reached.
+ * Tells systemd that this process is ready, and is the main one of its service from now on, as after a take-over. Does
+ * nothing outside a service. Never rejects: logs an error if systemd was not reached.
  */
-export async function becomeMainProcess(environment: Environment, pid: number, log: Log): Promise<void> {
+export async function notifyReady(environment: Environment, pid: number, log: Log): Promise<void> {
   if (!environment.NOTIFY_SOCKET) return
   try {
     // Node cannot send datagrams to a Unix socket.
     await promisify(execFile)('systemd-notify', ['--ready', `--pid=${pid}`], { env: environment, timeout: 10_000 })
   } catch (cause) {
     log.error(
-      'systemd does not know the new process and may end the service: run systemctl restart infer',
+      'systemd was not told that this process is ready, and may end the service: check that systemd-notify is installed, then run systemctl restart infer',
       { pid },
       cause,
     )

@@ -20,12 +20,16 @@ export interface UnitFacts {
 /** Data directory of a system service. systemd creates it for the dynamic user. */
 export const systemDataDir = '/var/lib/infer'
 
+/** How long a start may take: the first one of a new version copies and changes the database. */
+const startSeconds = 900
+
 /**
  * Returns the unit. Reasons for its unusual settings:
  * - KillMode=process: after a crash systemd must not end the engines, which the next start takes over (`adopt_grace`);
  *   control-group and mixed end them with the server. A stop leaves none, because the server ends them before it exits. After
  *   a server that had to be killed they end by themselves, 2 s after the grace.
  * - ExecStop waits for the server, so that the stop is over when the requests have ended.
+ * - Type=notify: `systemctl start` ends when requests are answered, and fails when the configuration is invalid.
  * - NotifyAccess=all: after an upgrade without a gap the new server names itself as the main process.
  * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
  * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
@@ -37,8 +41,9 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
   const system = scope === 'system'
   const own = system && dataDir === systemDataDir
   const service: string[] = [
-    'Type=exec',
+    'Type=notify',
     'NotifyAccess=all',
+    `TimeoutStartSec=${startSeconds}`,
     `ExecStart=${command.map(word => quoted(word).replaceAll('$', () => '$$')).join(' ')}`,
     'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
     'ExecReload=/bin/sh -c "kill -HUP ${MAINPID}"',

@@ -40,8 +40,12 @@ export function openControl(options: {
     const tell = (report: TakeoverReport) => void (socket.writable && socket.write(`${JSON.stringify(report)}\n`))
     try {
       const request = JSON.parse(line) as TakeoverRequest
-      const { pid, failure, finished } = await options.handOver.begin(request, text => tell({ kind: 'progress', text }))
+      const { pid, failure, settled, finished } = await options.handOver.begin(request, text =>
+        tell({ kind: 'progress', text }),
+      )
       options.handedOver(finished)
+      // Whoever asked may end a process next: systemd has to know by then which one is the main one.
+      await settled
       tell(
         failure === undefined
           ? { kind: 'done', pid }

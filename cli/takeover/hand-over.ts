@@ -8,6 +8,7 @@ import type { SendCommand, Store } from '../../core/store/store.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 import type { Server } from '../../server/server.ts'
 import { isBoundToUnit } from '../service/notify.ts'
+import { awaitLoads } from './await-loads.ts'
 import { protocolVersion, type ServeFlags, type TakeoverRequest, type UsedSlots } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
 import { type Successor, startSuccessor } from './successor.ts'
@@ -25,6 +26,8 @@ export interface HandOverOptions {
   log: Log
   /** How long running requests may take to finish, milliseconds. */
   drainMs: number
+  /** The models without a ready engine for which synchronous callers wait. */
+  unserved: () => readonly string[]
   /** Ends the work in the background that the new server continues. Requests are still answered. */
   quiesce: () => Promise<unknown>
   /**
@@ -101,6 +104,9 @@ export function openHandOver(options: HandOverOptions) {
       begin: { protocol: protocolVersion, bootId: store.recovery.bootId },
     })
 
+  const loaded = (report: (text: string) => void) =>
+    awaitLoads({ unserved: options.unserved, isStopped: () => stopped, report })
+
   /** Tells it from now on which slots it may use, because no request here does. */
   function tellSlots(to: Successor): void {
     const timer = setInterval(() => {
@@ -155,9 +161,10 @@ export function openHandOver(options: HandOverOptions) {
 
   return {
     /**
-     * Resolves with the process id of the new server when it serves, and with `finished`, which resolves when this one
-     * has nothing left to do. Rejects with the reason as a Failure if the new one cannot take over. Then this one goes
-     * on, unless `failed` was called: it has given up its data directory, and must end.
+     * Resolves with the process id of the new server when it serves, with `settled`, which resolves when nothing depends
+     * on this process but its own requests, and with `finished`, which resolves when it has nothing left to do. Rejects
+     * with the reason as a Failure if the new one cannot take over. Then this one goes on, unless `failed` was called: it
+     * has given up its data directory, and must end.
      */
     async begin(request: TakeoverRequest, report: (text: string) => void) {
       refuse(request)
@@ -170,6 +177,7 @@ export function openHandOver(options: HandOverOptions) {
         first = start(request.program, request.flags)
         successor = first
         await first.prepared()
+        await Promise.race([loaded(report), first.gone])
         if (stopped) throw stopping()
       } catch (thrown) {
         begun = false
@@ -181,6 +189,8 @@ export function openHandOver(options: HandOverOptions) {
       let failure: unknown
       try {
         await options.quiesce()
+        // Other requests may have come meanwhile.
+        await loaded(report)
         if (stopped) throw stopping()
         const given = give(first, request)
         handing = given.then(
@@ -212,7 +222,7 @@ export function openHandOver(options: HandOverOptions) {
         .then(() => settled)
         .then(options.close)
         .then(commands.close)
-      return { pid: serving.pid!, failure, finished }
+      return { pid: serving.pid!, failure, settled, finished }
     },
     /**
      * The server is to stop: ends a take-over that can still be given up, and waits for any other, whose new server is

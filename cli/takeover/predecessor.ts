@@ -78,6 +78,8 @@ export function openPredecessor({ sockets, bootId }: Begin) {
     engines: async () => ({ otherBootId: bootId, leasedElsewhere: (await handedOver.promise).slots }),
     /** Resolves when the data directory is free. */
     handedOver: handedOver.promise,
+    /** Resolves when the old server has ended. */
+    gone: gone.promise,
     /**
      * Loads what is loaded later otherwise and says that this process can take over at once. Resolves when the data
      * directory is free.

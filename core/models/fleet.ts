@@ -79,6 +79,8 @@ export interface Fleet {
   deviceProcesses(): Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
   /** The output of the engines, without secrets. */
   output: EngineOutput
+  /** Returns the models without a ready engine for which synchronous callers wait. */
+  unserved(): string[]
   /**
    * Another server has the data directory: takes no new leases, records engines there no more, and lets go of those that a
    * keeper has. Running requests go on, and engines that are children of this process; then `close`.

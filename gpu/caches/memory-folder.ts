@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync, readlinkSync, realpathSync, rmSync, statfsSync, symlinkSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { CachesSettings } from '../../core/models/caches-settings.ts'
 
@@ -19,7 +18,7 @@ export function memoryFolderOf(dataDir: string, memory = '/dev/shm'): MemoryFold
   try {
     if (statfsSync(memory).type !== tmpfs) return none(`${memory} is not in main memory.`)
     const real = realpathSync(dataDir)
-    const { uid } = userInfo()
+    const uid = process.getuid?.() ?? -1
     const target = join(memory, `infer-${uid}-${createHash('sha256').update(real).digest('hex').slice(0, 16)}`)
     mkdirSync(target, { recursive: true, mode: 0o700 })
     const made = lstatSync(target)

@@ -209,6 +209,8 @@ export function engineEvents(
       }
       // Before other models are placed: one that waits longer would evict it before its first request.
       reconciler.serve(resident.serves)
+      // The requests of the server before have ended meanwhile.
+      if (states.leaves(resident) && resident.leases === 0) residents.stop(resident, 'its configuration has changed')
       reconciler.add(resident.serves)
       reconciler.succeed(resident, now)
       reconciler.run()

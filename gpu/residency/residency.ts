@@ -92,8 +92,7 @@ export function openResidency(
   }
 
   /** Whether its requests are still served although no engine is loaded any more: one is ready. */
-  const isServedOn = (state: ModelState): boolean =>
-    reconciler.isSettled() && states.servingResidents(state).some(resident => resident.state === 'ready')
+  const isServedOn = (state: ModelState): boolean => reconciler.isSettled() && state.residents.some(states.isServing)
 
   /** More or fewer requests wait for the model than before. */
   function demandChanged(state: ModelState): void {

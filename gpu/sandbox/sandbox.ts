@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { homeDirectory } from '../../core/base-directory.ts'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
 import { coverOf, type ResolvedPath } from './mount.ts'
 import { commandPaths, linkedPaths, ownPathsOf, programPaths } from './program-paths.ts'
@@ -42,7 +42,7 @@ interface Sandboxed {
 export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
-  const homes = [host.HOME, homedir()].flatMap(home => {
+  const homes = [host.HOME, homeDirectory({})].flatMap(home => {
     const real = home ? resolvedPathAt(home)?.real : undefined
     return real === undefined || real === '/' ? [] : [real]
   })

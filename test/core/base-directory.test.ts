@@ -1,8 +1,13 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
-import { baseDirectory } from '../../core/base-directory.ts'
+import { baseDirectory, homeDirectory } from '../../core/base-directory.ts'
 import { dataDirectory } from '../../core/config.ts'
+
+vi.mock('node:os', async original => {
+  const os = await original<typeof import('node:os')>()
+  return { ...os, homedir: vi.fn(os.homedir) }
+})
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -30,4 +35,11 @@ test.each([
 
 test('an empty --data-dir is refused: it would be the current folder', () => {
   expect(() => dataDirectory('')).toThrow('--data-dir is empty. Name a folder, or leave it out')
+})
+
+test('a user whom the system does not know, as a dynamic one without libnss-systemd, has the home directory of the root', () => {
+  vi.mocked(homedir).mockImplementationOnce(() => {
+    throw new Error('uv_os_homedir returned ENOENT')
+  })
+  expect(homeDirectory({})).toBe('/')
 })

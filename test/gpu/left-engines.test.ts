@@ -15,13 +15,19 @@ import {
 } from './launcher/_launch.ts'
 
 /** A fleet whose engines outlive it. `leave` ends it as a server does that is killed: the keeper has the engines. */
-async function keptFleet(dataDir: string, models: Model[], boot = 'boot-1') {
+async function keptFleet(
+  dataDir: string,
+  models: Model[],
+  boot = 'boot-1',
+  leasedElsewhere?: ReadonlyMap<string, number>,
+) {
   const log = keptLog()
   const keeper = await keeperOf(dataDir, 20_000)
   const fleet = await openFleet({
     models: () => models,
     dataDir,
     bootId: boot,
+    leasedElsewhere,
     log,
     keeper,
     limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 500 },
@@ -33,7 +39,7 @@ async function keptFleet(dataDir: string, models: Model[], boot = 'boot-1') {
     },
   })
   onTestFinished(() => fleet.close(0))
-  return { fleet: leasing(fleet, models), log, leave: () => fleet.leave() }
+  return { fleet: leasing(fleet, models), grants: fleet.grants, log, leave: () => fleet.leave() }
 }
 
 const states = (fleet: { snapshot(): { residents: { modelId: string; state: string }[] } }) =>
@@ -100,6 +106,25 @@ test.each(changes)('an engine ends before anything is loaded where %s', async (_
   expect(next.log.lines).toContainEqual(expect.stringMatching(reason))
   if (after[0]!.enabled) expect((await chat(next.fleet, after[0]!)).failure).toBeUndefined()
 })
+
+test.each(['before', 'after'])(
+  'an engine that is to change ends when its requests have, %s it was asked',
+  async when => {
+    const dataDir = temporary()
+    const first = await keptFleet(dataDir, [fake('a')])
+    await first.fleet.load(fake('a'))
+    const { engineId } = first.fleet.snapshot().residents[0]!
+    await first.leave()
+
+    const changed = fake('a', ['--rate', '7'])
+    const next = await keptFleet(dataDir, [changed], 'boot-2', new Map([[engineId, 1]]))
+    expect(await survivors(`${engineId}-1`)).not.toEqual([])
+    if (when === 'after') await until(() => states(next.fleet).includes('a ready'))
+    next.grants.giveBack(engineId, 1, null)
+    await until(async () => (await survivors(`${engineId}-1`)).length === 0)
+    expect((await chat(next.fleet, changed)).failure).toBeUndefined()
+  },
+)
 
 const otherVersions: [what: string, about: object, note: object][] = [
   ['note', about(), { start: {}, running: {} }],

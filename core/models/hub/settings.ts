@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { homeDirectory } from '../../base-directory.ts'
 import { invalidValue } from '../../failure.ts'
 import { optionalText } from '../../optional-file.ts'
 
@@ -28,9 +28,10 @@ export function hubSettings(
   { tokenFile }: { tokenFile?: string | undefined } = {},
 ): HubSettings {
   const variableOf = (name: string) => environment[name]?.trim() || undefined
-  const expand = (path: string) => path.replace(/^~(?=\/|$)/, homedir())
+  const expand = (path: string) => path.replace(/^~(?=\/|$)/, homeDirectory(environment))
   const home = expand(
-    variableOf('HF_HOME') ?? join(variableOf('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'huggingface'),
+    variableOf('HF_HOME') ??
+      join(variableOf('XDG_CACHE_HOME') ?? join(homeDirectory(environment), '.cache'), 'huggingface'),
   )
   const endpoint = (variableOf('HF_ENDPOINT') ?? 'https://huggingface.co').replace(/\/+$/, '')
   if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))

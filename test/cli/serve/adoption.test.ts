@@ -11,11 +11,12 @@ import { inferProcess, temporaryFolder } from '../_infer.ts'
 import { serve } from '../_serve.ts'
 
 /** A data directory with one model, the fake engine, and a function that starts its server and sends it a chat. */
-function prepare(more: object = {}) {
+function prepare(more: object = {}, { flags = [], gateways = 1 }: { flags?: string[]; gateways?: number } = {}) {
   const dataDir = temporaryFolder()
-  const model = fakeModel('fake', ['--grandchild'], { concurrency: 1 })
+  const model = fakeModel('fake', ['--grandchild', ...flags], { concurrency: 1 })
   const limits = { min_free_disk: '1MiB', ballast: '1MiB', ...more }
-  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ listen: '127.0.0.1:0', limits, models: [model] }))
+  const config = { listen: '127.0.0.1:0', gateway_processes: gateways, limits, models: [model] }
+  writeFileSync(join(dataDir, 'infer.yaml'), stringify(config))
   const start = async () => {
     const server = await serve(dataDir)
     const headers = {
@@ -29,14 +30,15 @@ function prepare(more: object = {}) {
     const status = async () => {
       const answer = await fetch(`${server.url}/api/system/status`, { headers })
       return (await answer.json()) as {
-        engines: { id: string; taken_over_at: number | null }[]
+        engines: { id: string; busy: number; taken_over_at: number | null }[]
         waiting: unknown[]
       }
     }
     const engine = async () => (await status()).engines[0]!.id
+    const busy = async () => (await status()).engines[0]!.busy
     const waiting = async () => (await status()).waiting.length
     const takenOverAt = async () => (await status()).engines[0]!.taken_over_at
-    return { ...server, dataDir, chat, engine, takenOverAt, waiting }
+    return { ...server, dataDir, chat, engine, busy, takenOverAt, waiting }
   }
   return start
 }
@@ -96,6 +98,53 @@ test('a take-over keeps the engine, and calls that wait for it are answered', as
   expect(order).toEqual(['old', 'old', 'old', 'new'])
   process.kill(pid, 'SIGTERM')
   await expect.poll(() => survivors(`${engineId}-1`)).toEqual([])
+})
+
+test.each([1, 2])(
+  'a take-over waits for an engine that is being loaded for callers, with %i gateway processes',
+  async gateways => {
+    const first = await prepare({}, { flags: ['--ready-after', '6000'], gateways })()
+    const calls = [first.chat(), first.chat()]
+    await expect.poll(() => first.waiting()).toBe(2)
+    await expect.poll(() => first.engine().catch(() => null)).not.toBeNull()
+    const engineId = await first.engine()
+    cleanUp(engineId)
+    const { stdout, stderr, exitCode } = await inferProcess(['serve', '--takeover', '--data-dir', first.dataDir])
+    expect(exitCode).toBe(0)
+    const pid = Number(/process (\d+)\)/.exec(stdout)![1])
+    onTestFinished(() => sendSignal(pid, 'SIGKILL'))
+    expect(await Promise.all(calls)).toEqual([200, 200])
+    expect(stderr).toContain('Requests wait for models that are being loaded: fake.')
+    expect(await first.engine()).toBe(engineId)
+    process.kill(pid, 'SIGTERM')
+    await expect.poll(() => survivors(`${engineId}-1`)).toEqual([])
+  },
+)
+
+test('an engine that would be started differently now ends after the requests of the old server', async () => {
+  const first = await prepare()()
+  expect(await first.chat()).toBe(200)
+  const engineId = await first.engine()
+  cleanUp(engineId)
+  // Not the file that the old server follows.
+  const changed = join(first.dataDir, 'changed.yaml')
+  const config = readFileSync(join(first.dataDir, 'infer.yaml'), 'utf8')
+  writeFileSync(changed, config.replace('concurrency: 1', "concurrency: 1\n    env: {CHANGED: '1'}"))
+  const call = first.chat('mode:slow,ms=6000')
+  await expect.poll(() => first.busy()).toBe(1)
+  const takeover = ['serve', '--takeover', '--data-dir', first.dataDir, '--config', changed]
+  const { stdout, exitCode } = await inferProcess(takeover)
+  expect(exitCode).toBe(0)
+  const pid = Number(/process (\d+)\)/.exec(stdout)![1])
+  onTestFinished(() => sendSignal(pid, 'SIGKILL'))
+  expect(await call).toBe(200)
+  await expect.poll(() => survivors(`${engineId}-1`), { timeout: 5_000 }).toEqual([])
+  expect(await first.chat()).toBe(200)
+  const next = await first.engine()
+  cleanUp(next)
+  expect(next).not.toBe(engineId)
+  process.kill(pid, 'SIGTERM')
+  await expect.poll(() => survivors(`${next}-1`)).toEqual([])
 })
 
 test.each([

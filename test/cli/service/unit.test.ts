@@ -19,6 +19,9 @@ const user: UnitFacts = { ...facts, scope: 'user', dataDir: '/home/me/.local/sha
 test('the system service has the settings that the guarantees need', () => {
   const lines = linesOf(unitOf(facts))
   for (const line of [
+    // `systemctl start` ends when the server answers, and fails when it cannot start.
+    'Type=notify',
+    'NotifyAccess=all',
     'ExecStart=/usr/local/bin/infer serve --drain-timeout 60s',
     'NoNewPrivileges=yes',
     'ProtectSystem=strict',

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
@@ -122,21 +122,26 @@ test('a server that cannot start leaves the running one as it was, and says why'
 test('service upgrade replaces the server of the unit, which names itself to systemd', async () => {
   const dataDir = prepare()
   const folder = temporaryFolder()
-  writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $@" > ${folder}/notified\n`)
+  // It may take its time: the command ends afterwards.
+  const notify = `#!/bin/sh\nsleep 0.5\necho "$NOTIFY_SOCKET $@" >> ${folder}/notified\n`
+  writeFileSync(join(folder, 'systemd-notify'), notify)
   chmodSync(join(folder, 'systemd-notify'), 0o755)
   mkdirSync(join(folder, 'systemd/user'), { recursive: true })
   const unit = { scope: 'user', command: [process.execPath, entry, 'serve'], dataDir, user: undefined } as const
   writeFileSync(join(folder, 'systemd/user/infer.service'), unitOf({ ...unit, stopSeconds: 60 }))
   const first = await serve(dataDir, [], { NOTIFY_SOCKET: '@test', PATH: `${folder}:${process.env.PATH}` })
+  const notified = () => existsSync(join(folder, 'notified')) && readFileSync(join(folder, 'notified'), 'utf8')
+  await expect.poll(notified).toBe(`@test --ready --pid=${first.child.pid}\n`)
   const { exitCode, stdout, stderr } = await inferProcess(['service', 'upgrade', '--user', '--json'], {
     env: { XDG_CONFIG_HOME: folder },
   })
+  const atEnd = notified()
   expect(exitCode, stderr).toBe(0)
   const { pid, previous_pid } = JSON.parse(stdout) as { pid: number; previous_pid: number }
   stopAtEnd(pid)
   expect(previous_pid).toBe(first.child.pid)
   expect(await exitOf(first.child)).toBe(0)
-  expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe(`@test --ready --pid=${pid}\n`)
+  expect(atEnd).toBe(`@test --ready --pid=${first.child.pid}\n@test --ready --pid=${pid}\n`)
 })
 
 test('a job that the old server has stored in the new one holds its cost until it ends there, and stops when a client of the old one leaves', async () => {
