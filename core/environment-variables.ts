@@ -48,6 +48,11 @@ export const environmentVariables = {
     default: '$XDG_CACHE_HOME/infer, else ~/.cache/infer',
     example: '/var/cache/infer',
   },
+  INFER_ENGINE_FOLDER: {
+    meaning: 'where an engine keeps the files of requests that bring some; set by the server for engines it starts',
+    default: 'the folder for temporary files',
+    example: '/scratch/infer',
+  },
   INFER_ENGINE_KEY: {
     meaning: 'the bearer token that every request to the engine must have; set by the server for engines it starts',
     default: 'none for an engine that is started by hand: it accepts every request',

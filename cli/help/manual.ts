@@ -242,7 +242,13 @@ const commandFacts: Record<string, CommandFacts> = {
     exits: { ...nothing.exits, 1: 'this machine has no systemd, or systemd refused', 74: exits[74] },
   },
   engine: {
-    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'INFER_PYPI_INDEX'],
+    environment: [
+      'INFER_ENGINE_KEY',
+      'INFER_ENGINE_FOLDER',
+      'INFER_BACKENDS_DIR',
+      'INFER_CACHE_DIR',
+      'INFER_PYPI_INDEX',
+    ],
     files: [],
     exits: { ...nothing.exits, 65: exits[65], 74: exits[74] },
   },
