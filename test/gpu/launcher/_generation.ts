@@ -13,8 +13,8 @@ const inputs: EngineInputs = {
   prompt: 'A cat',
   negative_prompt: null,
   seed: 1,
-  width: 64,
-  height: 32,
+  width: 32,
+  height: 16,
   num_images: 1,
   num_frames: 1,
   fps: 8,
@@ -36,9 +36,9 @@ export function installWorker(bin: string): void {
   symlinkSync(script, join(bin, 'infer-worker'))
 }
 
-/** Makes an image of 64 × 32 pixels. */
+/** Makes an image of 32 × 16 pixels. */
 export const makeImage = (path: string) =>
-  sharp({ create: { width: 64, height: 32, channels: 3, background: 'red' } })
+  sharp({ create: { width: 32, height: 16, channels: 3, background: 'red' } })
     .png()
     .toFile(path)
 

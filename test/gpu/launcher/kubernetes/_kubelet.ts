@@ -375,8 +375,13 @@ export async function startKubelet(api: ClusterApi, node: string, takes: (pod: T
   }
 }
 
+/** Resolves when none of the processes is left: a container ends with the last one. */
 async function endProcessesOf({ metadata: { uid } }: Pod, container: string): Promise<void> {
-  for (const { pid } of await processesWith({ [ofPod]: new Set([`${uid} ${container}`]) })) sendSignal(pid, 'SIGKILL')
+  const left = () => processesWith({ [ofPod]: new Set([`${uid} ${container}`]) })
+  for (let found = await left(); found.length > 0; found = await left()) {
+    for (const { pid } of found) sendSignal(pid, 'SIGKILL')
+    await pause(5)
+  }
 }
 
 /** Runs a command in a container, as a probe. */

@@ -82,7 +82,7 @@ describe.skipIf(absent !== undefined)(`a server with a pool of Kubernetes${absen
       pools: () => ({ k8s: settings }),
       openPoolLauncher: options => openKubernetesLauncher({ ...options, settings }),
     })
-    expect(await editedImage(fleet, model, image)).toEqual({ width: 64, height: 32 })
+    expect(await editedImage(fleet, model, image)).toEqual({ width: 32, height: 16 })
     expect(fleet.snapshot().residents).toMatchObject([{ pool: 'k8s', state: 'ready' }])
   })
 })

@@ -47,7 +47,7 @@ describe.skipIf(noLab !== undefined)(`models of a Slurm pool${noLab ? ` (${noLab
       environment: { ...lab.env, PATH: `${bin}:${lab.env.PATH}` },
       openPoolLauncher: options => openSlurmLauncher({ ...options, settings: slurmSettings }),
     })
-    expect(await editedImage(fleet, model, image)).toEqual({ width: 64, height: 32 })
+    expect(await editedImage(fleet, model, image)).toEqual({ width: 32, height: 16 })
   })
 
   test.runIf(full)(

@@ -64,7 +64,7 @@ test.skipIf(missing !== undefined).each(['sd-server', 'comfyui', 'python', 'demo
       pools: () => ({ box2: settings }),
       openPoolLauncher: options => openSshLauncher({ ...options, settings, ssh: box!.ssh }),
     })
-    expect(await editedImage(fleet, model, image)).toEqual({ width: 64, height: 32 })
+    expect(await editedImage(fleet, model, image)).toEqual({ width: 32, height: 16 })
     expect(fleet.snapshot().residents).toMatchObject([{ pool: 'box2', state: 'ready' }])
     if (engine === 'python' || engine === 'demo') await until(() => leftCalls().length === 0)
   },
