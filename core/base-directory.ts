@@ -13,10 +13,13 @@ const unset = {
  * Returns the home directory of the user. The system does not know the dynamic user of a service where the package
  * libnss-systemd is missing, nor an arbitrary user of a container: then it is `/`, as systemd has it for the former.
  */
-export function homeDirectory(environment: Readonly<Record<string, string | undefined>>): string {
+export function homeDirectory(
+  environment: Readonly<Record<string, string | undefined>>,
+  ofUser: () => string = homedir,
+): string {
   if (environment.HOME) return environment.HOME
   try {
-    return homedir()
+    return ofUser()
   } catch {
     return '/'
   }

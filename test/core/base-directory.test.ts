@@ -4,11 +4,6 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { baseDirectory, homeDirectory } from '../../core/base-directory.ts'
 import { dataDirectory } from '../../core/config.ts'
 
-vi.mock('node:os', async original => {
-  const os = await original<typeof import('node:os')>()
-  return { ...os, homedir: vi.fn(os.homedir) }
-})
-
 afterEach(() => {
   vi.unstubAllEnvs()
 })
@@ -38,8 +33,9 @@ test('an empty --data-dir is refused: it would be the current folder', () => {
 })
 
 test('a user whom the system does not know, as a dynamic one without libnss-systemd, has the home directory of the root', () => {
-  vi.mocked(homedir).mockImplementationOnce(() => {
+  const unknown = () => {
     throw new Error('uv_os_homedir returned ENOENT')
-  })
-  expect(homeDirectory({})).toBe('/')
+  }
+  expect(homeDirectory({}, unknown)).toBe('/')
+  expect(homeDirectory({ HOME: '/home/me' }, unknown)).toBe('/home/me')
 })
