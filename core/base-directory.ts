@@ -25,6 +25,10 @@ export function homeDirectory(
   }
 }
 
+/** Returns a path with the home directory in the place of a leading `~`. */
+export const withHome = (path: string, environment: Readonly<Record<string, string | undefined>>): string =>
+  path.replace(/^~(?=\/|$)/, () => homeDirectory(environment))
+
 /**
  * Returns the absolute path of the folder that a variable names. An empty or a relative value counts as unset.
  * Source: XDG Base Directory Specification.

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { homeDirectory } from '../../core/base-directory.ts'
+import { withHome } from '../../core/base-directory.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { failureOfThrown, usageFailure } from '../terminal/exit-codes.ts'
 import { failureText } from '../terminal/failure-text.ts'
@@ -79,7 +79,7 @@ export async function chatInTerminal(
   function handleFile({ kind, path }: { kind: 'image' | 'file' | 'save'; path: string | undefined }): void {
     try {
       if (path === undefined) throw usageFailure(`Write: /${kind} ${kind === 'image' ? '<file or URL>' : '<file>'}`)
-      const expandedPath = path.replace(/^~(?=\/)/, homeDirectory(hostEnvironment()))
+      const expandedPath = withHome(path, hostEnvironment())
       if (kind === 'save') {
         saveTranscript(expandedPath, conversation.model(), conversation.messages())
         return terminal.print(paint.faint(`Saved to ${expandedPath}.`))
@@ -232,7 +232,7 @@ async function completionsFor(line: string, models: () => Promise<string[]>): Pr
 function pathsFor(typed: string): string[] {
   const folder = typed.endsWith('/') ? typed : typed.includes('/') ? `${dirname(typed)}/` : ''
   const start = typed.slice(folder === '//' ? 1 : folder.length)
-  const directory = folder === '' ? '.' : folder.replace(/^~(?=\/)/, homeDirectory(hostEnvironment()))
+  const directory = folder === '' ? '.' : withHome(folder, hostEnvironment())
   try {
     return readdirSync(join(directory, '.'), { withFileTypes: true })
       .filter(({ name }) => name.startsWith(start) && (start.startsWith('.') || !name.startsWith('.')))

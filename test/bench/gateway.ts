@@ -105,8 +105,9 @@ try {
       `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.15); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
   )
 
-  const others = { infer: { pid: infer.pid, address: targets.infer }, ...(await startPeers(enginePort)) }
-  if (Object.keys(others).length > 1) for (const line of await besideEachOther(others)) console.log(line)
+  const peers = await startPeers(enginePort)
+  const own = { pid: infer.pid, address: targets.infer }
+  if (Object.keys(peers).length > 0) console.log((await besideEachOther({ infer: own, ...peers })).join('\n'))
 } finally {
   closeBench()
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { homeDirectory } from '../../base-directory.ts'
+import { homeDirectory, withHome } from '../../base-directory.ts'
 import { invalidValue } from '../../failure.ts'
 import { optionalText } from '../../optional-file.ts'
 
@@ -28,7 +28,7 @@ export function hubSettings(
   { tokenFile }: { tokenFile?: string | undefined } = {},
 ): HubSettings {
   const variableOf = (name: string) => environment[name]?.trim() || undefined
-  const expand = (path: string) => path.replace(/^~(?=\/|$)/, homeDirectory(environment))
+  const expand = (path: string) => withHome(path, environment)
   const home = expand(
     variableOf('HF_HOME') ??
       join(variableOf('XDG_CACHE_HOME') ?? join(homeDirectory(environment), '.cache'), 'huggingface'),

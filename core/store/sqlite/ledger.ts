@@ -30,7 +30,7 @@ const chained = (previous: string, fields: readonly unknown[]): string =>
 const width = ledgerColumns.length
 const tokenAt = ledgerColumns.indexOf('token_id')
 const names = ['sequence', ...ledgerColumns, 'hash', 'user_id', 'workflow_id']
-/** Rows of one statement: each row of several costs an eighth less. */
+/** Rows of one statement: a row of several costs a tenth less. */
 const rowsAtOnce = 16
 
 /** The last row of the chain. */

@@ -7,9 +7,10 @@ import type { GenerationTask } from '../../schemas/task.ts'
  * The protocol of engines that write files: one POST to `/v1/generate` with a `GenerationCall`, answered by
  * `application/x-ndjson`, one `EngineMessage` a line, the last of them `completed` or `failed`. Inputs are absolute paths
  * that the engine reads, outputs are names of files that it wrote into `folder`. An engine that shares no folder with infer
- * gets a `FilesCall` instead, with the files in request and answer: see `filesType`. If infer closes the connection, the engine must stop the work; then `running` of its health decreases. An
- * engine that cannot start answers with a status of 400 or more and `{"error": {"message", "code"?}}`: 400 if the request
- * is invalid or can never run on this engine (`code` is one of core/failure.ts with that status), 503 if it cannot run now.
+ * gets a `FilesCall` instead, with the files in request and answer: see `filesType`. If infer closes the connection, the
+ * engine must stop the work; then `running` of its health decreases. An engine that cannot start answers with a status of
+ * 400 or more and `{"error": {"message", "code"?}}`: 400 if the request is invalid or can never run on this engine (`code`
+ * is one of core/failure.ts with that status), 503 if it cannot run now.
  * gpu/engines/demo/README.md has an example session for authors of engines.
  */
 export const generatePath = '/v1/generate'

@@ -24,8 +24,8 @@ export const inferGeneration: GenerationProtocol = {
 
 /**
  * Runs one generation on an engine: sends the call, reports progress and log lines, and resolves with the files that are
- * then in the folder of the call. Rejects with Failure `worker_error` if the engine fails or violates the protocol, `invalid_value` if it
- * refuses the request, or with the signal's reason; then the request to the engine is aborted at once.
+ * then in the folder of the call. Rejects with Failure `worker_error` if the engine fails or violates the protocol,
+ * `invalid_value` if it refuses the request, or with the signal's reason; then the request to the engine is aborted at once.
  */
 async function runGeneration(
   lease: Lease,
@@ -75,7 +75,7 @@ const wantsFolder = ({ code, message }: Failure): boolean =>
   code === 'invalid_json' || (code === 'invalid_value' && /\bfolder\b/.test(message))
 
 const takesNoFiles = (modelId: string): string =>
-  `The engine of '${modelId}' does not take files with a request, which an engine in a pool must. Update it there: for the engine 'python' run infer engine setup.`
+  `The engine of '${modelId}' does not take files with a request, which an engine in a pool must. Update it there. See 'Files with a request' in: infer help pools`
 
 const refusal = (modelId: string, { message, invalid }: { message: string; invalid: boolean }): Failure =>
   invalid

@@ -10,7 +10,7 @@ import {
   filesType,
   type GenerationCall,
 } from '../../../core/tasks/protocols/generation-call.ts'
-import { type Handler } from '../http.ts'
+import type { Handler } from '../http.ts'
 import { parsedCall } from '../parsed-call.ts'
 import { ReceivedCall } from '../received-call.ts'
 import type { EngineReply } from '../reply.ts'

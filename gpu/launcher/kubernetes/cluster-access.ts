@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { homeDirectory } from '../../../core/base-directory.ts'
+import { withHome } from '../../../core/base-directory.ts'
 import type { KubernetesPool } from '../../../core/models/pools.ts'
 import { optionalText } from '../../../core/optional-file.ts'
 import { readYaml } from '../../../core/read-yaml.ts'
@@ -52,7 +52,7 @@ async function readKubeconfig(
   context: string | undefined,
   host: Readonly<Record<string, string | undefined>>,
 ): Promise<ClusterSettings> {
-  const path = name.replace(/^~(?=\/)/, homeDirectory(host))
+  const path = withHome(name, host)
   const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new Error(`The kubeconfig ${path} cannot be read (${cause.code}). Set 'kubeconfig' of the pool.`)
   })

@@ -3,10 +3,10 @@
 import json
 import os
 import re
-import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO
 
 from .errors import Cancelled, invalid
@@ -22,7 +22,7 @@ PLAIN = re.compile(r'[A-Za-z0-9][\w.-]*', re.ASCII)
 
 @dataclass(frozen=True)
 class ReceivedFiles:
-    """The files of a request, in a folder that is removed at the end of a `with` block."""
+    """The files of a request, in a folder that is removed with the block of `receive_files`."""
 
     folder: str
 
@@ -35,30 +35,22 @@ class ReceivedFiles:
         """An empty folder for the files of the answer."""
         return os.path.join(self.folder, 'out')
 
-    def __enter__(self) -> 'ReceivedFiles':
-        return self
 
-    def __exit__(self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def receive_files(source: BinaryIO, length: int, parent: str | None) -> tuple[bytes, ReceivedFiles]:
-    """Reads a body of `length` bytes. Returns its line of JSON. Raises EngineError 400, or Cancelled."""
+@contextmanager
+def receive_files(source: BinaryIO, length: int, parent: str | None) -> Iterator[tuple[bytes, ReceivedFiles]]:
+    """Reads a body of `length` bytes: its line of JSON, and its files. Raises EngineError 400, or Cancelled."""
     head = source.readline(HEAD_LIMIT + 1)
     if not head.endswith(b'\n'):
         raise invalid(f'The body must begin with a line of at most {HEAD_LIMIT} bytes.')
     files = _files_of(head, length - len(head))
-    received = ReceivedFiles(tempfile.mkdtemp(prefix='call-', dir=parent))
-    try:
-        for folder in (received.inputs, received.outputs):
-            os.mkdir(folder)
+    with tempfile.TemporaryDirectory(prefix='call-', dir=parent, ignore_cleanup_errors=True) as folder:
+        received = ReceivedFiles(folder)
+        for within in (received.inputs, received.outputs):
+            os.mkdir(within)
         for name, size in files:
             with open(os.path.join(received.inputs, name), 'xb') as target:
                 _copy(source, target, size)
-    except BaseException:
-        received.__exit__(None, None, None)
-        raise
-    return head, received
+        yield head, received
 
 
 def _files_of(head: bytes, rest: int) -> list[tuple[str, int]]:

@@ -227,9 +227,8 @@ class Handler(BaseHTTPRequestHandler):
                 # What is refused before its last byte is read must not be taken for the next request.
                 self.close_connection = True
                 handle = owner.route(self.command, path, authorization)
-                head, files = receive_files(self.rfile, length, owner.folder)
-                self.close_connection = False
-                with files:
+                with receive_files(self.rfile, length, owner.folder) as (head, files):
+                    self.close_connection = False
                     return self.run(handle, Request(content_type, head, request.cancelled, files), reply)
             if length > BODY_LIMIT:
                 self.close_connection = True

@@ -4,30 +4,11 @@ import sharp from 'sharp'
 import type { Lease } from '../../../core/models/fleet.ts'
 import { Model } from '../../../core/models/model.ts'
 import { operationOf } from '../../../core/schemas/task.ts'
-import type { EngineInputs, GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
+import type { GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 import { generationProtocol } from '../../../core/tasks/protocols/protocols.ts'
 import { presetOf } from '../../../gpu/presets/presets.ts'
+import { engineInputs } from '../../core/tasks/protocols/_inputs.ts'
 import { temporary } from './_launch.ts'
-
-const inputs: EngineInputs = {
-  prompt: 'A cat',
-  negative_prompt: null,
-  seed: 1,
-  width: 32,
-  height: 16,
-  num_images: 1,
-  num_frames: 1,
-  fps: 8,
-  num_inference_steps: 2,
-  guidance_scale: 1,
-  strength: 0.5,
-  output_format: 'png',
-  image: null,
-  mask: null,
-  video: null,
-  audio: null,
-  extra: {},
-}
 
 /** Puts the program of the Python worker into a folder, with a model that returns the image that it gets. */
 export function installWorker(bin: string): void {
@@ -63,7 +44,7 @@ export async function editedImage(
   const task = 'slug/image-to-image'
   const route = presetOf(model).traits(model).routes[operationOf(task)]!
   const folder = temporary()
-  const call: GenerationCall = { task, model: model.id, inputs: { ...inputs, image }, folder }
+  const call: GenerationCall = { task, model: model.id, inputs: engineInputs({ width: 32, height: 16, image }), folder }
   const report = { progress() {}, log() {}, preview() {} }
   const signal = AbortSignal.timeout(30_000)
   const { files } = await generationProtocol(route).generate(lease, route, call, signal, report, () =>

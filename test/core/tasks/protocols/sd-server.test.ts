@@ -13,6 +13,7 @@ import { sdServer as preset } from '../../../../gpu/presets/sd-server.ts'
 import { cpu } from '../../../gpu/_fleet.ts'
 import { type LeasingFleet, leasing } from '../../../gpu/_leasing.ts'
 import { keptLog, noSandbox, wrappersHere } from '../../../gpu/launcher/_launch.ts'
+import { engineInputs } from './_inputs.ts'
 
 /** The protocol against a server that misbehaves as the real one does (test/fixtures/sd-server.ts), as a real process. */
 const folder = mkdtempSync(join(tmpdir(), 'infer-sd-'))
@@ -72,27 +73,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const inputs = (more: Partial<EngineInputs>): EngineInputs => ({
-  prompt: 'a cat',
-  negative_prompt: 'dogs',
-  seed: 7,
-  width: 64,
-  height: 32,
-  num_images: 1,
-  num_frames: 1,
-  fps: 16,
-  num_inference_steps: 4,
-  guidance_scale: 6.5,
-  strength: 0.5,
-  output_format: 'png',
-  image: null,
-  mask: null,
-  video: null,
-  audio: null,
-  extra: {},
-  ...more,
-})
-
 interface Running {
   task?: GenerationTask
   on?: string
@@ -115,7 +95,7 @@ async function generated(more: Partial<EngineInputs>, running: Running = {}) {
     log: (level: string, message: string) => void said.push(`${level} ${message}`),
   }
   const route = { protocol: sdServer.name, path: sdServer.paths[operationOf(task)]!, ...running.route }
-  const call = { task, model: on, inputs: inputs(more), folder: out }
+  const call = { task, model: on, inputs: engineInputs(more), folder: out }
   const download = () => Promise.reject(new Error('Nothing is downloaded'))
   const end = await sdServer.generate(lease, route, call, signal, report, download).catch((thrown: Failure) => thrown)
   return { end, fractions, said, out, lease }

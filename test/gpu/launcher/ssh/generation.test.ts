@@ -66,7 +66,7 @@ test.skipIf(missing !== undefined).each(['sd-server', 'comfyui', 'python', 'demo
     })
     expect(await editedImage(fleet, model, image)).toEqual({ width: 32, height: 16 })
     expect(fleet.snapshot().residents).toMatchObject([{ pool: 'box2', state: 'ready' }])
-    if (engine === 'python' || engine === 'demo') await until(() => leftCalls().length === 0)
+    await until(() => leftCalls().length === 0)
   },
 )
 
