@@ -85,7 +85,7 @@ export function connectionOptionsOf(
       events().paused(engineId, ms)
     },
     accepted() {
-      // Not within undici's parser, because requests that waited are sent.
+      // Not while an answer is read, because requests that waited are sent.
       if (resident.pause?.probing) queueMicrotask(() => events().accepted(engineId))
     },
     stuck() {

@@ -5,5 +5,5 @@ import type { Endpoint, EndpointTls } from './launcher.ts'
 export const tlsOptions = ({ certificate, key }: EndpointTls) =>
   ({ ca: certificate, cert: certificate, key, checkServerIdentity: () => undefined }) satisfies ConnectionOptions
 
-/** undici's `connect` option, and the options of a WebSocket, for an endpoint: none where it asks for no key. */
+/** The options of a connection, or of a WebSocket, to an endpoint: none where it asks for no key. */
 export const connectOptions = ({ tls }: Endpoint) => (tls ? tlsOptions(tls) : {})

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Client } from 'undici'
 import type { Failure } from '../../core/failure.ts'
 import { SwapSet } from '../../core/swap-set.ts'
-import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { Converter } from '../presets/preset.ts'
 import { type Address, type AddressReport, openAddresses } from './addresses.ts'
 import type { NameAdapter } from './engine-adapters.ts'
+import { EngineConnection } from './engine-connection.ts'
 import type { EngineSlots } from './engine-slots.ts'
-import type { UndiciExchange } from './exchange.ts'
+import type { HttpExchange } from './exchange.ts'
 import { isWorking, runningRequests } from './health.ts'
+import { headerLines } from './http-request.ts'
 
 export interface ConnectionOptions {
   engineId: string
@@ -72,12 +72,9 @@ export type FailureListener = (failure: Failure, hasEnded: boolean, slotsInUse?:
 
 /** A connection of one slot to one of the addresses of its engine. */
 export interface Connection {
-  readonly client: Client
+  readonly client: EngineConnection
   readonly address: Address
 }
-
-/** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
-const readAhead: object = { highWaterMark: 16 << 10 }
 
 /** An engine that writes an answer sees at its next token that the client has left: it is asked early once. */
 const soonMs = 100
@@ -94,7 +91,7 @@ const reachWaitMs = 3_000
  */
 export class EngineConnections {
   readonly options: ConnectionOptions
-  readonly open = new SwapSet<UndiciExchange>()
+  readonly open = new SwapSet<HttpExchange>()
   /**
    * How many slots were in use when the engine ended; undefined while it runs, if its machine may have failed, and if infer
    * is closing.
@@ -105,7 +102,8 @@ export class EngineConnections {
   readonly addresses: ReturnType<typeof openAddresses>
   /** By the index of their address. */
   #free: Connection[][]
-  #all = new Set<Client>()
+  #all = new Set<EngineConnection>()
+  #headerLines: string | undefined
   /** Cancelled requests that the engine may still work on. */
   #cancelled = 0
   #engineFailure: (() => Failure) | undefined
@@ -141,6 +139,11 @@ export class EngineConnections {
     const { address } = connection
     address.underWay--
     this.#free[address.index]!.push(connection)
+  }
+
+  /** The lines of the headers of every request. Throws ConnectionError for what HTTP does not allow. */
+  get headerLines(): string {
+    return (this.#headerLines ??= headerLines(this.options.headers))
   }
 
   /** Creates the failure of every further request; undefined while the engine runs. */
@@ -206,7 +209,7 @@ export class EngineConnections {
   /** A request received nothing in time. The engine counts as stuck only if no other request received anything. */
   stalled(): void {
     const { noProgressMs, stuck } = this.options
-    // A timer that fires early must not keep a frozen engine running, and undici's fire up to half a second early.
+    // A timer that fires early must not keep a frozen engine running.
     const toleranceMs = Math.min(Math.max(noProgressMs / 10, 500), noProgressMs / 2)
     if (performance.now() - this.lastProgressAt >= noProgressMs - toleranceMs) stuck()
   }
@@ -246,23 +249,14 @@ export class EngineConnections {
   }
 
   close(): void {
-    for (const client of this.#all) void client.destroy().catch(() => {})
+    for (const client of this.#all) client.destroy()
     this.#all.clear()
   }
 
-  #connect({ origin }: Address): Client {
+  #connect({ origin }: Address): EngineConnection {
     const { endpoint, noProgressMs, keepAliveMs } = this.options
-    const client = new Client(origin, {
-      socketPath: endpoint.socketPath,
-      pipelining: 1,
-      keepAliveTimeout: keepAliveMs,
-      keepAliveMaxTimeout: keepAliveMs,
-      headersTimeout: noProgressMs,
-      bodyTimeout: noProgressMs,
-      connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
-      allowH2: false,
-      connect: { ...readAhead, ...connectOptions(endpoint) },
-    })
+    const connectMs = Math.max(1_000, Math.min(noProgressMs, 5_000))
+    const client = new EngineConnection({ endpoint: { ...endpoint, origin }, keepAliveMs, connectMs })
     this.#all.add(client)
     return client
   }

@@ -123,26 +123,15 @@ export function engineRoute(
   headers: readonly string[],
 ): (path: string, body: object) => Promise<string | undefined> {
   return async (path, body) => {
-    const { openEngineClient } = await import('./engine-client.ts')
-    const client = openEngineClient(endpoint)
+    const { askEngine } = await import('./ask-engine.ts')
     try {
-      const { statusCode, body: answer } = await client.request({
-        method: 'POST',
-        path,
-        headers: [...headers],
-        body: JSON.stringify(body),
-        headersTimeout: longestLoadMs,
-        bodyTimeout: longestLoadMs,
-      })
-      const text = await answer.text()
-      if (statusCode < 300) return undefined
-      return engineErrorIn(text).message || text || `It answered ${statusCode}.`
+      const { status, text } = await askEngine(endpoint, { path, headers, body, timeoutMs: longestLoadMs })
+      if (status < 300) return undefined
+      return engineErrorIn(text).message || text || `It answered ${status}.`
     } catch (cause) {
       throw new Failure('worker_error', 'The engine broke off while it loaded an adapter. Trying again may help.', {
         cause,
       })
-    } finally {
-      await client.destroy()
     }
   }
 }

@@ -1,6 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
-import { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
 import { Failure } from '../../core/failure.ts'
 import { ignoredHeader } from '../../core/ignored.ts'
 import type { EngineCall, EngineExchange, EngineListener, StreamedBody } from '../../core/models/engine-call.ts'
@@ -10,22 +7,20 @@ import { isRefusal } from '../launcher/reach.ts'
 import { type Address, maxTries } from './addresses.ts'
 import { withMembers } from './body-members.ts'
 import type { Connection, EngineConnections } from './connections.ts'
+import type { ExchangeListener } from './engine-connection.ts'
 import { fitAnswer } from './fit-answer.ts'
+import type { AnswerHeaders } from './http-answer.ts'
+import { type HttpRequest, headerLines } from './http-request.ts'
 import { pauseRequested, requestedPauseMs } from './pause.ts'
 
 /** Bytes of an engine's error answer that are read; the rest is dropped. */
 const maxRefusalBytes = 64 << 10
 
-/** Greater than 0 while undici's parser is on the stack: resuming another connection inside it fails an assertion. */
-let parsing = 0
-
-class Aborted extends Error {}
-
 /** Returns the headers with another content type, for a body that is not JSON. */
 const withContentType = (headers: readonly string[], contentType: string): string[] =>
   headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
 
-/** A larger body is written in pieces: the connection would keep a whole one in memory until the answer has ended. */
+/** A larger body is written in pieces: the connection would keep a whole one in memory until the other side has it. */
 const pieceBytes = 1 << 20
 /** Whether a body is sent without a copy of it. */
 export const isInPieces = (body: Uint8Array): boolean => body.length > pieceBytes
@@ -40,12 +35,12 @@ const isStreamed = (body: EngineCall['body']): body is StreamedBody =>
   typeof body !== 'string' && !(body instanceof Uint8Array)
 
 /** Error codes of an established connection that was closed. */
-const connectionClosed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const connectionClosed: ReadonlySet<string> = new Set(['CLOSED', 'ECONNRESET', 'EPIPE'])
 /** Those of a socket that is not there: that of an engine elsewhere while its way there is made again. */
 const socketMissing: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT'])
 
 function describe(error: Error & { code?: string }, requesting: boolean): string {
-  if (error.name === 'HTTPParserError') return 'did not answer in HTTP'
+  if (error.code === 'MALFORMED') return 'did not answer in HTTP'
   if (!requesting) return 'broke off its answer'
   return connectionClosed.has(error.code ?? '') ? 'closed the connection without an answer' : 'cannot be reached'
 }
@@ -58,10 +53,10 @@ export interface ExchangeOptions {
 }
 
 /**
- * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
- * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
+ * One request to an engine: where it is sent, again and elsewhere, and what becomes of its answer. On the hot path. It ends exactly
+ * once: finished, failed, or aborted.
  */
-export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher.DispatchHandler {
+export class HttpExchange implements EngineExchange, SwapSetMember, ExchangeListener {
   /** Its index in `EngineConnections.open`. */
   setIndex = -1
   #connections: EngineConnections
@@ -73,10 +68,9 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #options: ExchangeOptions
   /** Addresses at which it has failed. */
   #tried: Set<Address> | undefined
-  #controller: Dispatcher.DispatchController | undefined
   #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
   #status = 0
-  #refusalHeaders: IncomingHttpHeaders = {}
+  #refusalHeaders: AnswerHeaders = {}
   #received = 0
   /** Whether the engine has sent a part of its result: an event of a stream, or the whole answer. */
   began = false
@@ -114,37 +108,34 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   }
 
   #send(): void {
-    const { method = 'POST', path, body: given, members, contentType, patienceMs } = this.#call
-    const { headers } = this.#connections.options
-    const { headers: own = [] } = this.#options
-    const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
-    const allHeaders = own.length === 0 ? headers : [...headers, ...own]
-    const bodyHeaders = contentType === undefined ? allHeaders : withContentType(allHeaders, contentType)
-    const pieces = given instanceof Uint8Array && isInPieces(given)
-    const body = members === undefined || pieces || isStreamed(given) ? given : withMembers(given, members)
-    const stream = isStreamed(body)
-    // The members take the place of the opening brace, and have one themselves and a comma.
-    const memberBytes = members === undefined ? 0 : Buffer.byteLength(members) + 1
-    const bytes = stream ? body.bytes : pieces ? given.length + memberBytes : undefined
-    this.#controller = undefined
-    this.#connection.client.dispatch(
-      {
-        method,
-        path,
-        headers: bytes === undefined ? bodyHeaders : [...bodyHeaders, 'content-length', String(bytes)],
-        body:
-          method !== 'POST'
-            ? null
-            : stream
-              ? body.open()
-              : pieces
-                ? Readable.from(piecesOf(given, members), { objectMode: false })
-                : body,
-        headersTimeout: timeoutMs,
-        bodyTimeout: timeoutMs,
-      },
-      this,
-    )
+    const { method = 'POST', path, body: given, members } = this.#call
+    let headers: string
+    try {
+      headers = this.#headerLines()
+    } catch (thrown) {
+      return queueMicrotask(() => this.failed(thrown as Error))
+    }
+    const request: HttpRequest = { method, path, headers, body: null, bodyBytes: undefined, timeoutMs: this.#timeoutMs }
+    if (method !== 'POST') return this.#connection.client.send(request, this)
+    if (isStreamed(given)) {
+      request.body = given.open()
+      request.bodyBytes = given.bytes
+    } else if (given instanceof Uint8Array && isInPieces(given)) {
+      request.body = piecesOf(given, members)
+      // The members take the place of the opening brace, and have one themselves and a comma.
+      request.bodyBytes = given.length + (members === undefined ? 0 : Buffer.byteLength(members) + 1)
+    } else request.body = members === undefined ? given : withMembers(given, members)
+    this.#connection.client.send(request, this)
+  }
+
+  #headerLines(): string {
+    const { contentType } = this.#call
+    const { headers: own } = this.#options
+    const all =
+      contentType === undefined
+        ? this.#connections.headerLines
+        : headerLines(withContentType(this.#connections.options.headers, contentType))
+    return own === undefined || own.length === 0 ? all : all + headerLines(own)
   }
 
   get #timeoutMs(): number {
@@ -153,80 +144,61 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
 
   pause(): void {
     this.#paused = true
-    this.#controller?.pause()
+    // An error answer is read here, so a paused client must not delay it.
+    if (this.#phase === 'relaying') this.#connection.client.pause(this)
   }
 
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
-    if (parsing === 0) this.#controller?.resume()
-    else queueMicrotask(() => !this.#paused && this.#controller?.resume())
+    this.#connection.client.resume(this)
   }
 
   abort(): void {
     if (this.#phase === 'ended') return
-    this.#end(false)
     this.#disconnect()
+    this.#end(false)
   }
 
   /** Ends the request with this failure, because the engine has ended. */
   terminate(failure: Failure): void {
     if (this.#phase === 'ended') return
-    this.#fail(failure)
     this.#disconnect()
+    this.#fail(failure)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#phase === 'ended') controller.abort(new Aborted())
-    else if (this.#paused) controller.pause()
-  }
-
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    if (status < 200 || this.#phase === 'ended') return
+  head(status: number, headers: AnswerHeaders): void {
     this.#connections.lastProgressAt = performance.now()
     if (status >= 300) {
       this.#phase = 'refused'
       this.#status = status
       this.#refusalHeaders = headers
-      // The error answer is read here, so a paused client must not delay it.
-      controller.resume()
       return
     }
     this.#phase = 'relaying'
+    if (this.#paused) this.#connection.client.pause(this)
     this.#connections.options.accepted()
     this.#connections.addresses.succeeded(this.#connection.address)
     // Free the body: it is not sent again, and a stream may take minutes.
     if (this.#call.stream) this.#call = { ...this.#call, body: '' }
-    const type = headers['content-type']
-    const ignored = headers[ignoredHeader]
-    this.#notify(() =>
-      this.#listener.accepted(typeof type === 'string' ? type : '', typeof ignored === 'string' ? ignored : undefined),
-    )
+    this.#notify(() => this.#listener.accepted(headers['content-type'] ?? '', headers[ignoredHeader]))
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  data(chunk: Buffer): void {
     this.#connections.lastProgressAt = performance.now()
     if (this.#received === 0 && this.#call.stream) this.began = chunk.includes('data: {')
     this.#received += chunk.length
     if (this.#phase === 'relaying') {
       if (!this.#call.stream && this.#received > this.#call.maxBytes) return this.#tooLong()
-      parsing++
       try {
         this.#listener.chunk(chunk)
       } catch (thrown) {
         this.#listenerThrew(thrown)
-      } finally {
-        parsing--
       }
     } else if (this.#phase === 'refused' && this.#received <= maxRefusalBytes) this.#refusal.push(chunk)
   }
 
-  onResponseEnd(): void {
+  ended(): void {
     if (this.#phase === 'relaying') {
       this.#end(true)
       this.#notify(() => this.#listener.finished())
@@ -287,18 +259,15 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     return pauseRequested(failure, options.modelId, pauseMs)
   }
 
-  onResponseError(controller: Dispatcher.DispatchController | null, error: Error & { code?: string }): void {
-    if (this.#phase === 'ended') return
-    // Without a controller, `dispatch` is still on the stack and the caller does not hold the exchange yet.
-    if (controller) this.#handleError(error)
-    else queueMicrotask(() => this.#handleError(error))
-  }
-
-  #handleError(error: Error & { code?: string; syscall?: string }): void {
+  failed(error: NodeJS.ErrnoException): void {
     if (this.#phase === 'ended') return
     if (error instanceof Failure) return this.#fail(error)
     const connections = this.#connections
-    if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
+    if (error.code === 'UNSENDABLE') {
+      const message = `The request cannot be sent to the engine of '${connections.options.modelId}'. ${error.message}`
+      return this.#fail(new Failure('worker_error', message, { final: true, cause: error }))
+    }
+    if (error.code === 'TIMEOUT') {
       connections.addresses.failed(this.#connection.address, 'made no progress', { reached: true })
       this.#fail(this.#failure(`made no progress for ${this.#timeoutMs / 1000} s`, error, 'timeout'))
       connections.stalled()
@@ -338,8 +307,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   }
 
   #tooLong(): void {
-    this.#fail(this.#failure(`answered with more than ${this.#call.maxBytes} bytes`))
     this.#disconnect()
+    this.#fail(this.#failure(`answered with more than ${this.#call.maxBytes} bytes`))
   }
 
   #failure(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
@@ -347,15 +316,12 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
     return new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
   }
 
-  /** Calls the listener and catches what it throws: undici would treat the exception as an error of the engine. */
+  /** Calls the listener and catches what it throws, which is no error of the engine. */
   #notify(call: () => void): void {
-    parsing++
     try {
       call()
     } catch (thrown) {
       this.#listenerThrew(thrown)
-    } finally {
-      parsing--
     }
   }
 
@@ -363,8 +329,8 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   #listenerThrew(thrown: unknown): void {
     this.#connections.options.listenerThrew(thrown)
     if (this.#phase === 'ended') return
-    this.#end(false)
     this.#disconnect()
+    this.#end(false)
     try {
       this.#listener.failed(Failure.from(thrown))
     } catch (second) {
@@ -386,6 +352,6 @@ export class UndiciExchange implements EngineExchange, SwapSetMember, Dispatcher
   }
 
   #disconnect(): void {
-    this.#controller?.abort(new Aborted())
+    this.#connection.client.abort(this)
   }
 }

@@ -1,7 +1,7 @@
 import { jsonOf } from '../../core/json.ts'
 import { untrustedCertificate } from '../../core/untrusted-certificate.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
-import { openEngineClient } from './engine-client.ts'
+import { AnswerTooLong, askEngine } from './ask-engine.ts'
 
 /** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of another answer. */
 export type HealthAnswer = 'ready' | 'loading' | { status: number }
@@ -55,27 +55,15 @@ export async function fetchHealth(
   timeoutMs: number,
   maxBytes = 1 << 20,
 ): Promise<{ health: HealthAnswer; body: string; untrusted?: string | undefined }> {
-  const client = openEngineClient(endpoint, { connectTimeout: timeoutMs, maxResponseSize: maxBytes })
   try {
-    const { statusCode, body } = await client.request({
-      path,
-      method: 'GET',
-      headers: [...headers],
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    const text = await body.text()
-    const ok = statusCode >= 200 && statusCode < 300
-    return { health: ok ? 'ready' : statusCode === 503 ? 'loading' : { status: statusCode }, body: text }
+    const { status, text } = await askEngine(endpoint, { path, headers, timeoutMs, maxBytes })
+    const ok = status >= 200 && status < 300
+    return { health: ok ? 'ready' : status === 503 ? 'loading' : { status }, body: text }
   } catch (thrown) {
-    const isTooLong = (thrown as { code?: unknown }).code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
     return {
       health: 'loading',
-      body: isTooLong ? 'too long' : '',
+      body: thrown instanceof AnswerTooLong ? 'too long' : '',
       untrusted: untrustedCertificate('the engine', thrown),
     }
-  } finally {
-    await client.destroy()
   }
 }

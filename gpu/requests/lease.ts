@@ -9,7 +9,7 @@ import type { Resident } from '../residency/model-state.ts'
 import type { Address } from './addresses.ts'
 import type { Connection, EngineConnections } from './connections.ts'
 import type { SlotHold } from './engine-slots.ts'
-import { UndiciExchange } from './exchange.ts'
+import { HttpExchange } from './exchange.ts'
 import { openEngineSocket } from './socket.ts'
 
 /** What a lease needs to know of its engine. */
@@ -54,7 +54,7 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
   /** True when its last request succeeded or there was none: the engine is then not working for this slot any more. */
   #lastSucceeded = true
   #released = false
-  #open: UndiciExchange | undefined
+  #open: HttpExchange | undefined
   /** `workPath` of its last request. */
   #workPath: string | undefined
   #unfollow: (() => void) | undefined
@@ -124,7 +124,7 @@ export class EngineLease<Leased extends LeasedEngine = Resident> implements Leas
 
   /** Opens a request without changing it. */
   #openAsIs(call: EngineCall, listener: EngineListener): EngineExchange {
-    const exchange = new UndiciExchange(
+    const exchange = new HttpExchange(
       this.#connections,
       this.#connection,
       call,

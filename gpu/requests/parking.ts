@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import type { ParkingCall } from '../presets/parking-way.ts'
-import { openEngineClient } from './engine-client.ts'
+import { askEngine } from './ask-engine.ts'
 
 /** Milliseconds that one request may take: 140 GB are copied in this time at 2.5 GB a second. */
 const patienceMs = 60_000
@@ -15,23 +15,11 @@ export async function sendParking(
   headers: readonly string[],
   calls: readonly ParkingCall[],
 ): Promise<void> {
-  const client = openEngineClient(endpoint, { headersTimeout: patienceMs, bodyTimeout: patienceMs })
-  try {
-    for (const { path, body } of calls) {
-      const response = await client.request({
-        path,
-        method: 'POST',
-        headers: [...(body ? ['content-type', 'application/json'] : []), ...headers],
-        ...(body && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(patienceMs),
+  for (const { path, body } of calls) {
+    const { status, text } = await askEngine(endpoint, { method: 'POST', path, headers, body, timeoutMs: patienceMs })
+    if (status >= 300)
+      throw new Failure('worker_error', `The engine answered ${status} at ${path}.`, {
+        engineText: text.slice(0, quoted),
       })
-      const text = await response.body.text()
-      if (response.statusCode >= 300)
-        throw new Failure('worker_error', `The engine answered ${response.statusCode} at ${path}.`, {
-          engineText: text.slice(0, quoted),
-        })
-    }
-  } finally {
-    await client.destroy()
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { SavingEngine } from '../caches/caches.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
-import { openEngineClient } from './engine-client.ts'
+import { askEngine } from './ask-engine.ts'
 
 const Pending = z.object({ conversations: z.array(z.object({ owner: z.string(), bytes: z.number() })) })
 const Saved = z.object({ saved: z.number(), bytes: z.number() })
@@ -12,19 +12,8 @@ const patienceMs = 5_000
 /** The routes of a built-in engine by which it saves conversations. Both reject if the engine does not answer. */
 export function savingEngineAt(endpoint: Endpoint, headers: readonly string[]): SavingEngine {
   async function ask<Answer>(answer: z.ZodType<Answer>, timeoutMs: number, body?: object): Promise<Answer> {
-    const client = openEngineClient(endpoint)
-    try {
-      const response = await client.request({
-        path: '/conversations',
-        method: body ? 'POST' : 'GET',
-        headers: ['content-type', 'application/json', ...headers],
-        ...(body && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(timeoutMs),
-      })
-      return answer.parse(await response.body.json())
-    } finally {
-      await client.destroy()
-    }
+    const { text } = await askEngine(endpoint, { path: '/conversations', headers, body, timeoutMs })
+    return answer.parse(JSON.parse(text))
   }
   return {
     pending: async () => (await ask(Pending, patienceMs)).conversations,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { jsonOf } from '../../core/json.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
-import { openEngineClient } from './engine-client.ts'
+import { askEngine } from './ask-engine.ts'
 
 const Saved = z.object({ n_saved: z.number() })
 const Restored = z.object({ n_restored: z.number().min(1) })
@@ -28,21 +28,9 @@ export function slotRoutesAt(endpoint: Endpoint, headers: readonly string[]) {
     timeoutMs: number,
     body?: object,
   ): Promise<Answer> {
-    const client = openEngineClient(endpoint, { maxResponseSize: maxBytes })
-    try {
-      const response = await client.request({
-        path,
-        method: body ? 'POST' : 'GET',
-        headers: ['content-type', 'application/json', ...headers],
-        ...(body && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(timeoutMs),
-      })
-      const text = await response.body.text()
-      if (response.statusCode >= 300) throw new Error(engineErrorIn(text).message)
-      return schema.parse(jsonOf(text))
-    } finally {
-      await client.destroy()
-    }
+    const { status, text } = await askEngine(endpoint, { path, headers, body, timeoutMs, maxBytes })
+    if (status >= 300) throw new Error(engineErrorIn(text).message)
+    return schema.parse(jsonOf(text))
   }
   const act = <Answer>(schema: z.ZodType<Answer>, slot: number, action: string, timeoutMs: number, body: object) =>
     ask(schema, `/slots/${slot}?action=${action}`, timeoutMs, body)

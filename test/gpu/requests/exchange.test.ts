@@ -189,7 +189,7 @@ test('a paused reader gets nothing, and the rest after it resumes', async () => 
   expect(bytes).toBeGreaterThan(30 << 20)
 })
 
-// Timers of undici may end half a second too early.
+// Processes that send to the same engine report their progress once a second.
 test.each([
   [600, 505, true],
   [2_000, 1_505, true],
