@@ -3,6 +3,7 @@ import { addLedgerRow, chainedColumns, firstColumns, type LedgerRows, ledgerColu
 import type { FinishedJob } from '../store.ts'
 import { type RowOf, recordIf, selected, withJson } from './columns.ts'
 import { type Connection, sqliteCode } from './database.ts'
+import { openInsertRows, type Value } from './insert-rows.ts'
 import { openRecentRuns, type RecentRuns } from './recent-runs.ts'
 import { openFallbackSpend } from './spend.ts'
 import { usageJson } from './usage-columns.ts'
@@ -30,7 +31,7 @@ const chained = (previous: string, fields: readonly unknown[]): string =>
 const width = ledgerColumns.length
 const tokenAt = ledgerColumns.indexOf('token_id')
 const names = ['sequence', ...ledgerColumns, 'hash', 'user_id', 'workflow_id']
-/** Rows of one statement: a row of several costs a tenth less. */
+/** Rows of one statement. */
 const rowsAtOnce = 16
 
 /** The last row of the chain. */
@@ -55,7 +56,7 @@ export function openLedger(
   const insert = connection.statement`INSERT INTO ledger ${columns}`
   const insertNew = connection.statement`INSERT INTO ledger ${columns}
     ON CONFLICT (organization_id, kind, job_id) DO NOTHING`
-  const insertMany = connection.statement`INSERT INTO ledger ${columns}${`, ${values}`.repeat(rowsAtOnce - 1)}`
+  const insertMany = openInsertRows(connection, 'ledger', names, rowsAtOnce)
 
   const spentOnFallback = openFallbackSpend(connection)
 
@@ -67,13 +68,12 @@ export function openLedger(
     return (end = row ? { sequence: row.sequence, hash: row.hash.toString('hex') } : { sequence: 0, hash: genesis })
   }
 
-  /** Adds to `fields` all values of a row that follows `before`, and returns the end of the chain with it. */
-  function link(row: LedgerRows, owner: Attribution, before: End, fields: unknown[]): End {
+  /** Returns the values of a row that follows `before`, and the end of the chain with it. */
+  function link(row: LedgerRows, owner: Attribution, before: End): { fields: Value[]; next: End } {
     const sequence = before.sequence + 1
-    const hashed = [sequence, ...row.slice(0, chainedColumns.length), ...attributed(owner)]
-    const next = chained(before.hash, hashed)
-    fields.push(sequence, ...row, Buffer.from(next, 'hex'), owner.userId, owner.workflowId)
-    return { sequence, hash: next }
+    const hash = chained(before.hash, [sequence, ...row.slice(0, chainedColumns.length), ...attributed(owner)])
+    const fields = [sequence, ...row, Buffer.from(hash, 'hex'), owner.userId, owner.workflowId]
+    return { fields, next: { sequence, hash } }
   }
 
   /** Counts a row that was added. */
@@ -85,8 +85,7 @@ export function openLedger(
 
   function addOne(statement: typeof insert, row: LedgerRows, execution: number | null): void {
     const owner = totals.attributionOf(row[tokenAt] as string, execution)
-    const fields: unknown[] = []
-    const next = link(row, owner, endOf(), fields)
+    const { fields, next } = link(row, owner, endOf())
     if (statement.run(fields).changes === 0) return
     end = next
     count(row, owner, next.sequence)
@@ -105,11 +104,14 @@ export function openLedger(
   /** Adds rows by one statement. Returns false, and has changed nothing, if one of them or its number is in the ledger. */
   function addMany(rows: readonly LedgerRows[]): boolean {
     const owners = rows.map(row => totals.attributionOf(row[tokenAt] as string, null))
-    const fields: unknown[] = []
     let next = endOf()
-    rows.forEach((row, at) => (next = link(row, owners[at]!, next, fields)))
+    const linked = rows.map((row, at) => {
+      const { fields, next: end } = link(row, owners[at]!, next)
+      next = end
+      return fields
+    })
     try {
-      insertMany.run(fields)
+      insertMany(linked)
     } catch (thrown) {
       if (/^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(sqliteCode(thrown) ?? '')) return false
       throw thrown
