@@ -219,9 +219,9 @@ export class HttpAnswer {
         this.#expect(byte, lineFeed, 'size')
         this.#nextSize()
         return
-      case 'trailer':
+      default:
+        // Trailers, which an empty line ends.
         this.#keep(byte)
-        // An empty line ends them.
         if (this.#extra !== '\r\n' && !this.#extra.endsWith('\n\r\n')) return
         if (!trailers.test(this.#extra.slice(0, -2))) throw notInChunks()
         this.#phase = 'complete'

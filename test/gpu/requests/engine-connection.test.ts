@@ -227,7 +227,7 @@ describe('a request fails', () => {
     // A request whose time ends later than three times that of the paused one.
     const { connection: other } = await engine(() => {})
     await expect(send(other, { timeoutMs: 100 }).answer).rejects.toMatchObject({ code: 'TIMEOUT' })
-    await expect(Promise.race([paused.answer, 'waits'])).resolves.toBe('waits')
+    await expect(Promise.race([paused.answer, Promise.resolve('waits')])).resolves.toBe('waits')
     connection.resume(paused.listener)
     await expect(paused.answer).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
@@ -287,12 +287,11 @@ test('a paused request is not read, and goes on where it was', async () => {
 test('a body in pieces waits for a server that reads slowly, and arrives whole', async () => {
   const piece = Buffer.alloc(1 << 20, 'a')
   const pieces = 24
-  let held = true
+  const held = Promise.withResolvers<Socket>()
   let bytes = 0
-  const { connection, sockets } = await engine(socket => {
-    if (!held) return
-    socket.pause()
-    held = false
+  const { connection } = await engine((socket, received) => {
+    // The first part has the head.
+    if (received.length <= 64 << 10) held.resolve(socket.pause())
   })
   let read = 0
   const body = Readable.from(
@@ -301,15 +300,14 @@ test('a body in pieces waits for a server that reads slowly, and arrives whole',
     })(),
   )
   const { answer } = send(connection, { body, bodyBytes: pieces * piece.length })
-  while (sockets.length === 0 || held) await new Promise(setImmediate)
+  const socket = await held.promise
   const { connection: other } = await engine(socket => void socket.write(ok('a')))
   for (let turn = 0; turn < 20; turn++) await send(other).answer
   expect(read).toBeLessThan(pieces)
-  const [socket] = sockets
-  socket!.on('data', part => {
+  socket.on('data', part => {
     bytes += part.length
-    if (bytes >= (pieces - 1) * piece.length && read === pieces) socket!.write(ok('got it'))
+    if (bytes >= (pieces - 1) * piece.length && read === pieces) socket.write(ok('got it'))
   })
-  socket!.resume()
+  socket.resume()
   expect(await answer).toMatchObject({ text: 'got it' })
 })

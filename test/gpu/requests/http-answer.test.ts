@@ -137,13 +137,14 @@ async function openReference(): Promise<
   let pieces: readonly Buffer[] = []
   const server = createServer((socket: Socket) => {
     socket.setNoDelay(true).on('error', () => {})
-    socket.once('data', async () => {
+    const answer = async () => {
       for (const piece of pieces) {
         socket.write(piece)
         await new Promise(setImmediate)
       }
       socket.end()
-    })
+    }
+    socket.once('data', () => void answer())
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
