@@ -63,6 +63,8 @@ export interface EngineEffectOptions extends ConnectionFacts {
   parkingBudget: number
   /** Bytes that a parked engine of the model keeps of each card, if that was measured. */
   keptByParked: (model: Model) => number | undefined
+  /** Called when an engine is started or taken over, before it is ready. */
+  begun: (resident: Resident) => void
   clock: Clock
   events: () => Residency
 }
@@ -264,6 +266,11 @@ export function openEngineEffects(options: EngineEffectOptions) {
     }
   }
 
+  function begin(resident: Resident, left?: LeftEngine): void {
+    options.begun(resident)
+    void start(resident, left)
+  }
+
   async function stop(resident: Resident, reason: string, kill: boolean): Promise<void> {
     const { engineId, serves } = resident
     const one = running.get(engineId)
@@ -309,7 +316,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
 
   return {
     effects: {
-      start: resident => void start(resident),
+      start: resident => begin(resident),
       stop: (resident, reason, kill) => void stop(resident, reason, kill),
       park(resident) {
         noteRefusal(resident, 'It was parked.')
@@ -331,7 +338,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       },
     } satisfies Partial<Effects>,
     /** Asks an engine that an earlier server has left whether it works, and connects to it. */
-    takeOver: (resident: Resident, left: LeftEngine): void => void start(resident, left),
+    takeOver: begin,
     connections: (engineId: string): EngineConnections => running.get(engineId)!.connections!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid() ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],

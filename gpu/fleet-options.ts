@@ -5,6 +5,7 @@ import type { DeviceSetting } from '../core/models/device-setting.ts'
 import type { Model } from '../core/models/model.ts'
 import type { NewPause } from '../core/models/pause.ts'
 import type { Pools } from '../core/models/pools.ts'
+import type { UsedSlots } from '../core/models/used-slots.ts'
 import type { Caches } from './caches/caches.ts'
 import type { Clock } from './clock.ts'
 import type { KeeperClient } from './launcher/keeper-client.ts'
@@ -22,8 +23,8 @@ export interface FleetOptions {
   bootId: string
   /** The run of a server that still runs there and has handed over: its engines are left alone. */
   otherBootId?: string | undefined
-  /** How many slots of each of these engines the last requests of that server use; `grants.giveBack` frees them. */
-  leasedElsewhere?: ReadonlyMap<string, number> | undefined
+  /** The slots that the last requests of that server use; `Fleet.usedElsewhere` changes them. */
+  usedElsewhere?: UsedSlots | undefined
   log: Log
   limits: Pick<Limits, 'engine_backoff' | 'order_bound' | 'cancel_grace' | 'parking_memory'>
   /** Called when an engine is ready, with the milliseconds that it took. */

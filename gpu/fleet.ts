@@ -37,13 +37,14 @@ import { traitsOf } from './presets/presets.ts'
 import { probeMachine } from './probe-machine.ts'
 import { EngineLease } from './requests/lease.ts'
 import { progressFollower } from './requests/progress.ts'
-import { type ModelState, modelsClosed, newModelState, type Resident } from './residency/model-state.ts'
+import { modelsClosed, type Resident } from './residency/model-state.ts'
 import { openResidency, type Residency } from './residency/residency.ts'
 import { sandboxWarning } from './sandbox/level.ts'
-import { openModelSizing } from './size-model.ts'
+import { disabledState, openModelSizing } from './size-model.ts'
 import { openUpcoming } from './size-upcoming.ts'
 import { openSlotGrants } from './slot-grants.ts'
 import { slotMover } from './slot-mover.ts'
+import { openSlotsElsewhere } from './slots-elsewhere.ts'
 import { openTakeOver } from './take-over.ts'
 
 /**
@@ -72,7 +73,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     openNeededPrograms(models(), pathWith, clock.now),
   ])
   const folderFor = (model: Model) => options.caches?.folderFor(model)
-  const left = await openTakeOver({ ...options, models, launches, environment, clock, folderFor })
+  const elsewhere = openSlotsElsewhere(options.usedElsewhere, () => ({ ...residency, release: onReleased }))
+  const left = await openTakeOver({ ...options, models, launches, environment, clock, folderFor, elsewhere })
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
   let closing: Promise<void> | undefined
@@ -136,6 +138,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     parkingBudget,
     keptByParked: model => loadTimes.parking(model)?.cardBytes,
     caches: options.caches,
+    begun: elsewhere.begun,
     clock,
     log,
     events: () => opened!,
@@ -282,7 +285,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   async function plan(model: Model): Promise<ModelPlan> {
     const refusal = model.enabled ? programs.missingForAll(model) : `The model '${model.id}' is disabled here.`
-    const state = model.enabled ? await stateOf(model.id) : await disabledState(model)
+    const state = model.enabled ? await stateOf(model.id) : await disabledState(model, placements)
     const { layout, ...planned } = residency.plan(state, refusal)
     const live = state.residents.find(resident => resident.state !== 'stopping')
     const needed = planned.devices.filter(({ neededBytes }) => neededBytes > 0).map(({ id }) => id)
@@ -301,11 +304,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       benchmark: benchmarks.of(model),
       ...(await plannedFeatures(model, state, options.caches)),
     }
-  }
-
-  async function disabledState(model: Model): Promise<ModelState> {
-    const placement = await placements.placementOf(model)
-    return newModelState(model, placement, slotsFor(model, placement.plan))
   }
 
   const loads = new Map<string, Promise<void>>()
@@ -391,6 +389,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       hasLeft = true
     },
     grants,
+    ...elsewhere.ofFleet,
     close(deadlineMs) {
       // A second call without a deadline also ends the wait of the first call.
       if (deadlineMs <= 0) notifyIdle?.()

@@ -8,6 +8,7 @@ import type { ParkingChoice } from './placement/parking-choice.ts'
 import type { ModelState, Resident } from './residency/model-state.ts'
 import { newModelState } from './residency/model-state.ts'
 import { newResident } from './residency/new-resident.ts'
+import type { SlotsElsewhere } from './slots-elsewhere.ts'
 
 /** Raised with each change of `EngineNote`, or of what presets read of a start: a note of another version is not read. */
 const noteVersion = 1
@@ -67,13 +68,13 @@ export const noteOf = (resident: Resident, start: EngineStart, hash: string, run
   }
 }
 
-/** The resident of an engine that is taken over; so many of its slots are still used by the server before. */
-export function leftResident(state: ModelState, left: LeftEngine, now: number, leases = 0): Resident {
+/** The resident of an engine that is taken over. */
+export function leftResident(state: ModelState, left: LeftEngine, now: number): Resident {
   const { engineId, note } = left
   const { booked } = note
   const own = newResident(state, engineId, booked, now)
   const draining = left.ending === undefined ? own.draining : 'unload'
-  return { ...own, ...booked, launchedAt: now, takenOver: true, leases, granted: leases, draining }
+  return { ...own, ...booked, launchedAt: now, takenOver: true, draining }
 }
 
 /** The same in a state of its own, for those who only need to know what is booked. */
@@ -86,8 +87,8 @@ export interface Choice {
   dataDir: string
   environment: Readonly<Record<string, string | undefined>>
   folderFor: (model: Model) => string | undefined
-  /** How many slots the requests of the server before use, by engine id. */
-  leasedElsewhere?: ReadonlyMap<string, number> | undefined
+  /** The slots that the requests of the server before use. */
+  elsewhere: Pick<SlotsElsewhere, 'of'>
 }
 
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
@@ -100,8 +101,7 @@ export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: C
     const others = taken.filter(one => one.model === model && one.ending === undefined).length
     const reason = refusalOf(launch, model, others, choice)
     const mayAnswer = reason === startedDifferently || reason === savedElsewhere
-    if (reason !== undefined && !(mayAnswer && (choice.leasedElsewhere?.get(engineId) ?? 0) > 0))
-      ended.push({ launch, reason })
+    if (reason !== undefined && !(mayAnswer && choice.elsewhere.of(engineId) > 0)) ended.push({ launch, reason })
     else
       taken.push({
         launchId,

@@ -8,7 +8,7 @@ import { excessOf, type openMeasuredMemory, withExcess } from './measured-memory
 import { warnOfFaults } from './placement/fault-warnings.ts'
 import type { Memory } from './placement/memory.ts'
 import { slotsFor } from './placement/model-placement.ts'
-import { keepsLayout, type ModelState, notOffered } from './residency/model-state.ts'
+import { keepsLayout, type ModelState, newModelState, notOffered } from './residency/model-state.ts'
 import type { Residency } from './residency/residency.ts'
 
 /**
@@ -54,4 +54,13 @@ export function openModelSizing(options: {
       return state
     }
   }
+}
+
+/** The state of a model that is not enabled, in which nothing can be loaded. */
+export async function disabledState(
+  model: Model,
+  placements: Pick<FleetPools['placements'], 'placementOf'>,
+): Promise<ModelState> {
+  const placement = await placements.placementOf(model)
+  return newModelState(model, placement, slotsFor(model, placement.plan))
 }

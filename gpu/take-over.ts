@@ -17,13 +17,13 @@ import type { Residency } from './residency/residency.ts'
  */
 export async function openTakeOver(
   options: Omit<Choice, 'models'> &
-    Pick<FleetOptions, 'leasedElsewhere' | 'log'> & {
+    Pick<FleetOptions, 'log'> & {
       models: () => readonly Model[]
       launches: Pick<Launches, 'left' | 'adopt' | 'stop'>
       clock: Clock
     },
 ) {
-  const { launches, clock, log, leasedElsewhere } = options
+  const { launches, clock, log } = options
   const choose = () => chooseLeft(launches, { ...options, models: options.models() })
   const { taken, ended } = choose()
   /** Launches that are taken over or ended, so that no later look does it twice. */
@@ -74,7 +74,7 @@ export async function openTakeOver(
         if (isHere && (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible)))
           return await end({ ...one, modelId: model.id }, 'Its devices have changed, or are paused.')
         const state = parts.residency.upsert(model, note.booked.placement, note.booked.slots)
-        const resident = leftResident(state, one, clock.now(), leasedElsewhere?.get(one.engineId))
+        const resident = leftResident(state, one, clock.now())
         parts.residency.takeOver(resident)
         parts.engines.takeOver(resident, one)
         parts.known(model.id)

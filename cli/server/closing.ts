@@ -27,7 +27,7 @@ export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' 
     quiesce: (deadlineMs: number) => Promise<void>
     leave: () => Promise<void>
   }
-  fleet: Pick<Fleet, 'close' | 'leave' | 'snapshot' | 'unserved'>
+  fleet: Pick<Fleet, 'close' | 'leave' | 'usedSlots' | 'unserved'>
   flushing: NodeJS.Timeout
   /** Stop at once. */
   timers: readonly { close: () => void }[]
@@ -130,12 +130,7 @@ export function openClosing(options: ClosingOptions) {
         server,
         store,
         spend: { handOver: tell => spend.handOver(tell, jobs.recorder.unwritten()) },
-        usedSlots: () =>
-          new Map(
-            fleet
-              .snapshot()
-              .residents.flatMap(({ engineId, leases }) => (leases > 0 ? [[engineId, leases] as const] : [])),
-          ),
+        usedSlots: fleet.usedSlots,
         unserved: fleet.unserved,
         log,
         drainMs,

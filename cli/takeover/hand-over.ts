@@ -1,15 +1,17 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type { HandedSpend, SpendChange } from '../../core/admission/handed-spend.ts'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
+import type { UsedSlots } from '../../core/models/used-slots.ts'
 import type { SendCommand, Store } from '../../core/store/store.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 import type { Server } from '../../server/server.ts'
 import { isBoundToUnit } from '../service/notify.ts'
 import { awaitLoads } from './await-loads.ts'
-import { protocolVersion, type ServeFlags, type TakeoverRequest, type UsedSlots } from './protocol.ts'
+import { protocolVersion, type ServeFlags, type TakeoverRequest } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
 import { type Successor, startSuccessor } from './successor.ts'
 
@@ -21,7 +23,7 @@ export interface HandOverOptions {
   store: Pick<Store, 'recovery'>
   /** Returns what is held now and not written yet; calls `tell` from then on with what changes. */
   spend: { handOver(tell: (change: SpendChange) => void): HandedSpend }
-  /** How many slots of engines are used now, by engine id. */
+  /** The slots of engines that requests use now, by engine id. */
   usedSlots: () => UsedSlots
   log: Log
   /** How long running requests may take to finish, milliseconds. */
@@ -107,12 +109,14 @@ export function openHandOver(options: HandOverOptions) {
   const loaded = (report: (text: string) => void) =>
     awaitLoads({ unserved: options.unserved, isStopped: () => stopped, report })
 
-  /** Tells it from now on which slots it may use, because no request here does. */
+  /** Tells it from now on which slots requests here use: it gives them to no others. */
   function tellSlots(to: Successor): void {
+    let told: UsedSlots | undefined
     const timer = setInterval(() => {
       const slots = options.usedSlots()
+      if (isDeepStrictEqual(slots, told)) return
+      told = slots
       to.send({ kind: 'slots', slots })
-      if (slots.size === 0) clearInterval(timer)
     }, slotsMs)
     timer.unref()
     void to.gone.catch(() => clearInterval(timer))

@@ -3,12 +3,12 @@ import type { Batches } from '../../core/batches/batches.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Jobs } from '../../core/jobs/jobs.ts'
 import type { Log } from '../../core/log.ts'
-import type { SlotGrants } from '../../core/models/slot-grants.ts'
+import type { Fleet } from '../../core/models/fleet.ts'
 import type { CommandName, Commands } from '../../core/store/sqlite/commands.ts'
 import { sendable } from '../../core/store/sqlite/sent-failure.ts'
 import type { NewJob, Store } from '../../core/store/store.ts'
 import type { Inheritance, Server } from '../../server/server.ts'
-import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor, type UsedSlots } from './protocol.ts'
+import { type Begin, type FromSuccessor, protocolVersion, type ToSuccessor } from './protocol.ts'
 
 /** The file descriptor of the first listening socket in the new process, for the server itself; all of them follow. */
 const listenerDescriptor = 3
@@ -75,7 +75,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
     inherited,
     bootId,
     /** What the fleet needs to know of its engines. Resolves when the data directory is free. */
-    engines: async () => ({ otherBootId: bootId, leasedElsewhere: (await handedOver.promise).slots }),
+    engines: async () => ({ otherBootId: bootId, usedElsewhere: (await handedOver.promise).slots }),
     /** Resolves when the data directory is free. */
     handedOver: handedOver.promise,
     /** Resolves when the old server has ended. */
@@ -104,7 +104,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
         spend: Pick<Spend, 'takeOver'>
         jobs: Pick<Jobs, 'storedElsewhere' | 'cancelledElsewhere'>
         batches: Pick<Batches, 'resume'>
-        fleet: { grants: Pick<SlotGrants, 'giveBack'> }
+        fleet: Pick<Fleet, 'usedElsewhere'>
       },
       server: Pick<Server, 'forwarding' | 'closeForwarding'>,
       log: Log,
@@ -113,15 +113,6 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       const { store, spend, jobs, batches, fleet } = owners
       const handed = await handedOver.promise
       const held = spend.takeOver(handed.spend)
-      const used = new Map(handed.slots)
-      /** The old server uses only so many slots now. */
-      function freeSlots(now: UsedSlots): void {
-        for (const [engineId, before] of used) {
-          const count = Math.min(before, now.get(engineId) ?? 0)
-          used.set(engineId, count)
-          if (count < before) fleet.grants.giveBack(engineId, before - count, null)
-        }
-      }
       /** Begins what a command of the old server has stored here, and stops what it has cancelled. */
       function follow(name: string, given: readonly unknown[], added: readonly NewJob[]): Promise<unknown> {
         if (name === ('addBatch' satisfies CommandName)) return batches.resume()
@@ -150,7 +141,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       }
       receive = message => {
         if (message.kind === 'spend') held.change(message.change)
-        else if (message.kind === 'slots') freeSlots(message.slots)
+        else if (message.kind === 'slots') fleet.usedElsewhere(message.slots)
         else if (message.kind === 'command')
           perform(message.name, message.given).then(
             value => send({ kind: 'answer', id: message.id, value, failure: undefined }),
@@ -160,7 +151,7 @@ export function openPredecessor({ sockets, bootId }: Begin) {
       for (const message of early.splice(0)) receive(message)
       void gone.promise.then(() => {
         held.ended()
-        freeSlots(new Map())
+        fleet.usedElsewhere(new Map())
         server.closeForwarding()
       })
       send({ kind: 'serving', forwarding: server.forwarding! })

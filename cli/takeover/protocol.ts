@@ -1,11 +1,12 @@
 import { join } from 'node:path'
 import type { HandedSpend, SpendChange } from '../../core/admission/handed-spend.ts'
 import { Failure } from '../../core/failure.ts'
+import type { UsedSlots } from '../../core/models/used-slots.ts'
 import type { SentFailure } from '../../core/store/sqlite/sent-failure.ts'
 import type { ForwardTarget } from '../../server/fronts/forward.ts'
 
 /** Both servers must speak the same one. It changes with these messages and with the commands of the store. */
-export const protocolVersion = 4
+export const protocolVersion = 5
 
 /** Options of `infer serve`; paths are absolute, the duration is in milliseconds. */
 export interface ServeFlags {
@@ -44,15 +45,12 @@ export interface Begin {
   bootId: string
 }
 
-/** How many slots of engines the requests of the old server use, by engine id. */
-export type UsedSlots = ReadonlyMap<string, number>
-
 /** Messages from the old server to the new one. */
 export type ToSuccessor =
   | { kind: 'handedOver'; spend: HandedSpend; slots: UsedSlots }
   | { kind: 'command'; id: number; name: string; given: readonly unknown[] }
   | { kind: 'spend'; change: SpendChange }
-  /** Its requests use fewer slots now. */
+  /** Its requests use these slots now. */
   | { kind: 'slots'; slots: UsedSlots }
 
 /** Messages from the new server to the old one. */

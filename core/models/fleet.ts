@@ -12,6 +12,7 @@ import type { ModelPlan } from './model-plan.ts'
 import type { Pauses } from './pause.ts'
 import type { PoolSnapshot } from './pools.ts'
 import type { SlotGrants } from './slot-grants.ts'
+import type { UsedSlots } from './used-slots.ts'
 
 /**
  * The interface between requests and engines. The server, the jobs and the CLI know GPUs only through these types;
@@ -87,6 +88,10 @@ export interface Fleet {
    */
   leave(): Promise<void>
   grants: SlotGrants
+  /** Returns how many slots of the engines requests use, those of the server before included. */
+  usedSlots(): UsedSlots
+  /** Tells the fleet which slots the requests of the server before use now: no others get these. */
+  usedElsewhere(slots: UsedSlots): void
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
 }

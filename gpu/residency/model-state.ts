@@ -50,7 +50,7 @@ export interface Resident {
   wakes: boolean
   takenOver: boolean
   leases: number
-  /** Those of the leases that gateway processes have. */
+  /** Those of the leases that other processes have: gateway processes, and the server before. */
   granted?: number
   /** Its only lease must be alone: it gives no further slot. */
   alone: boolean

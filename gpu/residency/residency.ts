@@ -84,6 +84,7 @@ export function openResidency(
     return true
   }
 
+  /** Counts one more of its slots as used, whether it has a free one or not. */
   function occupy(resident: Resident): void {
     resident.leases++
     resident.ahead = resident.serves.wasLoadedAhead = false
@@ -174,6 +175,7 @@ export function openResidency(
     upsert: all.upsert,
     take,
     takeOf,
+    occupy,
     /** Books an engine that an earlier server has loaded. It is `ready` or `startFailed` when it was asked. */
     takeOver: (resident: Resident): void => residents.add(resident),
     demandChanged,

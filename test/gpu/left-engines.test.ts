@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Model } from '../../core/models/model.ts'
+import type { UsedSlots } from '../../core/models/used-slots.ts'
 import { openFleet } from '../../gpu/fleet.ts'
 import { chat, cpu, fake, statsOf } from './_fleet.ts'
 import { leasing } from './_leasing.ts'
@@ -15,19 +16,14 @@ import {
 } from './launcher/_launch.ts'
 
 /** A fleet whose engines outlive it. `leave` ends it as a server does that is killed: the keeper has the engines. */
-async function keptFleet(
-  dataDir: string,
-  models: Model[],
-  boot = 'boot-1',
-  leasedElsewhere?: ReadonlyMap<string, number>,
-) {
+async function keptFleet(dataDir: string, models: Model[], boot = 'boot-1', usedElsewhere?: UsedSlots) {
   const log = keptLog()
   const keeper = await keeperOf(dataDir, 20_000)
   const fleet = await openFleet({
     models: () => models,
     dataDir,
     bootId: boot,
-    leasedElsewhere,
+    usedElsewhere,
     log,
     keeper,
     limits: { engine_backoff: 100, order_bound: 1, cancel_grace: 500 },
@@ -117,10 +113,15 @@ test.each(['before', 'after'])(
     await first.leave()
 
     const changed = fake('a', ['--rate', '7'])
-    const next = await keptFleet(dataDir, [changed], 'boot-2', new Map([[engineId, 1]]))
+    const next = await keptFleet(
+      dataDir,
+      [changed],
+      'boot-2',
+      new Map([[engineId, { modelId: 'a', addresses: [], slots: 1 }]]),
+    )
     expect(await survivors(`${engineId}-1`)).not.toEqual([])
     if (when === 'after') await until(() => states(next.fleet).includes('a ready'))
-    next.grants.giveBack(engineId, 1, null)
+    next.fleet.usedElsewhere(new Map())
     await until(async () => (await survivors(`${engineId}-1`)).length === 0)
     expect((await chat(next.fleet, changed)).failure).toBeUndefined()
   },

@@ -1,0 +1,67 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { Model } from '../../core/models/model.ts'
+import type { UsedSlots } from '../../core/models/used-slots.ts'
+import { fleetOf } from './_fleet.ts'
+import { until } from './launcher/_launch.ts'
+
+const address = 'http://127.0.0.1:9'
+const remote = (of: object = {}) =>
+  Model.parse({
+    id: 'far',
+    engine: 'remote',
+    url: `${address}/v1`,
+    concurrency: 2,
+    tasks: ['std/chat-completion'],
+    ...of,
+  })
+const used = (slots: number, addresses = [address]): UsedSlots =>
+  new Map([['wkr_before', { modelId: 'far', addresses, slots }]])
+
+test('slots that the server before uses on a remote model are given to nobody here, as many as it uses at the time', async () => {
+  const model = remote()
+  const { fleet } = await fleetOf([model], { usedElsewhere: used(2) })
+  // A server that takes over next is told, too, before anything is requested here.
+  expect(fleet.usedSlots()).toEqual(used(2))
+  const leased = fleet.lease(model, { waitMs: 60_000 })
+  await until(() => fleet.snapshot().residents[0]?.state === 'ready')
+  const { engineId } = fleet.snapshot().residents[0]!
+  expect(fleet.usedSlots()).toEqual(new Map([[engineId, { modelId: 'far', addresses: [address], slots: 2 }]]))
+  expect(fleet.waiting('far')).toBe(1)
+  fleet.usedElsewhere(used(1))
+  const lease = await leased
+  const second = fleet.lease(model, { waitMs: 60_000 })
+  // A request that waited there has begun.
+  fleet.usedElsewhere(used(2))
+  lease.release()
+  expect(fleet.waiting('far')).toBe(1)
+  fleet.usedElsewhere(new Map())
+  const third = await fleet.lease(model, { waitMs: 60_000 })
+  for (const one of [third, await second]) one.release()
+  expect(fleet.usedSlots()).toEqual(new Map())
+})
+
+test.each([
+  ['another address', remote(), used(2, ['http://127.0.0.1:8'])],
+  ['another model', remote(), new Map([['wkr_before', { modelId: 'near', addresses: [address], slots: 2 }]])],
+])('slots of %s are not those of this one', async (_what, model, elsewhere) => {
+  const { fleet } = await fleetOf([model], { usedElsewhere: elsewhere })
+  for (const _slot of [1, 2]) (await fleet.lease(model, { waitMs: 60_000 })).release()
+  expect(fleet.usedSlots()).toEqual(elsewhere)
+})
+
+test('they count on the next engine if the first did not start', async () => {
+  let status = 503
+  const server = createServer((_, res) => void res.writeHead(status).end()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const model = remote({ url, health_path: '/health', load_timeout: '100ms' })
+  const { fleet } = await fleetOf([model], { usedElsewhere: used(1, [url]) })
+  await expect(fleet.load(model)).rejects.toThrow('no progress')
+  status = 200
+  await fleet.load(model)
+  expect(fleet.snapshot().residents).toMatchObject([{ state: 'ready', leases: 1 }])
+})
