@@ -13,6 +13,7 @@ export interface SlotGrantsOptions {
 /** Grants free slots to other processes. Each counts as a lease of its engine, which is then neither idle nor evicted. */
 export function openSlotGrants({ residency, connections, waits }: SlotGrantsOptions) {
   let waited: (modelId: string) => void = () => {}
+  const watched = new WeakSet<EngineConnections>()
   let failed: (engineId: string, ...how: Parameters<FailureListener>) => void = () => {}
 
   const residentOf = (engineId: string): Resident | undefined =>
@@ -55,7 +56,9 @@ export function openSlotGrants({ residency, connections, waits }: SlotGrantsOpti
 
   function add(resident: Resident, slots: number): void {
     const { engineId } = resident
-    if (resident.granted === undefined) connections(engineId).watchFailures((...how) => failed(engineId, ...how))
+    const own = connections(engineId)
+    if (!watched.has(own)) own.watchFailures((...how) => failed(engineId, ...how))
+    watched.add(own)
     resident.granted = (resident.granted ?? 0) + slots
   }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { Model } from '../../core/models/model.ts'
 import type { UsedSlots } from '../../core/models/used-slots.ts'
-import { fleetOf } from './_fleet.ts'
+import { fake, fleetOf } from './_fleet.ts'
 import { until } from './launcher/_launch.ts'
 
 const address = 'http://127.0.0.1:9'
@@ -64,4 +64,17 @@ test('they count on the next engine if the first did not start', async () => {
   status = 200
   await fleet.load(model)
   expect(fleet.snapshot().residents).toMatchObject([{ state: 'ready', leases: 1 }])
+})
+
+test('gateway processes learn that an engine has ended whose slots the server before uses too', async () => {
+  const model = fake('far')
+  const { fleet } = await fleetOf([model])
+  await fleet.load(model)
+  const { engineId, pid } = fleet.snapshot().residents[0]!
+  fleet.usedElsewhere(new Map([[engineId, { modelId: 'far', addresses: [], slots: 1 }]]))
+  const failed = Promise.withResolvers<string>()
+  fleet.grants.onFailed(id => failed.resolve(id))
+  expect(fleet.grants.take('far', 1)?.slots).toBe(1)
+  process.kill(pid!, 'SIGKILL')
+  expect(await failed.promise).toBe(engineId)
 })
