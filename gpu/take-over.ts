@@ -6,7 +6,7 @@ import type { Launch } from './launcher/launcher.ts'
 import type { Launches } from './launcher/launches.ts'
 import { bookedResident, type Choice, chooseLeft, type LeftEngine, leftResident } from './left-engines.ts'
 import type { Memory } from './placement/memory.ts'
-import type { Resident } from './residency/model-state.ts'
+import { newModelState, type Resident } from './residency/model-state.ts'
 import type { DeviceCapacity } from './residency/place.ts'
 import type { Residency } from './residency/residency.ts'
 
@@ -73,7 +73,12 @@ export async function openTakeOver(
         const visible = JSON.stringify(parts.memory.visibleTo(bookedResident(one)))
         if (isHere && (!note.booked.devices.every(isUsable) || visible !== JSON.stringify(note.start.visible)))
           return await end({ ...one, modelId: model.id }, 'Its devices have changed, or are paused.')
-        const state = parts.residency.upsert(model, note.booked.placement, note.booked.slots)
+        const { placement, slots } = note.booked
+        // One that is to change is an engine of the model before its change: requests that wait get another.
+        const state =
+          ending === undefined
+            ? parts.residency.upsert(model, placement, slots)
+            : { ...newModelState(model, placement, slots), retired: true }
         const resident = leftResident(state, one, clock.now())
         parts.residency.takeOver(resident)
         parts.engines.takeOver(resident, one)

@@ -127,6 +127,32 @@ test.each(['before', 'after'])(
   },
 )
 
+test.each([
+  ['at once where memory is free', '4GiB'],
+  ['when that has ended where it is not', '5GiB'],
+])('requests that wait for an engine which is to change get the new one, %s', async (_when, memory) => {
+  const dataDir = temporary()
+  const first = await keptFleet(dataDir, [fake('a', [], { memory })])
+  await first.fleet.load(fake('a', [], { memory }))
+  const { engineId } = first.fleet.snapshot().residents[0]!
+  await first.leave()
+
+  const changed = fake('a', ['--rate', '7'], { memory })
+  const slots = { modelId: 'a', addresses: [], slots: 1 }
+  const next = await keptFleet(dataDir, [changed], 'boot-2', new Map([[engineId, slots]]))
+  const leased = next.fleet.lease(changed, { waitMs: 60_000 })
+  if (memory === '5GiB') {
+    await until(() => states(next.fleet).join() === 'a ready')
+    expect(next.fleet.waiting('a')).toBe(1)
+    next.fleet.usedElsewhere(new Map())
+  }
+  using lease = await leased
+  expect(lease.engineId).not.toBe(engineId)
+  next.fleet.usedElsewhere(new Map())
+  await until(() => states(next.fleet).join() === 'a ready')
+  expect(await survivors(`${engineId}-1`)).toEqual([])
+})
+
 const otherVersions: [what: string, about: object, note: object][] = [
   ['note', about(), { start: {}, running: {} }],
   ['note of the same shape', about(), { version: 1, engine: 'custom', hash: '', start: {}, running: {} }],
