@@ -9,7 +9,7 @@ import { fakeEngine } from '../../_app.ts'
 import { inferProcess } from '../_infer.ts'
 
 /** Whether a process runs, after it got the signal. */
-function isAlive(pid: number, signal: NodeJS.Signals | 0 = 0): boolean {
+export function isAlive(pid: number, signal: NodeJS.Signals | 0 = 0): boolean {
   try {
     return process.kill(pid, signal)
   } catch {

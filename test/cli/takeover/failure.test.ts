@@ -1,13 +1,14 @@
 import { once } from 'node:events'
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
 import { takeOver } from '../../../cli/takeover/take-over.ts'
 import { openAsIs } from '../../../core/store/sqlite/database.ts'
+import { until } from '../../gpu/launcher/_launch.ts'
 import { entry, temporaryFolder } from '../_infer.ts'
 import { prepare, serve } from '../_serve.ts'
-import { billed, secretOf, startEngine } from './_takeover.ts'
+import { billed, isAlive, secretOf, startEngine, stopAtEnd } from './_takeover.ts'
 
 const real = [process.execPath, entry]
 
@@ -123,15 +124,7 @@ test('a signal that arrives during a take-over also stops the server that takes 
   const pid = Number(/serves as process (\d+)/.exec((thrown as Error).message)?.[1])
   expect(pid).toBeGreaterThan(0)
   expect(await codeOf(first.child)).toBe(0)
-  await expect
-    .poll(() => {
-      try {
-        return process.kill(pid, 0)
-      } catch {
-        return false
-      }
-    })
-    .toBe(false)
+  await until(() => !isAlive(pid))
   expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
 })
 
@@ -149,4 +142,32 @@ test('a signal before the data directory is handed over ends the new server', as
   await expect(asked).rejects.toThrow('is stopping')
   expect(await codeOf(first.child)).toBe(0)
   expect(() => process.kill(Number(/^pid (\d+)$/m.exec(first.stderr())![1]), 0)).toThrow('ESRCH')
+})
+
+test('a server that systemd does not know yet ends with the one before, and the next one can start', async () => {
+  const dataDir = prepare()
+  const folder = temporaryFolder()
+  const [notified, busy] = [join(folder, 'notified'), join(folder, 'busy')]
+  const script = `#!/bin/sh\necho "$@" >> ${notified}\nwhile [ -e ${busy} ]; do sleep 0.05; done\n`
+  writeFileSync(join(folder, 'systemd-notify'), script, { mode: 0o755 })
+  const environment = { NOTIFY_SOCKET: '@test', PATH: `${folder}:${process.env.PATH}` }
+  const known = () =>
+    existsSync(notified)
+      ? [...readFileSync(notified, 'utf8').matchAll(/--pid=(\d+)/g)].map(([, pid]) => Number(pid))
+      : []
+  const first = await serve(dataDir, [], environment)
+  await until(() => known().length === 1)
+  // systemd takes its time from now on.
+  writeFileSync(busy, '')
+  const asked = ask(dataDir, first.child.pid!, real)
+  await until(() => known().length === 2)
+  expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+  first.child.kill('SIGKILL')
+  await expect(asked).rejects.toThrow('ended during the take-over')
+  const next = known()[1]!
+  stopAtEnd(next)
+  await until(() => !isAlive(next))
+  expect(first.stderr()).toContain('The server before ended before systemd knew this one, so this one ends')
+  const third = await serve(dataDir)
+  expect((await fetch(`${third.url}/readyz`)).status).toBe(200)
 })
