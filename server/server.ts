@@ -327,13 +327,13 @@ export async function openServer(
     },
     /**
      * After `handOver`: resolves when the running requests have ended and their connections are closed. Interrupts those
-     * that still run after `deadlineMs`.
+     * that still run after `deadlineMs`. `before`: the server before this one has ended, which passes requests on to it.
      */
-    async finish(deadlineMs: number): Promise<void> {
+    async finish(deadlineMs: number, before?: Promise<void>): Promise<void> {
       const until = performance.now() + deadlineMs
       await finishRequests(deadlineMs)
       // What is passed on, such as an event stream, may never end by itself.
-      await Promise.all([acceptors.ended(until - performance.now()), left])
+      await Promise.all([acceptors.ended(until - performance.now()), left, before])
       server.closeAllConnections()
       successor?.close()
       await control?.close()

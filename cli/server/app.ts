@@ -344,6 +344,7 @@ export async function openApp(options: AppOptions, startup: Startup = beginStart
     jobs,
     fleet,
     log,
+    before: predecessor?.gone,
     drainMs,
     flushing,
     timers: [keptRecords, peers, throughput, history, inspection, reload, administration],

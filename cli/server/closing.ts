@@ -17,7 +17,7 @@ const recordsMs = 2_000
 
 type Closable = { close(): Promise<unknown> }
 
-export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' | 'drainMs'> {
+export interface ClosingOptions extends Pick<HandOverOptions, 'dataDir' | 'log' | 'before' | 'drainMs'> {
   server: Server
   store: Pick<Store, 'handOver' | 'recovery'> & Closable
   spend: Pick<Spend, 'handOver'>
@@ -133,6 +133,7 @@ export function openClosing(options: ClosingOptions) {
         usedSlots: fleet.usedSlots,
         unserved: fleet.unserved,
         log,
+        before: options.before,
         drainMs,
         quiesce,
         leave,

@@ -26,6 +26,8 @@ export interface HandOverOptions {
   /** The slots of engines that requests use now, by engine id. */
   usedSlots: () => UsedSlots
   log: Log
+  /** Resolves when the server before this one has ended, of whose last requests the next one learns through this one. */
+  before: Promise<void> | undefined
   /** How long running requests may take to finish, milliseconds. */
   drainMs: number
   /** The models without a ready engine for which synchronous callers wait. */
@@ -49,9 +51,6 @@ export interface HandOverOptions {
 /** Milliseconds between two messages about the slots that requests here use. */
 const slotsMs = 50
 
-/** Whether this process is the first of a container, which ends with it. */
-const isFirst = () => process.pid === 1
-
 /**
  * Lets another process take the place of this server. Until the new one is prepared nothing has changed here. Then
  * requests wait until it has opened the data directory; those that already run end here.
@@ -67,7 +66,7 @@ export function openHandOver(options: HandOverOptions) {
   const commands = openRemoteCommands({ dataDir, log })
 
   function refuse(request: TakeoverRequest): void {
-    if (isFirst())
+    if (process.pid === 1)
       throw new Failure(
         'conflict',
         'This server is the first process of its container, which ends with it. Replace the container instead.',
@@ -222,7 +221,7 @@ export function openHandOver(options: HandOverOptions) {
         .catch(() => {})
         .then(() => (isSettled = true))
       const finished = server
-        .finish(drainMs)
+        .finish(drainMs, options.before)
         .then(() => settled)
         .then(options.close)
         .then(commands.close)

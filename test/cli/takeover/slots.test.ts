@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer, type ServerResponse } from 'node:http'
+import { Agent, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { full } from '../../_full.ts'
 import { until } from '../../gpu/launcher/_launch.ts'
@@ -43,9 +44,14 @@ const waitingFor = async (url: string, headers: Record<string, string>): Promise
   return models.find(({ model_id }) => model_id === 'far')!.waiting
 }
 
-test.for(full ? [1, 2] : [1])(
-  'what the old server runs on a remote model leaves the new one only the other slots, until it ends (gateway processes: %d)',
-  async processes => {
+const cases = [
+  { processes: 1, times: 1 },
+  { processes: 1, times: 2 },
+  { processes: 2, times: 1 },
+]
+test.for(full ? cases : cases.slice(0, 1))(
+  'what the old server runs on a remote model leaves the new one only the other slots, until it ends: %o',
+  async ({ processes, times }) => {
     const upstream = await startHolding()
     const dataDir = temporaryFolder()
     writeFileSync(
@@ -66,14 +72,29 @@ models: [{id: far, engine: remote, url: '${upstream.url}/v1', concurrency: 3}]
       )
     const before = [ask(), ask()]
     await until(() => upstream.running() === 2)
-    const taken = await takeOver(dataDir)
-    expect(taken.exitCode, taken.stderr).toBe(0)
+    const connection = new Agent({ keepAlive: true, maxSockets: 1 })
+    onTestFinished(() => connection.destroy())
+    const statusOnKept = async () => {
+      const [answer] = (await once(get(`${first.url}/api/me`, { agent: connection, headers }), 'response')) as [
+        IncomingMessage,
+      ]
+      await text(answer)
+      return answer.statusCode
+    }
+    expect(await statusOnKept()).toBe(200)
+    for (let time = 0; time < times; time++) {
+      const taken = await takeOver(dataDir)
+      expect(taken.exitCode, taken.stderr).toBe(0)
+    }
+    expect(await statusOnKept()).toBe(200)
     const after = [ask(), ask(), ask()]
-    await until(async () => upstream.most() > 3 || (await waitingFor(first.url, headers)) === 2)
-    expect(upstream.most()).toBe(3)
-    for (const waiting of [1, 0]) {
-      upstream.answer()
-      await until(async () => upstream.running() === 3 && (await waitingFor(first.url, headers)) === waiting)
+    for (const waiting of [2, 1, 0]) {
+      await until(
+        async () =>
+          upstream.most() > 3 || (upstream.running() === 3 && (await waitingFor(first.url, headers)) === waiting),
+      )
+      expect(upstream.most()).toBe(3)
+      if (waiting > 0) upstream.answer()
     }
     expect(await exitOf(first.child)).toBe(0)
     while (upstream.running() > 0) upstream.answer()
