@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { writeTogether } from '../../core/write-together.ts'
 
 export interface HttpRequest {
   method: string
@@ -50,21 +51,17 @@ export function writeRequest(
   host: string,
 ): void {
   if (!/^[\x21-\x7e\x80-\xff]+$/.test(path)) throw unsendable(`The path '${path}'`)
+  writeTogether(socket)
   const start = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n${headers}`
   if (body === null)
     return void socket.write(`${start}${method === 'POST' ? 'content-length: 0\r\n' : ''}\r\n`, 'latin1')
   const isText = typeof body === 'string'
   const length = isText ? Buffer.byteLength(body) : body instanceof Uint8Array ? body.length : bodyBytes!
   const head = `${start}content-length: ${length}\r\n\r\n`
-  // Text in ASCII: one string, and one write.
-  if (isText && length === body.length) socket.write(head + body, 'latin1')
-  else if (isText || body instanceof Uint8Array) {
-    // Both by one system call.
-    socket.cork()
-    socket.write(head, 'latin1')
-    socket.write(body)
-    socket.uncork()
-  } else socket.write(head, 'latin1')
+  // Text in ASCII is one string with its head.
+  if (isText && length === body.length) return void socket.write(head + body, 'latin1')
+  socket.write(head, 'latin1')
+  if (isText || body instanceof Uint8Array) socket.write(body)
 }
 
 /** Writes a body in pieces, as fast as the other side takes it, while `isWanted`. Rejects if it has another length. */
