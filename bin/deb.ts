@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { bash, fish, zsh } from '../cli/completion/shells.ts'
-import { systemDataDir, unitOf } from '../cli/service/unit.ts'
+import { packagedProgram, systemDataDir, unitOf } from '../cli/service/unit.ts'
 import { filesBelow, root } from './bundle.ts'
 import type { Architecture } from './target.ts'
 
@@ -74,7 +74,7 @@ export function writeDeb({ architecture, version, executable, output, compressio
 const packagedUnit = (): string =>
   unitOf({
     scope: 'system',
-    command: ['/usr/bin/infer', 'serve'],
+    command: [packagedProgram, 'serve'],
     dataDir: systemDataDir,
     user: 'infer',
     stopSeconds: 90,

@@ -6,6 +6,7 @@ import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { serveCommand, systemDataDir, type UnitScope, unitOf } from '../service/unit.ts'
 import { readUnit, replaceExecutable } from '../service/upgrade.ts'
 import { replaceServer } from '../takeover/replace-server.ts'
+import { RestartNeeded } from '../takeover/restart-needed.ts'
 import { refused, usageFailure } from '../terminal/exit-codes.ts'
 import { type NoOptions, type OptionsOf, readDuration, readListen, withExamples } from '../terminal/options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -63,13 +64,20 @@ export function define(command: Command, terminal: Terminal): void {
   const upgrade = withScope(command.command('upgrade'))
     .summary('let a new version take over without a gap')
     .description(
-      'Replaces the executable of the unit if one is given, keeps the old one beside it as .previous, and lets the new version take the place of the running server: no request fails. If the new version cannot start, the old one goes on and its executable is put back.',
+      'Replaces the executable of the unit if one is given, keeps the old one beside it as .previous, and lets the new version take the place of the running server: no request fails. If the new version cannot start, the old one goes on and its executable is put back. The Debian package does this when it is upgraded.',
     )
     .option('--executable <path>', 'the new executable; default: the one of the unit, replaced already')
+    .option('--or-restart', 'restart the service if its version cannot hand over; requests have the drain timeout')
     .option('--json', 'print JSON')
-    .action(async ({ executable, json, ...options }) => {
-      const { program, dataDir } = readUnit(unitPathOf(scopeOf(options), terminal.environment))
+    .action(async ({ executable, orRestart, json, ...options }) => {
+      const systemd = openSystemd({ scope: scopeOf(options), environment: terminal.environment })
+      const { program, dataDir, isPackaged } = readUnit(systemd.unit())
+      if (executable !== undefined && isPackaged)
+        throw usageFailure(
+          `${program[0]} belongs to the Debian package. Install the new package instead, which does the same: apt-get install ./infer_VERSION.deb`,
+        )
       const running = runningServer(dataDir)
+      if (!running && orRestart) return systemd.restart()
       if (!running) throw refused('conflict', `No server runs on ${dataDir}. Start the service: systemctl start infer`)
       const [target, ...first] = program
       if (executable !== undefined && first.length > 0)
@@ -81,13 +89,20 @@ export function define(command: Command, terminal: Terminal): void {
       try {
         await replaceServer({ dataDir, pid: running.pid, flags: {}, program, fallback, json }, terminal)
       } catch (thrown) {
-        replaced?.undo()
-        throw thrown
+        if (!orRestart || !(thrown instanceof RestartNeeded)) {
+          replaced?.undo()
+          throw thrown
+        }
+        terminal.remark(`${thrown.message} Restarting the service.`)
+        restart(systemd, replaced?.undo)
+        const pid = runningServer(dataDir)?.pid
+        terminal.result(json, { pid, previous_pid: running.pid }, `The service was restarted (process ${pid}).`)
       }
     })
   withExamples(upgrade, [
     ['sudo infer service upgrade --executable ./infer-linux-x64', 'the system service'],
     ['infer service upgrade --user', 'after its executable was replaced'],
+    ['sudo infer service upgrade --or-restart', 'for scripts, where versions may be far apart'],
   ])
 
   const uninstall = withScope(command.command('uninstall'))
@@ -106,6 +121,19 @@ export function define(command: Command, terminal: Terminal): void {
     ['sudo infer service upgrade --executable ./infer-linux-x64', 'a new version takes over'],
     ['sudo infer service uninstall', 'remove the unit; the data stays'],
   ])
+}
+
+/** Restarts the service. If that fails, puts the old executable back and starts that. */
+function restart(systemd: ReturnType<typeof openSystemd>, undo: (() => void) | undefined): void {
+  try {
+    systemd.restart()
+  } catch (thrown) {
+    if (undo) {
+      undo()
+      systemd.start()
+    }
+    throw thrown
+  }
 }
 
 const dataDirOf = (flag: string | undefined, scope: UnitScope): string =>

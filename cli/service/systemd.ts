@@ -12,8 +12,8 @@ export const unitPathOf = (scope: UnitScope, environment: Record<string, string 
     : join(baseDirectory('XDG_CONFIG_HOME', environment), 'systemd/user/infer.service')
 
 /**
- * Opens systemd. Throws Failure `conflict` if this machine was not booted with systemd (the folder `booted` is
- * missing), and `insufficient_scope` if the caller may not write the unit.
+ * Opens systemd. Its functions throw Failure `conflict` if this machine was not booted with systemd (the folder `booted`
+ * is missing), and `insufficient_scope` if the caller may not write the unit.
  */
 export function openSystemd({
   scope,
@@ -26,17 +26,19 @@ export function openSystemd({
   booted?: string
   unitPath?: string
 }) {
-  if (!existsSync(booted))
-    throw refused(
-      'conflict',
-      'systemd does not run here, as in most containers. Run infer serve with the service manager of this machine; infer service install --print shows the unit.',
-    )
+  function requireBooted(): void {
+    if (!existsSync(booted))
+      throw refused(
+        'conflict',
+        'systemd does not run here, as in most containers. Run infer serve with the service manager of this machine; infer service install --print shows the unit.',
+      )
+  }
+
+  const ask = (args: readonly string[]) =>
+    spawnSync('systemctl', [...(scope === 'user' ? ['--user'] : []), ...args], { encoding: 'utf8', env: environment })
 
   function systemctl(...args: string[]): void {
-    const { status, error, stderr } = spawnSync('systemctl', [...(scope === 'user' ? ['--user'] : []), ...args], {
-      encoding: 'utf8',
-      env: environment,
-    })
+    const { status, error, stderr } = ask(args)
     if (status === 0) return
     const why = error?.message ?? (stderr.trim().split('\n').at(-1) || `it ended with ${status}`)
     throw refused('conflict', `systemctl ${args.join(' ')} failed: ${why}`)
@@ -60,6 +62,7 @@ export function openSystemd({
     unitPath,
     /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
     put(unit: string): 'new' | 'changed' | 'same' {
+      requireBooted()
       const before = existsSync(unitPath) ? readFileSync(unitPath, 'utf8') : undefined
       if (before === unit) return 'same'
       mayWrite(() => {
@@ -72,8 +75,19 @@ export function openSystemd({
       systemctl('daemon-reload')
       return before === undefined ? 'new' : 'changed'
     },
+    /** The unit in force with what `systemctl edit` has added, a package's too. Throws Failure `conflict` without one. */
+    unit(): string {
+      const { status, stdout } = ask(['cat', 'infer.service'])
+      if (status === 0) return stdout
+      requireBooted()
+      throw refused('conflict', 'systemd knows no infer.service. Run: infer service install')
+    },
+    start: (): void => systemctl('start', 'infer.service'),
+    /** Restarts the service if it runs. */
+    restart: (): void => systemctl('try-restart', 'infer.service'),
     /** Stops and disables the service and removes its unit. False when there was none. */
     remove(): boolean {
+      requireBooted()
       if (!existsSync(unitPath)) return false
       systemctl('disable', '--now', 'infer.service')
       mayWrite(() => rmSync(unitPath))

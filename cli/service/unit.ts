@@ -20,6 +20,9 @@ export interface UnitFacts {
 /** Data directory of a system service. systemd creates it for the dynamic user. */
 export const systemDataDir = '/var/lib/infer'
 
+/** Executable of the Debian package. */
+export const packagedProgram = '/usr/bin/infer'
+
 /** How long a start may take: the first one of a new version copies and changes the database. */
 const startSeconds = 900
 

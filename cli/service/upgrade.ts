@@ -1,27 +1,39 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { refused } from '../terminal/exit-codes.ts'
+import { packagedProgram } from './unit.ts'
 
-/** What a unit that `infer service install` has written says about its server. */
+/** What the unit in force says about its server. */
 export interface UnitServer {
   /** The executable and the arguments before `serve`. */
   program: string[]
   dataDir: string
+  /** Whether the executable is a file of the Debian package, which only the package manager may replace. */
+  isPackaged: boolean
 }
 
-/** Reads a unit. Throws Failure `conflict` if it runs something else than `infer serve`. */
-export function readUnit(unitPath: string): UnitServer {
-  if (!existsSync(unitPath)) throw refused('conflict', `There is no ${unitPath}. Run: infer service install`)
-  const unit = readFileSync(unitPath, 'utf8')
-  const words = wordsOf(/^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '')
-  const [dataDir] = wordsOf(/^Environment=("?INFER_DATA_DIR=.*)$/m.exec(unit)?.[1] ?? '')
+/**
+ * Reads what `systemctl cat` prints: the unit and then the files that change it, whose settings have precedence. Throws
+ * Failure `conflict` if it runs something else than `infer serve`.
+ */
+export function readUnit(unit: string): UnitServer {
+  const wordsOfAll = (key: string) =>
+    [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, line]) => wordsOf(line!))
+  const words = wordsOfAll('ExecStart').at(-1) ?? []
   const at = words.indexOf('serve')
+  const variable = 'INFER_DATA_DIR='
+  const dataDir = wordsOfAll('Environment')
+    .flat()
+    .findLast(word => word.startsWith(variable))
+  const path = /^# (\/\S+\/infer\.service)$/m.exec(unit)?.[1] ?? 'infer.service'
   if (at < 1 || dataDir === undefined)
-    throw refused(
-      'conflict',
-      `${unitPath} does not run infer serve as infer service install writes it. Install it again.`,
-    )
-  return { program: words.slice(0, at), dataDir: dataDir.slice('INFER_DATA_DIR='.length) }
+    throw refused('conflict', `${path} does not run infer serve as infer service install writes it. Install it again.`)
+  const program = words.slice(0, at)
+  return {
+    program,
+    dataDir: dataDir.slice(variable.length),
+    isPackaged: /^(\/usr)?\/lib\//.test(path) && program[0] === packagedProgram,
+  }
 }
 
 /** The words of a line of a unit, as `unitOf` quotes them. */

@@ -6,6 +6,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import type { HandOver } from './hand-over.ts'
 import { controlPath, type TakeoverReport, type TakeoverRequest } from './protocol.ts'
+import { RestartNeeded } from './restart-needed.ts'
 
 /**
  * Opens the Unix socket in the data directory over which its owner can replace this server: only that user can reach it.
@@ -52,10 +53,11 @@ export function openControl(options: {
           : {
               kind: 'failed',
               message: `${Failure.from(failure).message} The old version was started again and serves as process ${pid}.`,
+              needsRestart: false,
             },
       )
     } catch (thrown) {
-      tell({ kind: 'failed', message: Failure.from(thrown).message })
+      tell({ kind: 'failed', message: Failure.from(thrown).message, needsRestart: thrown instanceof RestartNeeded })
     }
     socket.end()
   }

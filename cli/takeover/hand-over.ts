@@ -13,6 +13,7 @@ import { isBoundToUnit } from '../service/notify.ts'
 import { awaitLoads } from './await-loads.ts'
 import { protocolVersion, type ServeFlags, type TakeoverRequest } from './protocol.ts'
 import { openRemoteCommands } from './remote-commands.ts'
+import { RestartNeeded } from './restart-needed.ts'
 import { type Successor, startSuccessor } from './successor.ts'
 
 export interface HandOverOptions {
@@ -72,8 +73,7 @@ export function openHandOver(options: HandOverOptions) {
         'This server is the first process of its container, which ends with it. Replace the container instead.',
       )
     if (request.protocol !== protocolVersion)
-      throw new Failure(
-        'conflict',
+      throw new RestartNeeded(
         'The running version cannot hand over to this one. Stop the running server, and start this one.',
       )
     const { listen } = request.flags
@@ -83,13 +83,11 @@ export function openHandOver(options: HandOverOptions) {
         `The running server listens on ${server.listen}, and a take-over keeps its address. Leave out --listen, or stop the running server and start this one.`,
       )
     if (server.sockets().length === 0)
-      throw new Failure(
-        'conflict',
+      throw new RestartNeeded(
         'This server has no socket now that it could pass on. Try again in a minute, or stop the running server and start this one.',
       )
     if (isBoundToUnit(hostEnvironment(), process.pid))
-      throw new Failure(
-        'conflict',
+      throw new RestartNeeded(
         'The unit of this service ends with its first process. Run infer service install again and systemctl restart infer once.',
       )
     if (begun) throw new Failure('conflict', 'Another take-over of this server has begun.')

@@ -34,7 +34,7 @@ export interface TakeoverRequest {
 export type TakeoverReport =
   | { kind: 'progress'; text: string }
   | { kind: 'done'; pid: number }
-  | { kind: 'failed'; message: string }
+  | { kind: 'failed'; message: string; needsRestart: boolean }
 
 /** What the new server gets with its start. */
 export interface Begin {

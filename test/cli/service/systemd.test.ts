@@ -24,6 +24,7 @@ function machine({ refuses = '' } = {}) {
         .trim()
         .split('\n')
         .filter(line => line !== ''),
+    script,
     open: () => openSystemd({ scope: 'user', environment, booted: join(folder, 'booted') }),
   }
 }
@@ -57,6 +58,13 @@ test('the service is stopped and disabled before the unit is removed; a missing 
   expect(asked().slice(1)).toEqual(['--user disable --now infer.service', '--user daemon-reload'])
 })
 
+test('the unit in force is what systemd says, and a missing one is refused', () => {
+  const { open, script } = machine({ refuses: 'cat' })
+  expect(() => open().unit()).toThrow('infer service install')
+  writeFileSync(script, '#!/bin/sh\necho "# /lib/systemd/system/infer.service for $*"\n')
+  expect(open().unit()).toBe('# /lib/systemd/system/infer.service for --user cat infer.service\n')
+})
+
 test('when systemd cannot stop it, the unit is kept and the message of systemd is printed', () => {
   const { open } = machine({ refuses: 'disable' })
   const systemd = open()
@@ -66,7 +74,9 @@ test('when systemd cannot stop it, the unit is kept and the message of systemd i
 })
 
 test('on a machine that was not booted with systemd the message says what to do instead', () => {
-  expect(() => openSystemd({ scope: 'user', environment: {}, booted: '/nowhere' })).toThrow('systemd does not run here')
+  const systemd = openSystemd({ scope: 'user', environment: {}, booted: '/nowhere' })
+  for (const use of [() => systemd.put('one'), systemd.unit, systemd.remove])
+    expect(use).toThrow('systemd does not run here')
 })
 
 test.each([

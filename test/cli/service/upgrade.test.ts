@@ -13,20 +13,35 @@ function program(path: string, script: string): string {
 }
 
 test('the unit that install writes says what it runs, whatever its names contain', () => {
-  const path = join(temporaryFolder(), 'infer.service')
   const command = ['/opt/a b/$infer%', 'serve', '--listen', '127.0.0.1:9000']
-  writeFileSync(
-    path,
-    unitOf({ scope: 'user', command, dataDir: '/data/with "quotes"', user: undefined, stopSeconds: 90 }),
-  )
-  expect(readUnit(path)).toEqual({ program: ['/opt/a b/$infer%'], dataDir: '/data/with "quotes"' })
+  const unit = unitOf({ scope: 'user', command, dataDir: '/data/with "quotes"', user: undefined, stopSeconds: 90 })
+  expect(readUnit(unit)).toEqual({
+    program: ['/opt/a b/$infer%'],
+    dataDir: '/data/with "quotes"',
+    isPackaged: false,
+  })
 })
 
-test('a missing unit, and one of another program, are refused', () => {
-  const path = join(temporaryFolder(), 'infer.service')
-  expect(() => readUnit(path)).toThrow('infer service install')
-  writeFileSync(path, '[Service]\nExecStart=/usr/bin/other\n')
-  expect(() => readUnit(path)).toThrow('does not run infer serve')
+const command = ['/usr/bin/infer', 'serve']
+const packaged = `# /usr/lib/systemd/system/infer.service
+${unitOf({ scope: 'system', command, dataDir: '/var/lib/infer', user: 'infer', stopSeconds: 90 })}`
+
+test.each([
+  ['', { program: ['/usr/bin/infer'], dataDir: '/var/lib/infer', isPackaged: true }],
+  [
+    'ExecStart=\nExecStart=/opt/infer serve --listen 0.0.0.0:8787\nEnvironment=A=1 INFER_DATA_DIR=/srv/infer',
+    { program: ['/opt/infer'], dataDir: '/srv/infer', isPackaged: false },
+  ],
+])('the unit of the Debian package, with the changes %j of systemctl edit', (changes, server) => {
+  expect(readUnit(`${packaged}\n# /etc/systemd/system/infer.service.d/override.conf\n[Service]\n${changes}\n`)).toEqual(
+    server,
+  )
+})
+
+test('the unit of another program is refused', () => {
+  expect(() => readUnit('# /etc/systemd/system/infer.service\n[Service]\nExecStart=/usr/bin/other\n')).toThrow(
+    '/etc/systemd/system/infer.service does not run infer serve',
+  )
 })
 
 test('an executable is replaced in one step, and can be put back', () => {

@@ -3,7 +3,9 @@ import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../cli/takeover/protocol.ts'
+import { RestartNeeded } from '../../../cli/takeover/restart-needed.ts'
 import { takeOver } from '../../../cli/takeover/take-over.ts'
+import { Failure } from '../../../core/failure.ts'
 import { openAsIs } from '../../../core/store/sqlite/database.ts'
 import { until } from '../../gpu/launcher/_launch.ts'
 import { entry, temporaryFolder } from '../_infer.ts'
@@ -110,6 +112,22 @@ test.for([
     expect(readdirSync(folder)).toEqual([])
   }
   expect(billed(dataDir)).toBe(2)
+})
+
+test('where no new server was started, the reason says whether a restart can help', async () => {
+  const dataDir = prepare()
+  const { child } = await serve(dataDir)
+  const pid = child.pid!
+  const request = { protocol: protocolVersion, program: real, flags: {} }
+  const reason = (changes: object, dir = dataDir) =>
+    takeOver({ dataDir: dir, pid }, { ...request, ...changes }, () => {}).catch((thrown: unknown) => thrown)
+  expect(await reason({ protocol: 0 })).toBeInstanceOf(RestartNeeded)
+  expect(await reason({}, temporaryFolder())).toBeInstanceOf(RestartNeeded)
+  for (const changes of [{ flags: { listen: '127.0.0.1:1' } }, { program: ['/nowhere'] }]) {
+    const failed = await reason(changes)
+    expect(failed).toBeInstanceOf(Failure)
+    expect(failed).not.toBeInstanceOf(RestartNeeded)
+  }
 })
 
 test('a signal that arrives during a take-over also stops the server that takes over', async () => {

@@ -126,14 +126,15 @@ test('service upgrade replaces the server of the unit, which names itself to sys
   const notify = `#!/bin/sh\nsleep 0.5\necho "$NOTIFY_SOCKET $@" >> ${folder}/notified\n`
   writeFileSync(join(folder, 'systemd-notify'), notify)
   chmodSync(join(folder, 'systemd-notify'), 0o755)
-  mkdirSync(join(folder, 'systemd/user'), { recursive: true })
   const unit = { scope: 'user', command: [process.execPath, entry, 'serve'], dataDir, user: undefined } as const
-  writeFileSync(join(folder, 'systemd/user/infer.service'), unitOf({ ...unit, stopSeconds: 60 }))
-  const first = await serve(dataDir, [], { NOTIFY_SOCKET: '@test', PATH: `${folder}:${process.env.PATH}` })
+  writeFileSync(join(folder, 'unit'), unitOf({ ...unit, stopSeconds: 60 }))
+  writeFileSync(join(folder, 'systemctl'), `#!/bin/sh\ncat ${folder}/unit\n`, { mode: 0o755 })
+  const PATH = `${folder}:${process.env.PATH}`
+  const first = await serve(dataDir, [], { NOTIFY_SOCKET: '@test', PATH })
   const notified = () => existsSync(join(folder, 'notified')) && readFileSync(join(folder, 'notified'), 'utf8')
   await expect.poll(notified).toBe(`@test --ready --pid=${first.child.pid}\n`)
   const { exitCode, stdout, stderr } = await inferProcess(['service', 'upgrade', '--user', '--json'], {
-    env: { XDG_CONFIG_HOME: folder },
+    env: { PATH },
   })
   const atEnd = notified()
   expect(exitCode, stderr).toBe(0)
