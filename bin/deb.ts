@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { bash, fish, zsh } from '../cli/completion/shells.ts'
-import { packagedProgram, systemDataDir, unitOf } from '../cli/service/unit.ts'
+import { packagedProgram, packagedUnitPath, systemDataDir, unitOf } from '../cli/service/unit.ts'
 import { filesBelow, root } from './bundle.ts'
 import type { Architecture } from './target.ts'
 
@@ -42,7 +42,7 @@ export function writeDeb({ architecture, version, executable, output, compressio
     mkdirSync(join(folder, 'usr/bin'), { recursive: true, mode: 0o755 })
     copyFileSync(executable, join(folder, 'usr/bin/infer'))
     chmodSync(join(folder, 'usr/bin/infer'), 0o755)
-    put('usr/lib/systemd/system/infer.service', packagedUnit())
+    put(packagedUnitPath, packagedUnit())
     put('usr/share/bash-completion/completions/infer', bash)
     put('usr/share/zsh/vendor-completions/_infer', zsh)
     put('usr/share/fish/vendor_completions.d/infer.fish', fish)

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { dirname, join } from 'node:path'
 import { baseDirectory } from '../../core/base-directory.ts'
 import { refused } from '../terminal/exit-codes.ts'
-import type { UnitScope } from './unit.ts'
+import { packagedUnitPath, type UnitScope } from './unit.ts'
 
 /** Returns the path of the unit. */
 export const unitPathOf = (scope: UnitScope, environment: Record<string, string | undefined>): string =>
@@ -20,11 +20,13 @@ export function openSystemd({
   environment,
   booted = '/run/systemd/system',
   unitPath = unitPathOf(scope, environment),
+  packagedPath = packagedUnitPath,
 }: {
   scope: UnitScope
   environment: Record<string, string | undefined>
   booted?: string
   unitPath?: string
+  packagedPath?: string
 }) {
   function requireBooted(): void {
     if (!existsSync(booted))
@@ -32,6 +34,12 @@ export function openSystemd({
         'conflict',
         'systemd does not run here, as in most containers. Run infer serve with the service manager of this machine; infer service install --print shows the unit.',
       )
+  }
+
+  /** Throws where there is no unit but that of the Debian package. */
+  function requireNoPackage(advice: string): void {
+    if (scope === 'system' && !existsSync(unitPath) && existsSync(packagedPath))
+      throw refused('conflict', `The Debian package has installed ${packagedPath}. ${advice}`)
   }
 
   const ask = (args: readonly string[]) =>
@@ -63,6 +71,9 @@ export function openSystemd({
     /** Writes the unit and makes systemd read it. Returns whether the unit existed and differed. */
     put(unit: string): 'new' | 'changed' | 'same' {
       requireBooted()
+      requireNoPackage(
+        'Change its options with systemctl edit infer, or remove the package first: apt-get remove infer',
+      )
       const before = existsSync(unitPath) ? readFileSync(unitPath, 'utf8') : undefined
       if (before === unit) return 'same'
       mayWrite(() => {
@@ -80,7 +91,12 @@ export function openSystemd({
       const { status, stdout } = ask(['cat', 'infer.service'])
       if (status === 0) return stdout
       requireBooted()
-      throw refused('conflict', 'systemd knows no infer.service. Run: infer service install')
+      throw refused(
+        'conflict',
+        scope === 'system'
+          ? 'systemd knows no infer.service. Run: sudo infer service install'
+          : 'systemd knows no infer.service of this user. Run: infer service install --user. For the system service run this with sudo.',
+      )
     },
     start: (): void => systemctl('start', 'infer.service'),
     /** Restarts the service if it runs. */
@@ -88,6 +104,7 @@ export function openSystemd({
     /** Stops and disables the service and removes its unit. False when there was none. */
     remove(): boolean {
       requireBooted()
+      requireNoPackage('Remove it with: apt-get remove infer')
       if (!existsSync(unitPath)) return false
       systemctl('disable', '--now', 'infer.service')
       mayWrite(() => rmSync(unitPath))

@@ -20,8 +20,9 @@ export interface UnitFacts {
 /** Data directory of a system service. systemd creates it for the dynamic user. */
 export const systemDataDir = '/var/lib/infer'
 
-/** Executable of the Debian package. */
+/** Executable and unit of the Debian package. */
 export const packagedProgram = '/usr/bin/infer'
+export const packagedUnitPath = '/usr/lib/systemd/system/infer.service'
 
 /** How long a start may take: the first one of a new version copies and changes the database. */
 const startSeconds = 900
@@ -35,6 +36,9 @@ const startSeconds = 900
  * - Type=notify: `systemctl start` ends when requests are answered, and fails when the configuration is invalid.
  * - NotifyAccess=all: after an upgrade without a gap the new server names itself as the main process.
  * - OOMPolicy=continue: when the kernel kills an engine for its memory, the service continues.
+ * - No WatchdogSec: the control process reads files of models, which often lie on network storage, and may wait longer for that
+ *   than for anything that a restart mends. And Node can tell systemd that it is alive only by another program, which does not
+ *   start where engines have used up TasksMax or memory. A restart would end requests that run.
  * - No MemoryDenyWriteExecute, because V8 compiles at run time. No RestrictNamespaces, and @mount in the filter,
  *   because each engine runs in its own process namespace.
  * - RestartPreventExitStatus: after exit codes 64 and 65 (invalid configuration, damaged database) a restart cannot

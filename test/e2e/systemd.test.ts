@@ -161,6 +161,10 @@ describe.skipIf(reason)(`the Debian package under systemd${reason ? ` (skipped: 
       code: 64,
       err: expect.stringContaining('Install the new package'),
     })
+    expect(run('infer', 'service', 'install')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('systemctl edit infer'),
+    })
   })
 
   test('the old version goes on if the new one cannot start', () => {

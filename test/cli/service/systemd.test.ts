@@ -26,6 +26,15 @@ function machine({ refuses = '' } = {}) {
         .filter(line => line !== ''),
     script,
     open: () => openSystemd({ scope: 'user', environment, booted: join(folder, 'booted') }),
+    /** For the system, with these paths of its unit and that of the Debian package. */
+    openSystem: () =>
+      openSystemd({
+        scope: 'system',
+        environment,
+        booted: join(folder, 'booted'),
+        unitPath: join(folder, 'own'),
+        packagedPath: join(folder, 'packaged'),
+      }),
   }
 }
 
@@ -63,6 +72,19 @@ test('the unit in force is what systemd says, and a missing one is refused', () 
   expect(() => open().unit()).toThrow('infer service install')
   writeFileSync(script, '#!/bin/sh\necho "# /lib/systemd/system/infer.service for $*"\n')
   expect(open().unit()).toBe('# /lib/systemd/system/infer.service for --user cat infer.service\n')
+})
+
+test('no unit is written beside that of the Debian package, which uninstall leaves to apt', () => {
+  const { openSystem, folder, asked } = machine()
+  const systemd = openSystem()
+  writeFileSync(join(folder, 'packaged'), 'of the package')
+  expect(() => systemd.put('one')).toThrow('systemctl edit infer')
+  expect(() => systemd.remove()).toThrow('apt-get remove infer')
+  // Of a machine on which the service was installed before the package.
+  writeFileSync(systemd.unitPath, 'zero')
+  expect(systemd.put('one')).toBe('changed')
+  expect(systemd.remove()).toBe(true)
+  expect(asked().filter(line => line !== 'daemon-reload')).toEqual(['disable --now infer.service'])
 })
 
 test('when systemd cannot stop it, the unit is kept and the message of systemd is printed', () => {
