@@ -62,8 +62,9 @@ try {
 
   const rate: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
   const alone: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
-  // V8's compilation is not measured: tens of thousands of requests of each kind are sent before.
-  for (let time = 0; time < 2; time++) for (const name of ['proxy', 'infer'] as const) await ask(name, 64)
+  // V8's compilation is not measured: it goes on for some 100,000 requests, and for as many chunks.
+  for (const name of ['proxy', 'infer'] as const)
+    for (let sent = 0; sent < 100_000; ) sent += (await ask(name, 64)).perSecond * seconds
   for (let round = 0; round < rounds; round++) {
     for (const name of ['proxy', 'infer'] as const) rate[name].push((await ask(name, 64)).perSecond)
     process.stderr.write(
@@ -80,13 +81,13 @@ try {
     infer: { gap: [], cpu: [] },
   }
   const pids = { direct: engine.pid, proxy: proxy.pid, infer: infer.pid }
+  const askStreams = (name: Name, onCounting?: () => void) =>
+    load<Streams>(['streams', ...targets[name], 200, seconds * 2000], onCounting)
+  for (const name of ['proxy', 'infer'] as const) for (let time = 0; time < 2; time++) await askStreams(name)
   for (let round = 0; round < 3; round++)
     for (const name of ['direct', 'proxy', 'infer'] as const) {
       let used = 0
-      const result = await load<Streams>(
-        ['streams', ...targets[name], 200, seconds * 2000],
-        () => (used = cpuOf(pids[name])),
-      )
+      const result = await askStreams(name, () => (used = cpuOf(pids[name])))
       stream[name].gap.push(result.gapP99)
       stream[name].cpu.push(((cpuOf(pids[name]) - used) * 1000) / result.chunks)
       process.stderr.write(
