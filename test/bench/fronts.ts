@@ -27,8 +27,8 @@ const option = (name: string, usual: string): string => {
 }
 const ms = Number(option('--seconds', '3')) * 1_000
 const rounds = Number(option('--rounds', '3'))
-/** Requests after which V8 compiles little more of a process. By requests, not by time: a slow machine compiles as much. */
-const compiledAfter = 15_000
+/** After so many V8 compiles little more of a process. By their number, not by time: a slow machine compiles as much. */
+const compiledAfter = { requests: 15_000, chunks: 60_000 }
 const processCounts = option('--processes', '1,2,4').split(',').map(Number)
 
 /** Something that answers chats in several processes. */
@@ -150,9 +150,12 @@ try {
   for (const count of processCounts) {
     const [infer, proxies] = [await serveInfer(count, config), await serveProxies(count, enginePort)]
     pairs.push({ count, infer, proxies, results: [], bare: [] })
-    for (const { target } of [infer, proxies])
-      for (let done = 0; done < count * compiledAfter; )
+    for (const { target } of [infer, proxies]) {
+      for (let done = 0; done < count * compiledAfter.requests; )
         done += ((await load<Requests>(['requests', ...target, 64, ms])).perSecond * ms) / 1_000
+      for (let done = 0; done < count * compiledAfter.chunks; )
+        done += (await load<Streams>(['streams', ...target, 200, ms])).chunks
+    }
   }
   for (let round = 0; round < rounds; round++)
     for (const { infer, proxies, results, bare } of pairs) {
