@@ -138,7 +138,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     parkingBudget,
     keptByParked: model => loadTimes.parking(model)?.cardBytes,
     caches: options.caches,
-    begun: elsewhere.begun,
+    begun: resident => elsewhere.begun(resident),
     clock,
     log,
     events: () => opened!,

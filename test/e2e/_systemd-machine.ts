@@ -92,7 +92,7 @@ export async function openSystemdMachine() {
   return {
     run,
     /** Runs a program, and returns what it printed. Throws if it fails. */
-    succeed(...argv: string[]): string {
+    succeed: (...argv: string[]): string => {
       const { code, out, err } = run(...argv)
       if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}: ${out}\n${err}`)
       return out

@@ -32,7 +32,7 @@ const engines = () =>
 const processes = () => run('grep', '-lsa', '[i]nfer', '-r', '/proc', '--include=cmdline', '--exclude-dir=task').out
 /** Without the executable, and without what programs for users and packages write for themselves. */
 const files = () =>
-  succeed(...['find', '/etc', '/root', '/usr', '-xdev', '!', '-path', '/usr/*bin/infer', '!', '-path', '/etc/*-'])
+  succeed('find', '/etc', '/root', '/usr', '-xdev', '!', '-path', '/usr/*bin/infer', '!', '-path', '/etc/*-')
     .split('\n')
     .sort()
 

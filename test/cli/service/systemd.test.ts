@@ -97,7 +97,7 @@ test('when systemd cannot stop it, the unit is kept and the message of systemd i
 
 test('on a machine that was not booted with systemd the message says what to do instead', () => {
   const systemd = openSystemd({ scope: 'user', environment: {}, booted: '/nowhere' })
-  for (const use of [() => systemd.put('one'), systemd.unit, systemd.remove])
+  for (const use of [() => systemd.put('one'), () => systemd.unit(), () => systemd.remove()])
     expect(use).toThrow('systemd does not run here')
 })
 
