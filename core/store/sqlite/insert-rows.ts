@@ -17,7 +17,7 @@ export function openInsertRows(
   let insert = prepare()
 
   function prepare() {
-    const row = `(${columns.map((name, at) => (varies[at] ? '?' : `@${name}`)).join(', ')})`
+    const row = `(${columns.map((name, at) => (varies[at] ? '?' : `:${name}`)).join(', ')})`
     const rows = Array.from({ length: rowsAtOnce }, () => row).join(', ')
     return connection.statement`INSERT INTO ${table} (${columns.join(', ')}) VALUES ${rows}`
   }
