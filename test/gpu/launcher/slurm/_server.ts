@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { onTestFailed, onTestFinished } from 'vitest'
 import { PoolSettings, type SlurmPool } from '../../../../core/models/pools.ts'
 import type { Launch, Launcher, LaunchOptions } from '../../../../gpu/launcher/launcher.ts'
 import { openSlurmLauncher } from '../../../../gpu/launcher/slurm/slurm.ts'
@@ -55,11 +55,17 @@ export async function listed(
   holds: (launch: Launch) => boolean | Promise<boolean>,
 ): Promise<Launch> {
   let found: Launch | undefined
+  let isOver = false
+  // A cluster has many reasons to let a job wait.
+  onTestFailed(() => {
+    if (!isOver) process.stderr.write(`Waited for ${launchId}, which was ${JSON.stringify(found)}\n`)
+  })
   await until(async () => {
     const all = await launcher.list(AbortSignal.timeout(20_000)).catch(() => [])
     found = all.find(one => one.launchId === launchId)
     return found !== undefined && (await holds(found))
   })
+  isOver = true
   return found!
 }
 
