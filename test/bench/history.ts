@@ -87,7 +87,7 @@ try {
     for (const name of names) for (let time = 0; time < 3; time++) await stream(name)
     const requests = await compared(11, name => ask(name, 64))
     const few = await compared(11, name => ask(name, 16))
-    const chunks = await compared(3, stream)
+    const chunks = await compared(5, stream)
     const commit = execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { encoding: 'utf8' }).trim()
     const date = new Date().toISOString().slice(0, 10)
     const figures = [of(few, 'perSecond'), of(requests, 'perSecond'), of(requests, 'time'), of(chunks, 'time'), short]
