@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 
-/** After so many sockets their writes wait for no others: the first of them is held for a millisecond at most. */
+/** After so many sockets their writes wait for no others: the first of them is held for a millisecond or two. */
 const mostSockets = 16
 let corked: Writable[] = []
 let isDue = false

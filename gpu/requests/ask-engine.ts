@@ -1,6 +1,6 @@
 import type { Endpoint } from '../launcher/launcher.ts'
 import { EngineConnection, type ExchangeListener } from './engine-connection.ts'
-import { ConnectionError, headerLines } from './http-request.ts'
+import { type HttpRequest, headerLines } from './http-request.ts'
 
 export interface EngineQuestion {
   path: string
@@ -22,20 +22,38 @@ export class AnswerTooLong extends Error {}
  * Asks an engine what is not about its work, on a connection of its own. Resolves with whatever it answers. Rejects if it does not
  * answer in time, or with too much.
  */
-export function askEngine(
+export async function askEngine(
   endpoint: Endpoint,
   { path, headers, body, method, timeoutMs, maxBytes = Number.POSITIVE_INFINITY }: EngineQuestion,
 ): Promise<{ status: number; text: string }> {
+  const isNamed = body === undefined || headers.includes('content-type')
+  const request: HttpRequest = {
+    method: method ?? (body ? 'POST' : 'GET'),
+    path,
+    headers: headerLines(isNamed ? headers : ['content-type', 'application/json', ...headers]),
+    body: body ? JSON.stringify(body) : null,
+    timeoutMs,
+  }
   const connection = new EngineConnection({ endpoint, connectMs: timeoutMs, keepAliveMs: timeoutMs })
-  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+  // A running request fails by it.
+  const timer = setTimeout(() => connection.destroy(), timeoutMs)
+  try {
+    return await answerOf(connection, request, maxBytes)
+  } finally {
+    clearTimeout(timer)
+    connection.destroy()
+  }
+}
+
+const answerOf = (
+  connection: EngineConnection,
+  request: HttpRequest,
+  maxBytes: number,
+): Promise<{ status: number; text: string }> =>
+  new Promise((resolve, reject) => {
     let status = 0
     let bytes = 0
     const parts: Buffer[] = []
-    const tooLate = () => {
-      connection.abort(listener)
-      reject(new ConnectionError('TIMEOUT', `The engine did not answer within ${timeoutMs} ms.`))
-    }
-    const timer = setTimeout(tooLate, timeoutMs)
     const listener: ExchangeListener = {
       head: given => void (status = given),
       data(part) {
@@ -43,28 +61,10 @@ export function askEngine(
         bytes += part.length
         if (bytes <= maxBytes) return
         connection.abort(listener)
-        clearTimeout(timer)
         reject(new AnswerTooLong(`The engine answered with more than ${maxBytes} bytes.`))
       },
-      ended() {
-        clearTimeout(timer)
-        resolve({ status, text: Buffer.concat(parts).toString('utf8') })
-      },
-      failed(error) {
-        clearTimeout(timer)
-        reject(error)
-      },
+      ended: () => resolve({ status, text: Buffer.concat(parts).toString('utf8') }),
+      failed: reject,
     }
-    const lines = headerLines(headers)
-    connection.send(
-      {
-        method: method ?? (body ? 'POST' : 'GET'),
-        path,
-        headers: body && !/^content-type:/im.test(lines) ? `content-type: application/json\r\n${lines}` : lines,
-        body: body ? JSON.stringify(body) : null,
-        timeoutMs,
-      },
-      listener,
-    )
-  }).finally(() => connection.destroy())
-}
+    connection.send(request, listener)
+  })
