@@ -1,6 +1,6 @@
 import type { Endpoint } from '../launcher/launcher.ts'
 import { EngineConnection, type ExchangeListener } from './engine-connection.ts'
-import { type HttpRequest, headerLines } from './http-request.ts'
+import { ConnectionError, type HttpRequest, headerLines } from './http-request.ts'
 
 export interface EngineQuestion {
   path: string
@@ -35,8 +35,9 @@ export async function askEngine(
     timeoutMs,
   }
   const connection = new EngineConnection({ endpoint, connectMs: timeoutMs, keepAliveMs: timeoutMs })
-  // A running request fails by it.
-  const timer = setTimeout(() => connection.destroy(), timeoutMs)
+  const tooLate = () =>
+    connection.destroy(new ConnectionError('TIMEOUT', `The engine did not answer within ${timeoutMs} ms.`))
+  const timer = setTimeout(tooLate, timeoutMs)
   try {
     return await answerOf(connection, request, maxBytes)
   } finally {

@@ -39,7 +39,6 @@ export class EngineConnection {
   /** Whether a part of the body is still to be sent. */
   #isSending = false
   #isPaused = false
-  /** When either side sent something for the request, on the monotonic clock. */
   #progressAt = 0
   #progressTimer: NodeJS.Timeout | undefined
   /** When it fires. */
@@ -53,6 +52,11 @@ export class EngineConnection {
     this.#options = options
     this.#host = new URL(options.endpoint.origin).host
     this.#idleMs = options.keepAliveMs
+  }
+
+  /** When either side last sent something for a request, on the monotonic clock. */
+  get progressAt(): number {
+    return this.#progressAt
   }
 
   /** Sends a request; the one before must have ended. The listener is called later, never before this returns. */
@@ -91,14 +95,14 @@ export class EngineConnection {
     if (this.#state === 'connected') this.#close()
   }
 
-  /** Closes it for good. A running request fails. */
-  destroy(): void {
+  /** Closes it for good. A running request fails with this error. */
+  destroy(error: Error = closedError()): void {
     const request = this.#request
     this.#close()
     this.#state = 'destroyed'
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#progressTimer)
-    if (request) this.#fail(request, closedError())
+    if (request) this.#fail(request, error)
   }
 
   #newAnswer(): HttpAnswer {

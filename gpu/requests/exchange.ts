@@ -168,7 +168,7 @@ export class HttpExchange implements EngineExchange, SwapSetMember, ExchangeList
   }
 
   head(status: number, headers: AnswerHeaders): void {
-    this.#connections.lastProgressAt = performance.now()
+    this.#connections.lastProgressAt = this.#connection.client.progressAt
     if (status >= 300) {
       this.#phase = 'refused'
       this.#status = status
@@ -185,7 +185,7 @@ export class HttpExchange implements EngineExchange, SwapSetMember, ExchangeList
   }
 
   data(chunk: Buffer): void {
-    this.#connections.lastProgressAt = performance.now()
+    this.#connections.lastProgressAt = this.#connection.client.progressAt
     if (this.#received === 0 && this.#call.stream) this.began = chunk.includes('data: {')
     this.#received += chunk.length
     if (this.#phase === 'relaying') {

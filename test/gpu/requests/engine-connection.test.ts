@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { newLaunchKey } from '../../../gpu/launcher/launch-key.ts'
 import { EngineConnection, type ExchangeListener } from '../../../gpu/requests/engine-connection.ts'
 import { type HttpRequest, headerLines } from '../../../gpu/requests/http-request.ts'
 
@@ -259,6 +261,30 @@ describe('a request fails', () => {
     await expect(answer).rejects.toMatchObject({ code: 'CLOSED' })
     await expect(send(connection).answer).rejects.toMatchObject({ code: 'CLOSED' })
   })
+})
+
+test('an encrypted connection shows its key, and the next one takes up its session', async () => {
+  const key = await newLaunchKey()
+  const sockets: TLSSocket[] = []
+  const reused: boolean[] = []
+  const own = { key: key.key, cert: key.certificate, ca: key.certificate }
+  const server = createTlsServer({ ...own, requestCert: true, rejectUnauthorized: true }, socket => {
+    sockets.push(socket.on('error', () => {}))
+    reused.push(socket.isSessionReused())
+    socket.on('data', () => socket.write(ok('a'.repeat(100_000), 'connection: close\r\n')))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const [connection, stranger] = [key, await newLaunchKey()].map(
+    tls => new EngineConnection({ endpoint: { origin, tls }, connectMs: 5_000, keepAliveMs: 60_000 }),
+  )
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  for (let time = 0; time < 2; time++) expect((await send(connection!).answer).text).toHaveLength(100_000)
+  expect(reused).toEqual([false, true])
+  await expect(send(stranger!).answer).rejects.toThrow()
 })
 
 test.each(['a\r\nb: c', 'a\0', '→'])('a header with the value %j is refused', value => {
