@@ -16,9 +16,9 @@ test('nodes that wait when the server is killed wait on: for their answer, their
   await start()
   const nodes = {
     asked: { task: 'wait/approval', inputs: { title: 'Go on?' } },
-    unanswered: { task: 'wait/approval', inputs: { title: 'Go on?', timeout: 2, default: { approved: false } } },
+    unanswered: { task: 'wait/approval', inputs: { title: 'Go on?', timeout: 4, default: { approved: false } } },
     each: { task: 'wait/approval', for_each: ['a', 'b'], inputs: { title: '${item}?' } },
-    late: { task: 'wait/until', inputs: { seconds: 2 } },
+    late: { task: 'wait/until', inputs: { seconds: 4 } },
   }
   const { execution } = await call<{ execution: { id: string } }>('/api/workflows/run', { dag: { nodes } })
   const read = async (query = '') =>
@@ -27,7 +27,7 @@ test('nodes that wait when the server is killed wait on: for their answer, their
         `/api/workflow-executions/${execution.id}${query}`,
       )
     ).execution
-  await expect.poll(async () => (await read()).progress.waiting, { interval: 20 }).toBe(3)
+  await expect.poll(async () => (await read()).progress.waiting, { interval: 20 }).toBe(4)
   const open = async () =>
     (await call<{ approvals: { node_id: string; item: number | null; url: string }[] }>('/api/approvals')).approvals
   const ofItems = async () => (await open()).filter(({ node_id }) => node_id === 'each')
