@@ -3,19 +3,25 @@ import type { Statements } from '../method-table.ts'
 import type { JobError, JobEvent, JobEventType } from '../store.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
+import { openInsertRows, type Value } from './insert-rows.ts'
 import type { JobRow } from './job-reads.ts'
 import type { StoredEvent, WebhookOutbox } from './webhook-outbox.ts'
 
 /** How long events are kept. */
 export const eventLifetimeMs = 24 * 3_600_000
 
+const eventColumns = ['sequence', 'number', 'organization_id', 'type', 'attempt', 'at', 'execution', 'node', 'data']
+/** How many events are inserted by one statement. */
+const eventsAtOnce = 16
+
 /**
  * Records what happens to jobs, in the transaction of the change: every change of status has its event, so that a
- * reader of the events always knows the status. `attempt` is that of the job after the change.
+ * reader of the events always knows the status. `attempt` is that of the job after the change. Events are inserted
+ * together, at the end of the transaction.
  */
 export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, 'add'>, effects: GroupEffects) {
-  const insert = connection.statement`INSERT INTO events (sequence, number, organization_id, type, attempt, at,
-    execution, node, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const insertMany = openInsertRows(connection, 'events', eventColumns, eventsAtOnce)
+  const insertOne = openInsertRows(connection, 'events', eventColumns, 1)
   const read = connection.scalar<number>`SELECT sequence FROM last_event`
   const save = connection.statement`UPDATE last_event SET sequence = ?`
   /**
@@ -23,12 +29,21 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
    */
   let last: number | undefined
   const next = (): number => (last = (last ?? read.get()!) + 1)
+  /** The events that are not inserted yet. */
+  let waiting: Value[][] = []
 
-  /** Inserts an event with the JSON text that belongs to it, and its deliveries. */
+  function insert(): void {
+    let at = 0
+    for (; at + eventsAtOnce <= waiting.length; at += eventsAtOnce) insertMany(waiting.slice(at, at + eventsAtOnce))
+    for (; at < waiting.length; at++) insertOne([waiting[at]!])
+    waiting = []
+  }
+
+  /** Records an event with the JSON text that belongs to it, and inserts its deliveries. */
   function record(event: Omit<StoredEvent, 'sequence'>, text: string | null = null): void {
     const { number, organizationId, type, attempt, at, execution, node } = event
     const sequence = next()
-    insert.run(sequence, number, organizationId, type, attempt, at, execution, node, text)
+    waiting.push([sequence, number, organizationId, type, attempt, at, execution, node, text])
     outbox.add({ sequence, ...event })
   }
 
@@ -38,7 +53,7 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
      * must know of the item: when it begins to wait for them.
      */
     add(
-      number: number | bigint,
+      number: number,
       organizationId: string,
       type: JobEventType,
       attempt: number,
@@ -74,16 +89,24 @@ export function openEvents(connection: Connection, outbox: Pick<WebhookOutbox, '
       record(event, JSON.stringify(data))
       effects.add('organizations', organizationId)
     },
+    /** Inserts what was recorded. Call it before events are read, and before rows are deleted that have events. */
+    insert,
     mark() {
-      const snapshot = last
-      return () => void (last = snapshot)
+      // What was inserted since is rolled back with all else.
+      const [snapshot, before] = [last, [...waiting]]
+      return () => {
+        last = snapshot
+        waiting = before
+      }
     },
     write(): void {
+      insert()
       if (last !== undefined) save.run(last)
       last = undefined
     },
     forget(): void {
       last = undefined
+      waiting = []
     },
   }
 }

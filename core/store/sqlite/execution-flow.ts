@@ -81,7 +81,7 @@ export function openExecutionFlow(
     const ofNode = item === undefined ? ([number, node] as const) : []
     if (before === null) {
       const { lastInsertRowid } = insertWaiting.run(...who, ...terms)
-      events.add(lastInsertRowid, organizationId, 'job.created', 0, at, ...ofNode)
+      events.add(Number(lastInsertRowid), organizationId, 'job.created', 0, at, ...ofNode)
       jobCounts.move(organizationId, undefined, 'pending')
       const released = { id: jobId, organizationId, modelId, class: 'workflow', rank } as const
       return effects.add('released', { ...released, executionId, nodeId, direct })

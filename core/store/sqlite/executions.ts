@@ -32,7 +32,7 @@ const hasResult = ({ reuses, pinned }: NewExecutionNode): boolean => reuses !== 
 
 /** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(connection: Connection, context: WriteContext) {
-  const { flow, queue, effects, outbox, use, keys, forgetJob, eachRow, giveUpExecution } = context
+  const { flow, queue, effects, events, outbox, use, keys, forgetJob, eachRow, giveUpExecution } = context
   const insert = openInsert(
     connection,
     'executions',
@@ -104,6 +104,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
     reusedWork.assignLists(row)
     const jobs = ownJobs.all(number)
     for (const job of jobs) reusedWork.forgetOrAssign(job, number, at)
+    events.insert()
     for (const drop of drops) drop.run(number)
     return jobs.length
   }

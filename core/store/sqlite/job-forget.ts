@@ -15,7 +15,10 @@ const columns = selected('number, organizationId, id, status, execution, batch')
 type EndedRow = Pick<JobRow, 'number' | 'organizationId' | 'id' | 'status' | 'execution' | 'batch'>
 
 /** Deletes all rows of a job; the ledger is kept. */
-export function openForget(connection: Connection, { jobCounts, files }: Pick<SharedContext, 'jobCounts' | 'files'>) {
+export function openForget(
+  connection: Connection,
+  { jobCounts, files, events }: Pick<SharedContext, 'jobCounts' | 'files' | 'events'>,
+) {
   // Rows that refer to the job are deleted before it.
   const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(
     table => connection.statement`DELETE FROM ${table} WHERE number = ?`,
@@ -25,6 +28,7 @@ export function openForget(connection: Connection, { jobCounts, files }: Pick<Sh
   return ({ number, organizationId, id, status }: Omit<EndedRow, 'execution' | 'batch'>, at: number): void => {
     files.removeOfJob(organizationId, id, at)
     uncache.run(id)
+    events.insert()
     for (const drop of drops) drop.run(number)
     jobCounts.move(organizationId, status, undefined)
   }

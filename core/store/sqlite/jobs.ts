@@ -121,52 +121,84 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 }
 
+/** Prepares the insertion of a pending job with values for these columns. */
+function openJobInsert(connection: Connection, columns: string) {
+  const values = columns.split(',').map(() => '?')
+  return connection.statement`INSERT INTO jobs (status, attempt, claims, crashes, ${columns})
+    VALUES ('pending', 0, 0, 0, ${values.join(', ')})`
+}
+
+/** Whether only the columns that every job has are set. */
+const isPlain = (job: NewJob): boolean =>
+  job.slug === null &&
+  job.startBy === null &&
+  job.timeoutMs === null &&
+  job.retentionMs === null &&
+  job.metadata === null &&
+  !job.region &&
+  !job.webhook &&
+  !job.held &&
+  !job.requestedModel &&
+  !job.traceparent &&
+  !job.relayed
+
 /** Inserts the rows of pending jobs, in the caller's transaction. */
 export function openJobRows(
   connection: Connection,
   { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
 ) {
-  // Written out: 10.8 µs with the inputs, 12.3 where the fields are read by their names.
-  const insert = connection.statement`INSERT INTO jobs (status, attempt, claims, crashes, organization_id, id, token_id,
-    task, model_id, slug, class, priority, rank, max_attempts, not_before, start_by, timeout_ms, retention_ms, metadata,
-    region, webhook, held, created_at, updated_at, batch, batch_line, requested_model, traceparent, relayed)
-    VALUES ('pending', 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const always =
+    'organization_id, id, token_id, task, model_id, class, priority, rank, max_attempts, not_before, created_at, updated_at'
+  const more = `slug, start_by, timeout_ms, retention_ms, metadata, region, webhook, held, batch, batch_line, requested_model,
+    traceparent, relayed`
+  const insertPlain = openJobInsert(connection, always)
+  const insertWhole = openJobInsert(connection, `${always}, ${more}`)
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
+
+  function insert(job: NewJob, batch: number | null): number {
+    const { createdAt, notBefore } = job
+    const always = [
+      job.organizationId,
+      job.id,
+      job.tokenId,
+      job.task,
+      job.modelId,
+      job.class ?? 'async',
+      job.priority,
+      job.rank,
+      job.maxAttempts,
+      notBefore <= createdAt ? 0 : notBefore,
+      createdAt,
+      createdAt,
+    ]
+    const { lastInsertRowid } =
+      batch === null && isPlain(job)
+        ? insertPlain.run(always)
+        : insertWhole.run(always, [
+            job.slug,
+            job.startBy,
+            job.timeoutMs,
+            job.retentionMs,
+            job.metadata,
+            job.region ?? null,
+            job.webhook ? JSON.stringify(job.webhook) : null,
+            job.held ?? 0,
+            batch,
+            batch === null ? null : job.batch!.line,
+            job.requestedModel ?? null,
+            job.traceparent ?? null,
+            job.relayed ? 1 : 0,
+          ])
+    return Number(lastInsertRowid)
+  }
 
   return {
     /** `batch`: the number of the batch of which the job is a line. */
     add(job: NewJob, batch: number | null = null): void {
-      const { createdAt, notBefore } = job
-      const { lastInsertRowid } = insert.run(
-        job.organizationId,
-        job.id,
-        job.tokenId,
-        job.task,
-        job.modelId,
-        job.slug,
-        job.class ?? 'async',
-        job.priority,
-        job.rank,
-        job.maxAttempts,
-        notBefore <= createdAt ? 0 : notBefore,
-        job.startBy,
-        job.timeoutMs,
-        job.retentionMs,
-        job.metadata,
-        job.region ?? null,
-        job.webhook ? JSON.stringify(job.webhook) : null,
-        job.held ?? 0,
-        createdAt,
-        createdAt,
-        batch,
-        batch === null ? null : job.batch!.line,
-        job.requestedModel ?? null,
-        job.traceparent ?? null,
-        job.relayed ? 1 : 0,
-      )
+      const number = insert(job, batch)
       if (job.webhook) outbox.ownAdded()
-      insertInputs.run(lastInsertRowid, job.inputs)
-      events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
+      insertInputs.run(number, job.inputs)
+      events.add(number, job.organizationId, 'job.created', 0, job.createdAt)
       jobCounts.move(job.organizationId, undefined, 'pending')
     },
   }

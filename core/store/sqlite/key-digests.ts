@@ -64,9 +64,9 @@ const newRun = (arrived: readonly Key[]) => ({
  */
 export function openKeyDigests(connection: Connection) {
   const numbers = openKeyNumbers(connection)
-  // A key that was forgotten meanwhile is not indexed.
+  // A key that was forgotten meanwhile is not indexed. Its number is not given again: the newest key always stays.
   const index = connection.statement`INSERT INTO key_digests (digest, number)
-    SELECT digest, number FROM idempotency_keys WHERE number = ? AND digest = ?
+    SELECT digest, number FROM idempotency_keys WHERE number IN (SELECT value FROM json_each(?))
     ON CONFLICT (digest) DO UPDATE SET number = excluded.number`
   const setLastIndexed = connection.statement`UPDATE last_indexed_key SET number = ?`
   numbers.update()
@@ -109,7 +109,7 @@ export function openKeyDigests(connection: Connection) {
       if (run) {
         const from = run.indexed
         run.indexed = Math.min(run.keys.length, from + indexedPerKey * (added.length - counted))
-        for (const { digest, number } of run.keys.slice(from, run.indexed)) index.run(number, digest)
+        index.run(JSON.stringify(run.keys.slice(from, run.indexed).map(({ number }) => number)))
         if (run.indexed === run.keys.length) setLastIndexed.run(run.last)
       }
       counted = added.length

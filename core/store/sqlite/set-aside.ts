@@ -79,6 +79,7 @@ export function openSetAside(
 
   /** Adds the event of a list all of whose items wait, once: ten thousand items would begin to wait as often. */
   function tellOfList({ organizationId, execution, node }: SetAsideRow, at: number): void {
+    events.insert()
     const list = untoldList.get(execution, node)
     if (list && lists.awaitedByItems(execution!, node!) !== null)
       events.add(list.number, organizationId, 'job.waiting', list.attempt, at, execution, node)

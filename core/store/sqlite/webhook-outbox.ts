@@ -4,14 +4,14 @@ import type { DeliverySubject, RequestWebhook } from '../webhooks.ts'
 import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 
-/** An event as it was inserted. `number` is that of its job. */
+/** An event as it was recorded. `number` is that of its job. */
 export interface StoredEvent {
   sequence: number
   organizationId: string
   type: string
   at: number
   attempt: number
-  number: number | bigint | null
+  number: number | null
   execution: number | null
   node: number | null
   /** The item that an event without a job is about. */
@@ -97,7 +97,7 @@ export function openWebhookOutbox(connection: Connection, effects: Pick<GroupEff
   }
 
   return {
-    /** Call it for every event that was inserted. */
+    /** Call it for every event that was recorded. */
     add(event: StoredEvent): void {
       const { organizationId, type, number, attempt, data } = event
       const registered = endpointsOf(organizationId)

@@ -1,6 +1,9 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { openCommands } from '../../../../core/store/sqlite/commands.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { openTransactions, type SentCommand } from '../../../../core/store/sqlite/group.ts'
+import { memoryOf, openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import type { Store } from '../../../../core/store/store.ts'
 import { told } from '../../../store/conformance/events.ts'
 import { completed, failed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
@@ -47,3 +50,41 @@ test('every change of status has its event, in order, across retries, a release,
   const errors = all.flatMap(({ type, data }) => (type === 'job.retrying' ? [data && JSON.parse(data).code] : []))
   expect(errors).toEqual([failed(1).error.code, null, 'worker_crashed', null])
 })
+
+test.each([
+  ['together', []],
+  // It refuses by an error: the commands are run again, each with a savepoint.
+  ['apart', [['jobs.remove', [organizationId, 'job_waiting_0', 1]]]],
+] as [string, SentCommand[]][])(
+  'jobs of one transaction have their events, without a gap, although some are removed in it: %s',
+  async (_, failing) => {
+    using directory = temporaryDirectory()
+    await (await openTestStore({ dataDir: directory.path }))[Symbol.asyncDispose]()
+    using connection = openDatabase(join(directory.path, 'infer.db'))
+    const context = openWriteContext(connection, 'boot')
+    const run = openTransactions(connection, openCommands(connection, context), memoryOf(context))
+    const ids = Array.from({ length: 40 }, (_, at) => (at % 2 === 0 ? `job_waiting_${at}` : `job_removed_${at}`))
+    const sent = ids.flatMap((id): SentCommand[] => {
+      const added: SentCommand = ['addJob', [newJob({ id })]]
+      if (id.includes('waiting')) return [added]
+      return [added, ['cancelJob', [organizationId, id, 1]], ['jobs.remove', [organizationId, id, 1]]]
+    })
+    const undone = vi.spyOn(connection, 'exec')
+    const { failures } = run([...sent, ...failing])
+    expect(failures.length).toBe(failing.length)
+    expect(undone.mock.calls).toEqual(failing.length > 0 ? [['ROLLBACK']] : [])
+    const events = connection.query<{
+      sequence: number
+      id: string
+      type: string
+    }>`SELECT sequence, id, type FROM events
+      JOIN jobs USING (number) ORDER BY sequence`.all()
+    expect(events.map(({ id, type }) => [id, type])).toEqual(
+      ids.filter(id => id.includes('waiting')).map(id => [id, 'job.created']),
+    )
+    const { sequence } = connection.query<{ sequence: number }>`SELECT sequence FROM last_event`.get()!
+    expect(sequence).toBe(40 + 20)
+    expect(events.map(event => event.sequence)).toEqual(events.map((_, at) => 1 + at * 3))
+    expect(connection.pragma('foreign_key_check')).toEqual([])
+  },
+)
