@@ -1,5 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import { connectPatiently } from '../../core/connect-patiently.ts'
 import { connectOptions } from '../launcher/endpoint-tls.ts'
 import type { Endpoint } from '../launcher/launcher.ts'
 import { ConnectionError } from './http-request.ts'
@@ -44,13 +45,27 @@ export async function connectEngine(
     ALPNProtocols: ['http/1.1'],
     ...connectOptions(endpoint),
   }
-  const socket = tls ? tls.connect({ ...options, ...encrypted }) : connect(options)
+  const until = performance.now() + connectMs
+  const unreached = () => new ConnectionError('UNREACHED', `Nobody accepted the connection within ${connectMs} ms.`)
+  try {
+    return await connectPatiently(() => {
+      const socket = tls ? tls.connect({ ...options, ...encrypted }) : connect(options)
+      return accepted(socket, { event: tls ? 'secureConnect' : 'connect', until, unreached })
+    }, connectMs)
+  } catch (thrown) {
+    throw (thrown as NodeJS.ErrnoException).code === 'EAGAIN' ? unreached() : thrown
+  }
+}
+
+/** Resolves when the other side has accepted the connection. `until`: when it fails, by `performance.now()`. */
+function accepted(
+  socket: Socket,
+  { event, until, unreached }: { event: string; until: number; unreached: () => Error },
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const tooLate = () =>
-      socket.destroy(new ConnectionError('UNREACHED', `Nobody accepted the connection within ${connectMs} ms.`))
-    const timer = setTimeout(tooLate, connectMs)
+    const timer = setTimeout(() => socket.destroy(unreached()), until - performance.now())
     socket
-      .once(tls ? 'secureConnect' : 'connect', () => {
+      .once(event, () => {
         clearTimeout(timer)
         resolve(socket)
       })

@@ -9,6 +9,8 @@ import { acceptForwarded } from './forwarded.ts'
 
 /** Bytes of the longest path of a Unix socket. */
 const longestPath = 107
+/** How many connections may wait until they are accepted, as at the address of the server; at most net.core.somaxconn. */
+const backlog = 4096
 
 export interface ControlSocketOptions {
   dataDir: string
@@ -50,7 +52,7 @@ export async function openControlSocket({ dataDir, handler, asksForWebSocket, up
     handler(req, res)
   })
   server.on('upgrade', (req, socket, head) => ours(req) && upgrade(req, socket, head))
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, resolve))
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen({ path, backlog }, resolve))
   return {
     path,
     secret,

@@ -1,5 +1,8 @@
+import { once } from 'node:events'
 import { Agent, type ClientRequest, type IncomingMessage, request, ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { connectPatiently } from '../../core/connect-patiently.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import { askForBody, discardRest } from '../http/body/unread-body.ts'
@@ -9,6 +12,8 @@ import { endToEnd, forwardedHeaders, type Tried } from './forwarded.ts'
 
 /** Connections to the other process that stay open while no request uses them. */
 const maxIdle = 256
+/** How long the other process may take to accept a connection, milliseconds. */
+const acceptMs = 30_000
 
 /** Where another process of this server, or the server that has taken its place, takes requests. */
 export interface ForwardTarget {
@@ -17,10 +22,35 @@ export interface ForwardTarget {
   secret: string
 }
 
+const full = () =>
+  new Failure('no_capacity', 'The server has more requests than it can accept. Send it again in 1 s.', {
+    retryAfterMs: 1_000,
+  })
+
 const unreachable = () =>
   new Failure('shutting_down', 'The server is stopping and accepts no new requests. Send it again in 5 s.', {
     retryAfterMs: 5_000,
   })
+
+const failureOf = (error: NodeJS.ErrnoException): Failure => (error.code === 'EAGAIN' ? full() : unreachable())
+
+/** Connections to a Unix socket. Thousands that are opened at once do not all fit into its queue. */
+function openAgent(path: string): Agent {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
+  const attempt = async (): Promise<Socket> => {
+    const socket = connect({ path })
+    await once(socket, 'connect')
+    return socket
+  }
+  agent.createConnection = (_, created) => {
+    connectPatiently(attempt, acceptMs).then(
+      socket => created?.(null, socket),
+      (failure: Error) => created?.(failure, undefined as never),
+    )
+    return undefined
+  }
+  return agent
+}
 
 /**
  * Opens what passes requests on to another process, each as its client sent it, over connections that are used again. Bodies
@@ -28,7 +58,7 @@ const unreachable = () =>
  * each answer closes the connection of its client.
  */
 export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = false } = {}) {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
+  const agent = openAgent(socketPath)
 
   /** Begins a request to the other process; undefined, and the client is answered, if the request cannot be sent as it is. */
   function send(
@@ -38,7 +68,7 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
     const { method, url } = req
     const headers = [...forwardedHeaders(req, secret, engineEnd), ...more]
     try {
-      return request({ agent, socketPath, method, path: url, headers, maxHeaderSize: 64 << 10 })
+      return request({ agent, method, path: url, headers, maxHeaderSize: 64 << 10 })
     } catch {
       // A character that Node reads in a request and does not write.
       refused()
@@ -63,11 +93,11 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
         isAnswered = true
         relay(answer, req, ended(res), upstream)
       })
-      upstream.on('error', () => {
+      upstream.on('error', error => {
         // A body that could not be sent whole does not spoil the answer; one that ends early has an error of its own.
         if (isAnswered || res.headersSent || res.destroyed) return
         discardRest(req)
-        refuse(ended(res), unreachable(), newId('req'), undefined)
+        refuse(ended(res), failureOf(error), newId('req'), undefined)
       })
       res.once('close', () => {
         if (!res.writableFinished) upstream.destroy()
@@ -114,8 +144,8 @@ export function openForwarder({ socketPath, secret }: ForwardTarget, { isLast = 
         return res
       }
       upstream.on('response', answer => relay(answer, req, refusal(), upstream))
-      upstream.on('error', () => {
-        if (!socket.destroyed && socket.writable) refuse(refusal(), unreachable(), newId('req'), undefined)
+      upstream.on('error', error => {
+        if (!socket.destroyed && socket.writable) refuse(refusal(), failureOf(error), newId('req'), undefined)
       })
       upstream.end()
     },

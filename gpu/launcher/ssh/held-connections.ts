@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
+import { connectPatiently } from '../../../core/connect-patiently.ts'
 
 /** Milliseconds for which a connection waits. */
 const waitMs = 30_000
@@ -22,6 +24,24 @@ export function holdConnections(path: string) {
   })
   server.on('error', () => {})
 
+  async function connect(): Promise<Socket> {
+    const to = createConnection({ path, allowHalfOpen: true })
+    await once(to, 'connect')
+    return to
+  }
+
+  async function pass(socket: Socket): Promise<void> {
+    try {
+      const to = await connectPatiently(connect, waitMs)
+      to.on('error', () => socket.destroy())
+      socket.on('close', () => to.destroy())
+      if (socket.destroyed) to.destroy()
+      else socket.pipe(to).pipe(socket)
+    } catch {
+      socket.destroy()
+    }
+  }
+
   return {
     /** Accepts connections from now on. Does nothing if it does already. */
     hold(): void {
@@ -36,10 +56,7 @@ export function holdConnections(path: string) {
     release(): void {
       for (const [socket, timer] of held) {
         clearTimeout(timer)
-        const to = createConnection({ path, allowHalfOpen: true })
-        to.on('error', () => socket.destroy())
-        socket.on('close', () => to.destroy())
-        socket.pipe(to).pipe(socket)
+        void pass(socket)
       }
       held.clear()
     },

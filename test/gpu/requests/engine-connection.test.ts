@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { newLaunchKey } from '../../../gpu/launcher/launch-key.ts'
 import { EngineConnection, type ExchangeListener } from '../../../gpu/requests/engine-connection.ts'
 import { type HttpRequest, headerLines } from '../../../gpu/requests/http-request.ts'
+import { temporaryFolder } from '../../cli/_infer.ts'
 
 /** A server that gives each connection, with all that was received on it, to a function whenever something arrives. */
 async function engine(answer: (socket: Socket, received: string) => void) {
@@ -87,6 +89,23 @@ test('requests follow one another on one connection, each as it was given', asyn
     `GET /health?a=b HTTP/1.1\r\n${host}\r\n`,
   ])
   expect(sockets).toHaveLength(1)
+})
+
+test('connections of which more begin at once than fit into the queue of a Unix socket wait', async () => {
+  const socketPath = join(temporaryFolder(), 's')
+  const server = createServer(socket => void socket.end(ok('a'))).listen({ path: socketPath, backlog: 2 })
+  await once(server, 'listening')
+  const endpoint = { origin: 'http://engine', socketPath }
+  const connections = Array.from(
+    { length: 20 },
+    () => new EngineConnection({ endpoint, connectMs: 5_000, keepAliveMs: 60_000 }),
+  )
+  onTestFinished(() => {
+    for (const connection of connections) connection.destroy()
+    server.close()
+  })
+  const answers = await Promise.all(connections.map(connection => send(connection).answer))
+  expect(answers.map(({ text }) => text)).toEqual(connections.map(() => 'a'))
 })
 
 describe('the next request gets a connection of its own after an answer', () => {

@@ -87,3 +87,25 @@ test('where no server answers, the request is refused with the time to try again
     'close',
   ])
 })
+
+test('requests of which more begin at once than fit into the queue of the socket are all answered', async () => {
+  const socketPath = join(temporaryFolder(), 'next')
+  const next = createServer((_, res) => res.end('ok')).listen({ path: socketPath, backlog: 2 })
+  const forwarder = openForwarder({ socketPath, secret: 'secret' })
+  const begin: (() => void)[] = []
+  const count = 40
+  const server = createServer((req, res) => {
+    begin.push(() => forwarder.forward(req, res))
+    // In one turn of the event loop, in which nothing is accepted.
+    if (begin.length === count) for (const one of begin) one()
+  }).listen(0, '127.0.0.1')
+  await Promise.all([once(next, 'listening'), once(server, 'listening')])
+  onTestFinished(() => {
+    forwarder.close()
+    for (const one of [next, server]) one.closeAllConnections()
+    for (const one of [next, server]) one.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const answers = await Promise.all(Array.from({ length: count }, () => fetch(`http://127.0.0.1:${port}`)))
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: count }, () => 200))
+})
