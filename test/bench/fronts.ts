@@ -19,7 +19,8 @@ import {
  * of all processes for a request and for a chunk of a stream, requests a second in sum, and the messages between the
  * processes. Prints a line for each. What the proxies need more with several processes is not infer's own. Run after `npm run build`:
  * `npx node test/bench/fronts.ts`, with `--seconds N` for the length of a measurement, `--rounds N`, `--processes 1,8`
- * for other counts.
+ * for other counts. `--each` gives every process the connections that one has alone: what a process writes in one turn it writes
+ * together, so that one with few connections needs more time for each request.
  */
 const option = (name: string, usual: string): string => {
   const at = process.argv.indexOf(name)
@@ -27,6 +28,10 @@ const option = (name: string, usual: string): string => {
 }
 const ms = Number(option('--seconds', '3')) * 1_000
 const rounds = Number(option('--rounds', '3'))
+const each = process.argv.includes('--each')
+/** 64 connections for requests, and 200 streams. */
+const clientsOf = (processes: number) =>
+  each ? { requests: 64 * processes, streams: 200 * processes } : { requests: 64, streams: 200 }
 /** After so many V8 compiles little more of a process. By their number, not by time: a slow machine compiles as much. */
 const compiledAfter = { requests: 15_000, chunks: 60_000 }
 const processCounts = option('--processes', '1,2,4').split(',').map(Number)
@@ -117,16 +122,16 @@ async function serveProxies(count: number, enginePort: number): Promise<Measured
 }
 
 /** Measures both once. The counts are read outside of what is measured, because that costs the first process time. */
-async function measure({ target, used, counts }: Measured): Promise<Result> {
+async function measure({ target, used, counts }: Measured, clients: ReturnType<typeof clientsOf>): Promise<Result> {
   const countsBefore = await counts()
   let before = used()
-  const { perSecond } = await load<Requests>(['requests', ...target, 64, ms], () => (before = used()))
+  const { perSecond } = await load<Requests>(['requests', ...target, clients.requests, ms], () => (before = used()))
   const after = used()
   const countsAfter = await counts()
   const all = after.all - before.all
   const answered = countsAfter && countsBefore ? countsAfter.answered - countsBefore.answered : 0
   let beforeStreams = used()
-  const { chunks } = await load<Streams>(['streams', ...target, 200, ms], () => (beforeStreams = used()))
+  const { chunks } = await load<Streams>(['streams', ...target, clients.streams, ms], () => (beforeStreams = used()))
   const part = (name: 'local' | 'messages') =>
     answered > 0 ? (countsAfter![name] - countsBefore![name]) / answered : 0
   return {
@@ -150,17 +155,18 @@ try {
   for (const count of processCounts) {
     const [infer, proxies] = [await serveInfer(count, config), await serveProxies(count, enginePort)]
     pairs.push({ count, infer, proxies, results: [], bare: [] })
+    const clients = clientsOf(count)
     for (const { target } of [infer, proxies]) {
       for (let done = 0; done < count * compiledAfter.requests; )
-        done += ((await load<Requests>(['requests', ...target, 64, ms])).perSecond * ms) / 1_000
+        done += ((await load<Requests>(['requests', ...target, clients.requests, ms])).perSecond * ms) / 1_000
       for (let done = 0; done < count * compiledAfter.chunks; )
-        done += (await load<Streams>(['streams', ...target, 200, ms])).chunks
+        done += (await load<Streams>(['streams', ...target, clients.streams, ms])).chunks
     }
   }
   for (let round = 0; round < rounds; round++)
-    for (const { infer, proxies, results, bare } of pairs) {
-      results.push(await measure(infer))
-      bare.push(await measure(proxies))
+    for (const { count, infer, proxies, results, bare } of pairs) {
+      results.push(await measure(infer, clientsOf(count)))
+      bare.push(await measure(proxies, clientsOf(count)))
     }
   const [least, leastBare] = [medians(pairs[0]!.results), medians(pairs[0]!.bare)]
   for (const { count, results, bare } of pairs) {
