@@ -86,20 +86,20 @@ export interface Choice {
   models: readonly Model[]
   dataDir: string
   environment: Readonly<Record<string, string | undefined>>
-  folderFor: (model: Model) => string | undefined
+  folderFor: (model: Model) => Promise<string | undefined>
   /** The slots that the requests of the server before use. */
   elsewhere: Pick<SlotsElsewhere, 'of'>
 }
 
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
-export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
+export async function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
   const taken: LeftEngine[] = []
   const ended: { launch: LeftLaunch; reason: string }[] = []
   for (const launch of launches.left()) {
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
     const others = taken.filter(one => one.model === model && one.ending === undefined).length
-    const reason = refusalOf(launch, model, others, choice)
+    const reason = await refusalOf(launch, model, others, choice)
     const mayAnswer = reason === startedDifferently || reason === savedElsewhere
     if (reason !== undefined && !(mayAnswer && choice.elsewhere.of(engineId) > 0)) ended.push({ launch, reason })
     else
@@ -116,12 +116,12 @@ export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: C
 }
 
 /** Why the engine cannot be taken over for the model; undefined if it can. */
-function refusalOf(
+async function refusalOf(
   { engineId, note }: Launch,
   model: Model | undefined,
   others: number,
   choice: Choice,
-): string | undefined {
+): Promise<string | undefined> {
   if (isRefusal(note)) return note.refusal
   if (model === undefined) return 'Its model is not offered any more.'
   if (note === null || note === undefined) return 'It was not ready.'
@@ -131,9 +131,10 @@ function refusalOf(
   if (engine !== model.engine) return 'Its model has another kind of engine now.'
   // The preset of another version may have noted facts that the one here does not understand.
   try {
-    if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations) return savedElsewhere
+    if (running.conversations !== undefined && (await choice.folderFor(model)) !== running.conversations)
+      return savedElsewhere
     const options = engineOptionsOf(model, engineId, start, choice.environment)
-    return startHash(model, options, choice) === hash ? undefined : startedDifferently
+    return (await startHash(model, options, choice)) === hash ? undefined : startedDifferently
   } catch {
     return otherVersion
   }

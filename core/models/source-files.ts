@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { access, open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { objectOf } from '../json.ts'
 import { partsOf } from './gguf-parts.ts'
@@ -18,7 +17,15 @@ const weightsIndex = /\.(safetensors|bin)\.index\.json$/i
 const maxIndex = 64 << 20
 
 /** Returns those of these files that do not exist. */
-export const absent = (files: readonly string[]): string[] => files.filter(file => !existsSync(file))
+export async function absent(files: readonly string[]): Promise<string[]> {
+  const found = await Array.fromAsync(files, file =>
+    access(file).then(
+      () => [],
+      () => [file],
+    ),
+  )
+  return found.flat()
+}
 
 /**
  * Returns why the files of a model are not all there, as a sentence that begins with the path: it does not exist, is a
@@ -29,7 +36,7 @@ export async function missingFiles(path: string): Promise<string | undefined> {
   if (!found) return `'${path}' does not exist.`
   if (found.isDirectory()) return (await folderFaults(path)).fault
   if (await isPointer(path)) return `'${path}' is a pointer of Git LFS, not the model: ${pointerCure}`
-  const missing = absent(partsOf(path))
+  const missing = await absent(partsOf(path))
   return missing.length === 0 ? undefined : partsFault(path, missing)
 }
 
@@ -99,7 +106,7 @@ async function faultIn(folder: string, isPart: boolean): Promise<{ fault: string
       return { fault, hasWeights }
     }
   for (const index of names.filter(one => weightsIndex.test(one))) {
-    const missing = absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
+    const missing = await absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
     if (missing.length > 0)
       return { fault: `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`, hasWeights }
   }

@@ -46,8 +46,8 @@ async function stateOfFiles(source: string | undefined): Promise<string | undefi
       ? (await readdir(source)).map(name => join(source, name))
       : [source]
     const found = await Promise.all(names.toSorted().map(name => stat(name)))
-    const missing = absent(partsOf(source)).length
-    return `${missing} ${found.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')}`
+    const missing = await absent(partsOf(source))
+    return `${missing.length} ${found.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')}`
   } catch {
     return undefined
   }
