@@ -228,6 +228,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   const onReleased = (...released: Parameters<Residency['release']>): void => {
     release(...released)
+    if (released[0].serves.retired) elsewhere.released(released[0])
     engines.used(released[0])
     if (notifyIdle && !busy()) notifyIdle()
   }
