@@ -39,7 +39,7 @@ esac`,
     next: write('next', 'echo 2.0.0'),
     version: () => readFileSync(executable, 'utf8').match(/\d\S+/)![0],
     asked: () => readFileSync(asked, 'utf8').trim().split('\n').slice(1),
-    async upgrade(...args: string[]) {
+    upgrade: async (...args: string[]) => {
       const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder }
       const run = await runInProcess(['service', 'upgrade', '--user', ...args], env)
       return { ...run, said: run.stdout.toString() }
