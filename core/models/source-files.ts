@@ -16,7 +16,10 @@ const weights = /\.(safetensors|sft|gguf|bin|pt|pth|ckpt|onnx|npz|nemo|msgpack|h
 const weightsIndex = /\.(safetensors|bin)\.index\.json$/i
 const maxIndex = 64 << 20
 
-/** Returns those of these files that do not exist. */
+/**
+ * Returns those of these files that do not exist. Looks at one after the other, as all that look at files of models: a mount
+ * that does not answer then holds one of the few threads that read files for the whole server.
+ */
 export async function absent(files: readonly string[]): Promise<string[]> {
   const found = await Array.fromAsync(files, file =>
     access(file).then(
@@ -133,10 +136,10 @@ const maxDepth = 3
 async function foldersIn(root: string, below = '', depth = 1): Promise<string[]> {
   const names = await readdir(join(root, below)).catch((): string[] => [])
   const paths = names.map(name => join(below, name))
-  const found = await Promise.all(paths.map(path => stat(join(root, path)).catch(() => null)))
+  const found = await Array.fromAsync(paths, path => stat(join(root, path)).catch(() => null))
   const folders = paths.filter((_, at) => found[at]?.isDirectory() === true)
   if (depth === maxDepth) return folders
-  return [...folders, ...(await Promise.all(folders.map(path => foldersIn(root, path, depth + 1)))).flat()]
+  return [...folders, ...(await Array.fromAsync(folders, path => foldersIn(root, path, depth + 1))).flat()]
 }
 
 /** The files that an index names; none if it cannot be read, which the engine reports. */

@@ -2,7 +2,12 @@ import { createSecretKey } from 'node:crypto'
 import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { missingFiles } from '../../core/models/source-files.ts'
 import { openCaches } from '../../gpu/caches/caches.ts'
+import type { EngineOptions } from '../../gpu/engine.ts'
+import { startHash } from '../../gpu/engine-options.ts'
+import { weightsOf } from '../../gpu/estimate/model-files.ts'
+import { openRefusedFiles } from '../../gpu/placement/refused-files.ts'
 import type { SandboxSupport } from '../../gpu/sandbox/level.ts'
 import { chat, fake, fleetOf } from './_fleet.ts'
 import { keptLog, noSandbox, temporary } from './launcher/_launch.ts'
@@ -19,6 +24,26 @@ vi.mock('node:fs', async load => {
       return (member as (...given: unknown[]) => unknown)(...given)
     }
     return [name, Object.assign(call, member)]
+  })
+  return Object.fromEntries(watched)
+})
+
+/** How many looks at this path the threads that read files have at a time, and the most that they had. */
+const atOnce = vi.hoisted(() => ({ now: 0, most: 0 }))
+vi.mock('node:fs/promises', async load => {
+  const real = await load<Record<string, unknown>>()
+  const watched = Object.entries(real).map(([name, member]) => {
+    if (typeof member !== 'function') return [name, member]
+    const call = async (...given: unknown[]): Promise<unknown> => {
+      const isWatched = String(given[0]).includes('slow-mount')
+      if (isWatched) atOnce.most = Math.max(atOnce.most, ++atOnce.now)
+      try {
+        return await (member as (...given: unknown[]) => unknown)(...given)
+      } finally {
+        if (isWatched) atOnce.now--
+      }
+    }
+    return [name, call]
   })
   return Object.fromEntries(watched)
 })
@@ -68,4 +93,19 @@ test('nor while saved conversations are named', async () => {
   caches.of(fake('a', [], { source }))
   await caches.folderFor(fake('b', [], { source }))
   expect(looked.filter(path => path.includes('slow-mount'))).toEqual([])
+})
+
+test('a model of many files leaves threads to others that read files', async () => {
+  const source = join(temporary(), 'slow-mount')
+  for (const part of ['', 'text', 'image', 'audio']) {
+    mkdirSync(join(source, part), { recursive: true })
+    for (const at of [1, 2, 3]) writeFileSync(join(source, part, `model-${at}.safetensors`), '')
+  }
+  const model = fake('a', [], { source })
+  atOnce.most = 0
+  expect(await missingFiles(source)).toBeUndefined()
+  expect(await weightsOf(source)).toBe(0)
+  expect(await openRefusedFiles().add(model, { said: 'no', lies: 'files' })).toBeDefined()
+  await startHash(model, { argv: [] } as unknown as EngineOptions, { dataDir: '/nowhere', environment: {} })
+  expect(atOnce.most).toBe(1)
 })
