@@ -39,6 +39,8 @@ import { unpackEngineFiles } from './unpack-engine-files.ts'
 interface Running extends EngineRun {
   engine: Engine
   start: EngineStart
+  /** `startHash` of its start; empty until it is ready. */
+  hash: string
   connections: EngineConnections | undefined
 }
 
@@ -130,22 +132,17 @@ export function openEngineEffects(options: EngineEffectOptions) {
 
   /** Decides how an engine is started. */
   async function prepare(resident: Resident): Promise<EngineRun> {
-    const { serves, engineId, devices } = resident
-    if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
-    const threads = options.threadsOf(serves.model, devices, engineId)
+    const { engineId, devices } = resident
+    const { model } = resident.serves
+    if (presetOf(model).sandbox?.isOwn) await unpackEngineFiles()
+    for (const warning of await missingSandboxPaths(model)) log.warn(warning, { model: model.id, engine: engineId })
+    const threads = options.threadsOf(model, devices, engineId)
     // Other machines do not have the folders of this one.
     const isHere = resident.placement.pool === undefined
-    const conversations =
-      isHere && savesConversations(serves.model) ? options.caches?.folderFor(serves.model) : undefined
+    const conversations = isHere && savesConversations(model) ? await options.caches?.folderFor(model) : undefined
     const writes = conversations === undefined ? undefined : writtenFolder(resident, conversations)
-    const chosen = isHere && presetOf(serves.model).parking ? await parking.choose(serves.model, resident) : noParking
-    return {
-      placement: options.placementOf(serves.model, resident, devices),
-      threads,
-      conversations,
-      writes,
-      parking: chosen,
-    }
+    const chosen = isHere && presetOf(model).parking ? await parking.choose(model, resident) : noParking
+    return { placement: options.placementOf(model, resident, devices), threads, conversations, writes, parking: chosen }
   }
 
   function newStart(resident: Resident, run: EngineRun): EngineStart {
@@ -168,12 +165,12 @@ export function openEngineEffects(options: EngineEffectOptions) {
     const one = running.get(resident.engineId)
     // One that ends after its requests is no engine for the next server: what it has noted of it was true.
     if (!one || resident.state !== 'ready' || resident.draining === 'unload') return
-    const { engine, start: begun, connections: _connections, ...run } = one
+    const { engine, start: begun, hash, connections: _connections, ...run } = one
     const { model } = resident.serves
     const note =
       presetOf(model).adapters?.routes && enabledAdapters(model).length > 0
         ? { refusal: 'Nobody knows which adapters it has loaded.' }
-        : noteOf(resident, begun, startHash(model, engine.options, options), run)
+        : noteOf(resident, begun, hash, run)
     launchesIn(resident.placement.pool).note(engine.launchId(), note)
   }
 
@@ -196,9 +193,8 @@ export function openEngineEffects(options: EngineEffectOptions) {
       const adopted = left?.adopt()
       if (left && !adopted) throw new Failure('worker_error', 'It has ended.')
       const engine = newEngine(resident, begun, adopted)
-      const one: Running = { ...run, engine, start: begun, connections: undefined }
+      const one: Running = { ...run, engine, start: begun, hash: '', connections: undefined }
       running.set(engineId, one)
-      for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       const { reason } = resident.placement.plan?.paged ?? {}
       if (reason !== undefined) log.info('The context is shorter than that of the model', { ...fields, reason })
       // The HTTP client for engines is a large module, so it is imported with the first engine.
@@ -210,6 +206,7 @@ export function openEngineEffects(options: EngineEffectOptions) {
       ])
       if (running.get(engineId) !== one) return
       const convert = await converterFor(resident, engine)
+      one.hash = left?.note.hash ?? (await startHash(serves.model, engine.options, options))
       if (running.get(engineId) !== one) return
       const at = { endpoint: engine.endpoint()!, headers: engine.options.headers }
       const slots =

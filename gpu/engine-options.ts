@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, type Stats, statSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { build } from '../core/assets.ts'
 import { engineFields } from '../core/models/change.ts'
@@ -102,13 +102,13 @@ export function engineOptionsOf(
 /**
  * A hash of everything by which an engine is started: its model's configuration, command, variables and sandbox, its program,
  * the files of the model and those that its command names by absolute paths, and for built-in engines this program. Where it
- * is the same, a start now would make the same engine.
+ * is the same, a start now would make the same engine. Files are looked at one after the other: see `resolvedPathsOfAll`.
  */
-export function startHash(
+export async function startHash(
   model: Model,
   options: EngineOptions,
   { dataDir, environment }: { dataDir: string; environment: HostEnvironment },
-): string {
+): Promise<string> {
   const inherited = engineEnvironment({
     host: environment,
     home: '',
@@ -120,7 +120,13 @@ export function startHash(
   const path = enginePath(dataDir, inherited.PATH!, options.environments)
   const program = findProgram(options.argv[0] ?? '', path)
   const named = [program, model.source, model.speculative?.draft_model].filter(path => path !== undefined)
-  const files = [...named.map(factsOf), ...options.argv.filter(part => isAbsolute(part)).map(fileFacts)]
+  const files = [
+    ...(await Array.fromAsync(named, factsOf)),
+    ...(await Array.fromAsync(
+      options.argv.filter(part => isAbsolute(part)),
+      fileFacts,
+    )),
+  ]
   const own = presetOf(model).sandbox?.isOwn ? build : null
   return createHash('sha256')
     .update(JSON.stringify([engineFields(model), options, inherited, files, own]))
@@ -128,26 +134,14 @@ export function startHash(
 }
 
 /** By what it is noticed that a file was replaced, or a file in a folder; links are followed. */
-function factsOf(path: string): unknown[] {
-  if (statOf(path)?.isDirectory() !== true) return [path, fileFacts(path)]
-  try {
-    const names = readdirSync(path).toSorted()
-    return [path, names.map(name => [name, fileFacts(join(path, name))])]
-  } catch {
-    return [path]
-  }
+async function factsOf(path: string): Promise<unknown[]> {
+  const names = await readdir(path).catch(() => undefined)
+  if (names === undefined) return [path, await fileFacts(path)]
+  return [path, await Array.fromAsync(names.toSorted(), async name => [name, await fileFacts(join(path, name))])]
 }
 
 /** Size and time of a file; null for anything else. */
-function fileFacts(path: string): [bytes: number, changedMs: number] | null {
-  const found = statOf(path)
+async function fileFacts(path: string): Promise<[bytes: number, changedMs: number] | null> {
+  const found = await stat(path).catch(() => undefined)
   return found?.isFile() ? [found.size, found.mtimeMs] : null
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path)
-  } catch {
-    return undefined
-  }
 }

@@ -72,7 +72,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     openFleetLaunches({ ...options, ...host, ...settings, devices: source.cards }),
     openNeededPrograms(models(), pathWith, clock.now),
   ])
-  const folderFor = (model: Model) => options.caches?.folderFor(model)
+  const folderFor = async (model: Model) => await options.caches?.folderFor(model)
   const elsewhere = openSlotsElsewhere(options.usedElsewhere, () => ({ ...residency, release: onReleased }))
   const left = await openTakeOver({ ...options, models, launches, environment, clock, folderFor, elsewhere })
   // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
@@ -228,6 +228,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   const onReleased = (...released: Parameters<Residency['release']>): void => {
     release(...released)
+    if (released[0].serves.retired) elsewhere.released(released[0])
     engines.used(released[0])
     if (notifyIdle && !busy()) notifyIdle()
   }

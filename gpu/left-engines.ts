@@ -86,22 +86,22 @@ export interface Choice {
   models: readonly Model[]
   dataDir: string
   environment: Readonly<Record<string, string | undefined>>
-  folderFor: (model: Model) => string | undefined
+  folderFor: (model: Model) => Promise<string | undefined>
   /** The slots that the requests of the server before use. */
   elsewhere: Pick<SlotsElsewhere, 'of'>
 }
 
 /** Decides which of the engines that an earlier server has left may be taken over; the others with the reason. */
-export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
+export async function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: Choice) {
   const taken: LeftEngine[] = []
   const ended: { launch: LeftLaunch; reason: string }[] = []
   for (const launch of launches.left()) {
     const { launchId, engineId, modelId } = launch
     const model = choice.models.find(({ id, enabled }) => id === modelId && enabled)
     const others = taken.filter(one => one.model === model && one.ending === undefined).length
-    const reason = refusalOf(launch, model, others, choice)
-    const mayAnswer = reason === startedDifferently || reason === savedElsewhere
-    if (reason !== undefined && !(mayAnswer && choice.elsewhere.of(engineId) > 0)) ended.push({ launch, reason })
+    const refusal = await refusalOf(launch, model, others, choice)
+    if (refusal && !(refusal.mayAnswer && choice.elsewhere.of(engineId) > 0))
+      ended.push({ launch, reason: refusal.reason })
     else
       taken.push({
         launchId,
@@ -109,39 +109,48 @@ export function chooseLeft(launches: Pick<Launches, 'left' | 'adopt'>, choice: C
         model: model!,
         note: launch.note as EngineNote,
         adopt: () => launches.adopt(launchId),
-        ending: reason,
+        ending: refusal?.reason,
       })
   }
   return { taken, ended }
 }
 
+interface Refusal {
+  /** A sentence. */
+  reason: string
+  /** Whether the engine works all the same, so that it may answer the requests of the server before. */
+  mayAnswer: boolean
+}
+
 /** Why the engine cannot be taken over for the model; undefined if it can. */
-function refusalOf(
+async function refusalOf(
   { engineId, note }: Launch,
   model: Model | undefined,
   others: number,
   choice: Choice,
-): string | undefined {
-  if (isRefusal(note)) return note.refusal
-  if (model === undefined) return 'Its model is not offered any more.'
-  if (note === null || note === undefined) return 'It was not ready.'
-  if (others >= Math.max(1, model.replicas.min, model.replicas.max)) return 'Its model has fewer engines now.'
+): Promise<Refusal | undefined> {
+  if (isRefusal(note)) return useless(note.refusal)
+  if (model === undefined) return useless('Its model is not offered any more.')
+  if (note === null || note === undefined) return useless('It was not ready.')
+  if (others >= Math.max(1, model.replicas.min, model.replicas.max)) return useless('Its model has fewer engines now.')
   const { version, engine, start, hash, running } = note as EngineNote
   if (version !== noteVersion) return otherVersion
-  if (engine !== model.engine) return 'Its model has another kind of engine now.'
+  if (engine !== model.engine) return useless('Its model has another kind of engine now.')
   // The preset of another version may have noted facts that the one here does not understand.
   try {
-    if (running.conversations !== undefined && choice.folderFor(model) !== running.conversations) return savedElsewhere
+    if (running.conversations !== undefined && (await choice.folderFor(model)) !== running.conversations)
+      return savedElsewhere
     const options = engineOptionsOf(model, engineId, start, choice.environment)
-    return startHash(model, options, choice) === hash ? undefined : startedDifferently
+    return (await startHash(model, options, choice)) === hash ? undefined : startedDifferently
   } catch {
     return otherVersion
   }
 }
 
-const otherVersion = 'It was started by another version.'
-const savedElsewhere = 'Its conversations are saved elsewhere now.'
-const startedDifferently = 'It would be started differently now.'
+const useless = (reason: string): Refusal => ({ reason, mayAnswer: false })
+const otherVersion = useless('It was started by another version.')
+const savedElsewhere: Refusal = { reason: 'Its conversations are saved elsewhere now.', mayAnswer: true }
+const startedDifferently: Refusal = { reason: 'It would be started differently now.', mayAnswer: true }
 
 const isRefusal = (note: unknown): note is RefusalNote =>
   typeof (note as Partial<RefusalNote> | null | undefined)?.refusal === 'string'

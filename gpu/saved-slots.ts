@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import type { Log } from '../core/log.ts'
 import type { Caches } from './caches/caches.ts'
 import { usableAdapters } from './estimate/adapters.ts'
@@ -27,8 +27,8 @@ export interface SavedSlotsOptions {
 
 /** The adapters by whose places requests name them, as their files are now. */
 const adapterFiles = ({ adapters }: MemoryPlan = {}) =>
-  usableAdapters(adapters).map(({ source, scale }) => {
-    const file = statSync(source, { throwIfNoEntry: false })
+  Array.fromAsync(usableAdapters(adapters), async ({ source, scale }) => {
+    const file = await stat(source).catch(() => undefined)
     return [source, scale, file?.size, file?.mtimeMs]
   })
 
@@ -46,7 +46,7 @@ export async function openSavedSlots(options: SavedSlotsOptions): Promise<Engine
     const { count, build } = await routes.probe(model.speculative !== undefined)
     if (count < resident.slots) throw new Error(`It has ${count} slots and gets ${resident.slots} requests at a time.`)
     const settings = createHash('sha256')
-      .update(JSON.stringify([build, usesCards, ...adapterFiles(resident.placement.plan)]))
+      .update(JSON.stringify([build, usesCards, ...(await adapterFiles(resident.placement.plan))]))
       .digest('hex')
       .slice(0, 12)
     const files = openSlotFiles({ folder, exchange, settings })

@@ -8,20 +8,24 @@ import type { Residency } from './residency/residency.ts'
 const addressesOf = ({ serves }: Pick<Resident, 'serves'>): readonly string[] =>
   presetOf(serves.model).addresses(serves.model) ?? []
 
-/** The slots of an engine of the server before, and the engine here on which they count. */
+/** The slots of an engine of the server before, or of one before a change of its model, and the engine on which they count. */
 interface Counted extends EngineSlots {
   resident: Resident | undefined
 }
 
 /**
  * Counts the slots that requests of the server before still use: those of an engine that was taken over on that engine, and those of
- * an engine that infer only calls on the first one here of the same model with one of the same addresses.
+ * an engine that infer only calls on the first one here of the same model with one of the same addresses. So it counts the slots of
+ * an engine that infer only calls, too, whose model was changed or removed: both are the same server, which has one limit.
  */
 export function openSlotsElsewhere(
   handed: UsedSlots = new Map(),
   residency: () => Pick<Residency, 'residents' | 'occupy' | 'release'>,
 ) {
   const all = new Map(Array.from(handed, ([id, used]): [string, Counted] => [id, { ...used, resident: undefined }]))
+
+  /** Engines whose model was changed or removed since, by id. */
+  const replaced = new Map<string, Counted>()
 
   const countedOn = ({ resident }: Counted): Resident | undefined =>
     resident?.serves.residents.includes(resident) ? resident : undefined
@@ -61,11 +65,27 @@ export function openSlotsElsewhere(
     of: (engineId: string): number => all.get(engineId)?.slots ?? 0,
     /** An engine begins here: slots that count on no other count on it. */
     begun(resident: Resident): void {
-      for (const [engineId, one] of all)
+      for (const old of residency().residents()) {
+        const { engineId, serves, leases: slots } = old
+        if (slots === 0 || !serves.retired || replaced.has(engineId)) continue
+        const one = { modelId: serves.model.id, addresses: addressesOf(old), slots, resident: undefined }
+        replaced.set(engineId, one)
+      }
+      for (const [engineId, one] of [...all, ...replaced])
         if (one.slots > 0 && !countedOn(one) && isSame(resident, engineId, one)) {
           one.resident = resident
           occupy(resident, one.slots)
         }
+    },
+    /** A request has ended of an engine whose model was changed or removed. */
+    released({ engineId, leases }: Resident): void {
+      const one = replaced.get(engineId)
+      if (!one || leases >= one.slots) return
+      const counted = countedOn(one)
+      const given = one.slots - leases
+      one.slots = leases
+      if (leases === 0) replaced.delete(engineId)
+      if (counted) release(counted, given)
     },
     ofFleet: {
       usedSlots() {
@@ -76,7 +96,9 @@ export function openSlotsElsewhere(
         }
         for (const one of residency().residents()) {
           const { engineId, serves, leases: slots } = one
-          if (slots > 0) used.set(engineId, { modelId: serves.model.id, addresses: addressesOf(one), slots })
+          const old = replaced.get(engineId)
+          if (slots > 0 && !(old && countedOn(old)))
+            used.set(engineId, { modelId: serves.model.id, addresses: addressesOf(one), slots })
         }
         return used
       },

@@ -25,7 +25,7 @@ export async function openTakeOver(
 ) {
   const { launches, clock, log } = options
   const choose = () => chooseLeft(launches, { ...options, models: options.models() })
-  const { taken, ended } = choose()
+  const { taken, ended } = await choose()
   /** Launches that are taken over or ended, so that no later look does it twice. */
   const seen = new Set([...taken, ...ended.map(one => one.launch)].map(({ launchId }) => launchId))
 
@@ -49,7 +49,7 @@ export async function openTakeOver(
     booked: () => booked,
     /** Looks again for engines that were left: those of a pool that has not answered at the start. */
     async again(): Promise<void> {
-      const late = choose()
+      const late = await choose()
       const isNew = ({ launchId }: { launchId: string }) => !seen.has(launchId) && seen.add(launchId)
       const failed = (thrown: unknown) => log.error('An engine of a pool could not be taken over', {}, thrown)
       const take = takeNow

@@ -70,15 +70,16 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--or-restart', 'restart the service if its version cannot hand over; requests have the drain timeout')
     .option('--json', 'print JSON')
     .action(async ({ executable, orRestart, json, ...options }) => {
-      const systemd = openSystemd({ scope: scopeOf(options), environment: terminal.environment })
+      const scope = scopeOf(options)
+      const systemd = openSystemd({ scope, environment: terminal.environment })
       const { program, dataDir, isPackaged } = readUnit(systemd.unit())
       if (executable !== undefined && isPackaged)
         throw usageFailure(
           `${program[0]} belongs to the Debian package. Install the new package instead, which does the same: apt-get install ./infer_VERSION.deb`,
         )
       const running = runningServer(dataDir)
-      if (!running && orRestart) return systemd.restart()
-      if (!running) throw refused('conflict', `No server runs on ${dataDir}. Start the service: systemctl start infer`)
+      const start = `systemctl ${scope === 'user' ? '--user ' : ''}start infer`
+      if (!running && !orRestart) throw refused('conflict', `No server runs on ${dataDir}. Start the service: ${start}`)
       const [target, ...first] = program
       if (executable !== undefined && first.length > 0)
         throw usageFailure(
@@ -87,17 +88,31 @@ export function define(command: Command, terminal: Terminal): void {
       const replaced = executable === undefined ? undefined : replaceExecutable(resolve(executable), target!)
       const fallback = replaced && [replaced.previous, ...first]
       try {
-        await replaceServer({ dataDir, pid: running.pid, flags: {}, program, fallback, json }, terminal)
+        if (running)
+          return await replaceServer({ dataDir, pid: running.pid, flags: {}, program, fallback, json }, terminal)
       } catch (thrown) {
         if (!orRestart || !(thrown instanceof RestartNeeded)) {
           replaced?.undo()
           throw thrown
         }
         terminal.remark(`${thrown.message} Restarting the service.`)
-        restart(systemd, replaced?.undo)
-        const pid = runningServer(dataDir)?.pid
-        terminal.result(json, { pid, previous_pid: running.pid }, `The service was restarted (process ${pid}).`)
       }
+      restart(systemd, replaced?.undo)
+      const pid = runningServer(dataDir)?.pid ?? null
+      if (running && pid === running.pid) {
+        replaced?.undo()
+        throw refused(
+          'conflict',
+          `The running server (process ${pid}) is no part of the service, which is stopped. Stop it, then start the service: ${start}`,
+        )
+      }
+      terminal.result(
+        json,
+        { pid, previous_pid: running?.pid ?? null },
+        pid === null
+          ? `${replaced ? 'The executable was replaced. ' : ''}No server runs on ${dataDir}, and the service is stopped, so nothing was restarted. Start it: ${start}`
+          : `The service was restarted (process ${pid}).`,
+      )
     })
   withExamples(upgrade, [
     ['sudo infer service upgrade --executable ./infer-linux-x64', 'the system service'],
@@ -123,16 +138,22 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** Restarts the service. If that fails, puts the old executable back and starts that. */
+/** Restarts the service if it runs. If that fails, puts the old executable back and starts that. */
 function restart(systemd: ReturnType<typeof openSystemd>, undo: (() => void) | undefined): void {
   try {
     systemd.restart()
-  } catch (thrown) {
-    if (undo) {
-      undo()
+  } catch (cause) {
+    if (!undo) throw cause
+    undo()
+    const failed = (what: string, { message }: Error) => refused('conflict', `${what}: ${message}`, { cause })
+    try {
       systemd.start()
+    } catch (thrown) {
+      const what = 'The new version does not start, nor does the old executable, which was put back'
+      throw failed(what, thrown as Error)
     }
-    throw thrown
+    const what = 'The new version does not start, so the old executable was put back and started'
+    throw failed(what, cause as Error)
   }
 }
 

@@ -41,7 +41,7 @@ export async function checkModels(
       if ('missing' in named) add('devices', named.missing)
     }
     for (const mistake of mistakes) add('context_length', mistake)
-    warnings.push(...doubts.map(doubt => name + doubt), ...missingSandboxPaths(model))
+    warnings.push(...doubts.map(doubt => name + doubt), ...(await missingSandboxPaths(model)))
   }
   const [first] = faults
   if (!first) return warnings

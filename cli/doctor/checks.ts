@@ -105,7 +105,7 @@ export async function* runChecks({
     ['kept engines', async () => checkKeptEngines(await keptEngines(dataDir))],
     ['engine wrapper', async () => checkWrapper(await probeWrapper(environment))],
     ['engine sandbox', async () => checkSandbox(await probeSandbox(environment), sandboxedModels(config))],
-    ['sandbox paths', () => checkSandboxPaths(missingPaths(config))],
+    ['sandbox paths', async () => checkSandboxPaths(await missingPaths(config))],
     ['open files', () => checkOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', checkThisMemory],
     ['conversations', () => checkSavedConversations(savedFacts(config))],
@@ -228,8 +228,13 @@ function sandboxedModels(config: Config): SandboxedModel[] {
   })
 }
 
-const missingPaths = ({ models }: Config): string[] =>
-  models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
+const missingPaths = async ({ models }: Config): Promise<string[]> =>
+  (
+    await Array.fromAsync(
+      models.filter(({ enabled }) => enabled),
+      missingSandboxPaths,
+    )
+  ).flat()
 
 async function checkDatabaseReport(dataDir: string): Promise<Finding> {
   if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'is created at the first start')

@@ -149,8 +149,8 @@ async function tryComfyui(
     .command(model, facts)
     .map(part => part.replaceAll('{home}', () => home).replaceAll('{outputs}', () => home))
   try {
-    const confine = openTrialConfinement({ dataDir, sandbox, host: environment, env, home, devices: [] })
-    const { file, args, wrapper } = confine(argv)
+    const confine = await openTrialConfinement({ dataDir, sandbox, host: environment, env, home, devices: [] })
+    const { file, args, wrapper } = await confine(argv)
     return await askTrialServer({
       command: [file, ...args],
       env,

@@ -18,12 +18,12 @@ interface ConfinementOptions {
 }
 
 /** Returns the function that puts a command into the sandbox of engines, where there is one. `read` are paths that it may read. */
-export function openTrialConfinement({ dataDir, sandbox, host, env, home, devices }: ConfinementOptions) {
-  const { wrapperFor } = openSandbox({ dataDir: realpathSync(dataDir), support: sandbox, host })
-  return (argv: readonly string[], read: readonly string[] = []) => {
+export async function openTrialConfinement({ dataDir, sandbox, host, env, home, devices }: ConfinementOptions) {
+  const { wrapperFor } = await openSandbox({ dataDir: realpathSync(dataDir), support: sandbox, host })
+  return async (argv: readonly string[], read: readonly string[] = []) => {
     const requirements = { level: 'files' as const, required: false, read, write: [], programs: [], devices }
     const write = [realpathSync(home)]
-    const confined = wrapperFor({ requirements, argv, env, configuredVariables: [], write, read: [] })
+    const confined = await wrapperFor({ requirements, argv, env, configuredVariables: [], write, read: [] })
     const wrapper = confined?.wrapper ?? noWrapper
     return { ...wrapCommand(wrapper, argv), wrapper }
   }

@@ -96,7 +96,7 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
     throw wrong(path, `is one of ${splitCount} parts, but its name does not end in '-00001-of-0000N.gguf'.`)
   if ((number(first, 'split.no') ?? 0) !== 0 || firstName !== path)
     throw wrong(path, `is not the first part of its model. Name the first: '${firstName}'.`)
-  const missing = absent(parts)
+  const missing = await absent(parts)
   if (missing.length > 0) throw invalidValue(partsFault(path, missing))
   const all = [first]
   for (const part of parts.slice(1)) all.push(await readContents(part))

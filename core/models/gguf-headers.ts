@@ -27,6 +27,6 @@ export function openGgufHeaders(read = readGgufHeader): (path: string) => Promis
 
 /** What changes with every change of a file of the model. */
 async function versionOf(path: string): Promise<string> {
-  const files = await Promise.all(partsOf(path).map(part => stat(part).catch(() => undefined)))
+  const files = await Array.fromAsync(partsOf(path), part => stat(part).catch(() => undefined))
   return files.map(file => (file ? `${file.ino} ${file.size} ${file.mtimeMs}` : '')).join()
 }

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { access, open, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { objectOf } from '../json.ts'
 import { partsOf } from './gguf-parts.ts'
@@ -17,8 +16,19 @@ const weights = /\.(safetensors|sft|gguf|bin|pt|pth|ckpt|onnx|npz|nemo|msgpack|h
 const weightsIndex = /\.(safetensors|bin)\.index\.json$/i
 const maxIndex = 64 << 20
 
-/** Returns those of these files that do not exist. */
-export const absent = (files: readonly string[]): string[] => files.filter(file => !existsSync(file))
+/**
+ * Returns those of these files that do not exist. Looks at one after the other, as all that look at files of models: a mount
+ * that does not answer then holds one of the few threads that read files for the whole server.
+ */
+export async function absent(files: readonly string[]): Promise<string[]> {
+  const found = await Array.fromAsync(files, file =>
+    access(file).then(
+      () => [],
+      () => [file],
+    ),
+  )
+  return found.flat()
+}
 
 /**
  * Returns why the files of a model are not all there, as a sentence that begins with the path: it does not exist, is a
@@ -29,7 +39,7 @@ export async function missingFiles(path: string): Promise<string | undefined> {
   if (!found) return `'${path}' does not exist.`
   if (found.isDirectory()) return (await folderFaults(path)).fault
   if (await isPointer(path)) return `'${path}' is a pointer of Git LFS, not the model: ${pointerCure}`
-  const missing = absent(partsOf(path))
+  const missing = await absent(partsOf(path))
   return missing.length === 0 ? undefined : partsFault(path, missing)
 }
 
@@ -99,7 +109,7 @@ async function faultIn(folder: string, isPart: boolean): Promise<{ fault: string
       return { fault, hasWeights }
     }
   for (const index of names.filter(one => weightsIndex.test(one))) {
-    const missing = absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
+    const missing = await absent((await filesOf(join(folder, index))).map(one => join(folder, one)))
     if (missing.length > 0)
       return { fault: `'${folder}' lacks ${nameList(missing)}, which ${index} lists: ${whole}`, hasWeights }
   }
@@ -126,10 +136,10 @@ const maxDepth = 3
 async function foldersIn(root: string, below = '', depth = 1): Promise<string[]> {
   const names = await readdir(join(root, below)).catch((): string[] => [])
   const paths = names.map(name => join(below, name))
-  const found = await Promise.all(paths.map(path => stat(join(root, path)).catch(() => null)))
+  const found = await Array.fromAsync(paths, path => stat(join(root, path)).catch(() => null))
   const folders = paths.filter((_, at) => found[at]?.isDirectory() === true)
   if (depth === maxDepth) return folders
-  return [...folders, ...(await Promise.all(folders.map(path => foldersIn(root, path, depth + 1)))).flat()]
+  return [...folders, ...(await Array.fromAsync(folders, path => foldersIn(root, path, depth + 1))).flat()]
 }
 
 /** The files that an index names; none if it cannot be read, which the engine reports. */

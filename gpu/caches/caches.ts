@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject } from 'node:crypto'
-import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { lstat, readdir, rm, rmdir, unlink } from 'node:fs/promises'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { lstat, readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Log } from '../../core/log.ts'
 import type { CachesSettings } from '../../core/models/caches-settings.ts'
@@ -192,14 +192,12 @@ export function openCaches(options: CachesOptions) {
     }
   }
 
-  /** Names a model with its settings and files as they were when its last engine started. */
+  /** Names of models with their settings and files as they were when their last engine started. */
   const modelNames = new WeakMap<Model, string>()
-  function modelName(model: Model, anew = false): string {
-    const known = anew ? undefined : modelNames.get(model)
-    if (known !== undefined) return known
+  async function nameModel(model: Model): Promise<string> {
     const fields = Object.entries(model).filter(([field]) => needsNewEngine(field))
-    const files = partsOf(model.source ?? '').map(path => {
-      const file = statSync(path, { throwIfNoEntry: false })
+    const files = await Array.fromAsync(partsOf(model.source ?? ''), async path => {
+      const file = await stat(path).catch(() => undefined)
       return [path, file?.size, file?.mtimeMs]
     })
     const name = named(JSON.stringify([fields.toSorted(([a], [b]) => (a < b ? -1 : 1)), files]), 32)
@@ -209,10 +207,10 @@ export function openCaches(options: CachesOptions) {
 
   const caches = {
     /** Makes the folder of a model for an engine that starts now; undefined if its conversations are not saved. */
-    folderFor(model: Model): string | undefined {
+    async folderFor(model: Model): Promise<string | undefined> {
       const all = root()
       if (all === undefined) return undefined
-      const folder = join(all, modelName(model, true))
+      const folder = join(all, await nameModel(model))
       return !useless.has(folder) && isMade(folder) ? folder : undefined
     },
 
@@ -280,7 +278,13 @@ export function openCaches(options: CachesOptions) {
     /** What is saved of a model with its current settings; null if nothing may be saved here. */
     of(model: Model): SavedConversations | null {
       if (limitBytes() === 0 || place?.folder === null) return null
-      return counts.get(modelName(model)) ?? { conversations: 0, bytes: 0 }
+      const name = modelNames.get(model)
+      // Nobody waits for its files, which may be on a mount that does not answer: the next call knows the name.
+      if (name === undefined) {
+        modelNames.set(model, '')
+        void nameModel(model)
+      }
+      return counts.get(name ?? '') ?? { conversations: 0, bytes: 0 }
     },
 
     /** How much may be saved of all models and for how long; `fault`: why nothing can be. */

@@ -51,17 +51,15 @@ export async function planAdapters(
   const adapters = enabledAdapters(model)
   if (adapters.length === 0) return undefined
   const readsGguf = engineFacts(model.engine).reads === 'gguf'
-  const list = await Promise.all(
-    adapters.map(async ({ id, source, scale }): Promise<AdapterPlan> => {
-      try {
-        const found = readsGguf ? await readGguf(source, base, read) : await readFolder(source, base)
-        return { id, source, scale, ...found }
-      } catch (thrown) {
-        if (!(thrown instanceof Failure)) throw thrown
-        return { id, source, scale, bytes: null, rank: null, fault: thrown.message }
-      }
-    }),
-  )
+  const list = await Array.fromAsync(adapters, async ({ id, source, scale }): Promise<AdapterPlan> => {
+    try {
+      const found = readsGguf ? await readGguf(source, base, read) : await readFolder(source, base)
+      return { id, source, scale, ...found }
+    } catch (thrown) {
+      if (!(thrown instanceof Failure)) throw thrown
+      return { id, source, scale, bytes: null, rank: null, fault: thrown.message }
+    }
+  })
   const most = Math.max(...list.map(({ rank, fault }) => (fault ? 0 : (rank ?? usualRank))))
   return {
     list,
@@ -100,13 +98,11 @@ export const plannedAdapters = (
   model: Pick<Model, 'id' | 'args' | 'engine' | 'source' | 'adapters'>,
   { adapters: started }: MemoryPlan = {},
 ): Promise<PlannedAdapter[]> =>
-  Promise.all(
-    enabledAdapters(model).map(async ({ id, source }) => {
-      const known = started?.list.find(one => one.id === id && one.source === source)
-      const { bytes, rank, fault } = known ?? (await checkAdapter(model, source))
-      return { id, bytes, fault: fault ?? (started && rankFault(model, rank, started)) ?? null }
-    }),
-  )
+  Array.fromAsync(enabledAdapters(model), async ({ id, source }) => {
+    const known = started?.list.find(one => one.id === id && one.source === source)
+    const { bytes, rank, fault } = known ?? (await checkAdapter(model, source))
+    return { id, bytes, fault: fault ?? (started && rankFault(model, rank, started)) ?? null }
+  })
 
 /** The rank that the arguments of a model name; undefined where infer chooses it. */
 function givenRank(args: readonly string[]): number | undefined {

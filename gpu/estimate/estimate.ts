@@ -198,7 +198,7 @@ export const projectorNeed = (fileBytes: number): number => fileBytes + imageBuf
 export async function companionBytes(model: EstimatedModel): Promise<number> {
   if (!isServed(model)) return 0
   const { projector, further } = llamaOptions(model)
-  const sizes = await Promise.all(further.map(path => sizeOf(path)))
+  const sizes = await Array.fromAsync(further, path => sizeOf(path))
   const image = projector === undefined ? null : await sizeOf(projector)
   return sizes.reduce((sum: number, size) => sum + (size ?? 0), image === null ? 0 : projectorNeed(image))
 }

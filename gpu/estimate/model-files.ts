@@ -22,7 +22,7 @@ export async function weightsOf(folder: string): Promise<number | null> {
   const names = (await readdir(folder).catch(() => [])).slice(0, maxEntries)
   const loaded = weightFiles.map(pattern => names.filter(name => pattern.test(name))).find(some => some.length > 0)
   if (!loaded) return null
-  const sizes = await Promise.all(loaded.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
+  const sizes = await Array.fromAsync(loaded, name => stat(join(folder, name)).catch(() => ({ size: 0 })))
   return sizes.reduce((sum, { size }) => sum + size, 0)
 }
 

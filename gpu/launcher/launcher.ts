@@ -43,12 +43,15 @@ export interface Launcher {
   /** A request could not connect to an engine: looks at once whether it can be reached. Absent where the list is quick to know. */
   check?(launchId: string): void
   /** What may have caused this end besides the engine: see `ProcessExit`. */
-  hints?(launchId: string, status: string, lastError: string): Pick<ProcessExit, 'hint' | 'loadingHint'>
+  hints?(launchId: string, status: string, lastError: string): Hints | Promise<Hints>
   /** Lets go of all engines without ending them, for another server of the same data directory. */
   leave(): Promise<void>
   /** Ends what is left of its engines, as far as they do not outlive this server, and releases what it holds. */
   close(): Promise<void>
 }
+
+/** See `ProcessExit`. */
+type Hints = Pick<ProcessExit, 'hint' | 'loadingHint'>
 
 /** One launch at one time: plain data. */
 export interface Launch {

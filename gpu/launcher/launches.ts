@@ -256,12 +256,12 @@ export async function openLaunches({
     if (entry.isOver) return
     entry.isOver = true
     entry.listed.resolve()
-    void Promise.race([entry.read, pause(lastOutputMs, undefined, { ref: false })]).then(() => {
+    void Promise.race([entry.read, pause(lastOutputMs, undefined, { ref: false })]).then(async () => {
       entry.output.end()
       const words = lastError(entry.output.lines())
       const shown = status ?? 'ended'
       const lastWords = words || (status === null ? (reason ?? '') : '')
-      const hints = launcher.hints?.(entry.launched.launchId, shown, words)
+      const hints = await launcher.hints?.(entry.launched.launchId, shown, words)
       entry.exit({ status: shown, isLost: status === null, lastError: lastWords, ...hints })
       remove(entry)
     })

@@ -38,7 +38,7 @@ interface Child {
   killed: boolean
   note: unknown
   /** A path that its last error names and its sandbox lacks. */
-  absent: (words: string) => string | undefined
+  absent: (words: string) => Promise<string | undefined>
 }
 
 /** A launch that has ended. */
@@ -87,7 +87,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
   // Engines get paths in it, and a sandbox may not contain the symbolic links on the way.
   const data = realpathSync(dataDir)
   const run = join(data, 'run')
-  const sandbox = openSandbox({ ...sandboxing, dataDir: data, host })
+  const sandbox = await openSandbox({ ...sandboxing, dataDir: data, host })
   const folders = openLaunchFolders(data)
   const record = openRecord(join(run, 'launches.json'))
   const addresses = openEngineAddresses(run)
@@ -142,11 +142,11 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
     if (!findProgram(argv[0] ?? '', env.PATH)) fail(missing(argv[0] ?? ''), missing(basename(argv[0] ?? '')))
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
     const configuredVariables = Object.keys(options.env)
-    let confined: ReturnType<typeof sandbox.wrapperFor>
+    let confined: Awaited<ReturnType<typeof sandbox.wrapperFor>>
     try {
       const read = [shared.inputs]
       const requirements = { ...options.sandbox, read: options.sandbox.read.map(inData) }
-      confined = sandbox.wrapperFor({ requirements, argv, env, configuredVariables, write, read })
+      confined = await sandbox.wrapperFor({ requirements, argv, env, configuredVariables, write, read })
     } catch (cause) {
       return fail(`Cannot create the sandbox of '${modelId}': ${(cause as Error).message}.`)
     }
@@ -162,7 +162,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
     }
     const spawned = await spawn(launchId, { ...wrapCommand(used, argv), env, cwd: shared.home }, about)
     if (typeof spawned === 'string') return fail(spawned)
-    const child = follow(launchId, about, spawned, words => confined && absentPath(words, confined))
+    const child = follow(launchId, about, spawned, async words => confined && (await absentPath(words, confined)))
     const identity = await child.identity
     if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
   }
@@ -175,7 +175,7 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
     launchId: string,
     about: About,
     spawned: Pick<KeptProcess, 'pid' | 'ended' | 'read' | 'printed'>,
-    absent: Child['absent'] = () => undefined,
+    absent: Child['absent'] = async () => undefined,
   ): Child {
     const { pid, printed } = spawned
     const logs = openLogBytes(printed)
@@ -259,12 +259,12 @@ export async function openLocalLauncher(options: LocalLauncherOptions) {
       if (child) child.note = note
       keeper?.note(launchId, note)
     },
-    hints(launchId, status, words) {
+    async hints(launchId, status, words) {
       const known = ended.get(launchId)
       const level = known?.about.level
       if (!known || !level) return {}
       const hint = sandboxHint(level, status, words)
-      return { hint, loadingHint: sandboxHint(level, status, words, known.absent(words)) }
+      return { hint, loadingHint: hint && sandboxHint(level, status, words, await known.absent(words)) }
     },
     async leave() {
       record.freeze()

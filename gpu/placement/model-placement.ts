@@ -79,7 +79,7 @@ export function openModelPlacement(
   /** Bytes on each card of a model that no configured model needs. */
   async function spareOf(model: Model): Promise<number> {
     const others = models().filter(({ id, enabled }) => enabled && id !== model.id)
-    const uses = (await Promise.all([model, ...others].map(one => cardUse(one).catch(() => null)))).filter(
+    const uses = (await Array.fromAsync([model, ...others], one => cardUse(one).catch(() => null))).filter(
       one => one !== null,
     )
     return spareShare(

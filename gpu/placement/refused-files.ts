@@ -45,9 +45,9 @@ async function stateOfFiles(source: string | undefined): Promise<string | undefi
     const names = (await stat(source)).isDirectory()
       ? (await readdir(source)).map(name => join(source, name))
       : [source]
-    const found = await Promise.all(names.toSorted().map(name => stat(name)))
-    const missing = absent(partsOf(source)).length
-    return `${missing} ${found.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')}`
+    const found = await Array.fromAsync(names.toSorted(), name => stat(name))
+    const missing = await absent(partsOf(source))
+    return `${missing.length} ${found.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')}`
   } catch {
     return undefined
   }

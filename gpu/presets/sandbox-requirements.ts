@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { selfFiles } from '../../core/assets.ts'
 import { enabledAdapters } from '../../core/models/adapter.ts'
 import { partsOf } from '../../core/models/gguf-parts.ts'
 import type { Model } from '../../core/models/model.ts'
+import { absent } from '../../core/models/source-files.ts'
 import type { SandboxRequirements } from '../sandbox/level.ts'
 import type { LaunchFacts, Preset } from './preset.ts'
 
@@ -47,12 +47,13 @@ type Named = Pick<Model, 'id' | 'sandbox' | 'sandbox_read' | 'sandbox_write'>
  * Returns a sentence for each path of `sandbox_read` and `sandbox_write` that does not exist on this machine. Engines
  * start without such a path, because it may belong to an optional device. Empty for a model without a sandbox.
  */
-export const missingSandboxPaths = (model: Named): string[] =>
-  (['sandbox_read', 'sandbox_write'] as const).flatMap(field =>
-    (model.sandbox === 'none' ? [] : model[field])
-      .filter(path => !existsSync(path))
-      .map(
-        path =>
-          `'${field}' of '${model.id}' names ${path}, which does not exist here, so its engine does not see it. Create it before the engine starts, or correct infer.yaml.`,
-      ),
+export async function missingSandboxPaths(model: Named): Promise<string[]> {
+  if (model.sandbox === 'none') return []
+  const found = await Array.fromAsync(['sandbox_read', 'sandbox_write'] as const, async field =>
+    (await absent(model[field])).map(
+      path =>
+        `'${field}' of '${model.id}' names ${path}, which does not exist here, so its engine does not see it. Create it before the engine starts, or correct infer.yaml.`,
+    ),
   )
+  return found.flat()
+}

@@ -29,8 +29,8 @@ const keepAliveMarginMs = 1_000
 export class EngineConnection {
   readonly #options: EngineConnectionOptions
   readonly #host: string
-  #socket: Socket | undefined
-  #state: 'closed' | 'connecting' | 'connected' | 'destroyed' = 'closed'
+  /** While it is connected its socket, else why it has none. */
+  #socket: Socket | 'closed' | 'connecting' | 'destroyed' = 'closed'
   /** The TLS session of the last socket, which the next one takes up. */
   #session: Buffer | undefined
   #request: HttpRequest | undefined
@@ -65,16 +65,16 @@ export class EngineConnection {
     this.#request = request
     this.#listener = listener
     this.#answer.begin()
-    if (this.#state === 'connected') this.#write(this.#socket!, request)
-    else if (this.#state === 'closed') void this.#connect()
-    else if (this.#state === 'destroyed') queueMicrotask(() => this.#fail(request, closedError()))
+    if (typeof this.#socket !== 'string') this.#write(this.#socket, request)
+    else if (this.#socket === 'closed') void this.#connect()
+    else if (this.#socket === 'destroyed') queueMicrotask(() => this.#fail(request, closedError()))
   }
 
   /** Stops reading the answer until `resume`. What was read already still arrives. */
   pause(listener: ExchangeListener): void {
     if (listener !== this.#listener) return
     this.#isPaused = true
-    this.#socket?.pause()
+    if (typeof this.#socket !== 'string') this.#socket.pause()
   }
 
   resume(listener: ExchangeListener): void {
@@ -84,7 +84,7 @@ export class EngineConnection {
   #resume(): void {
     this.#isPaused = false
     this.#progressAt = performance.now()
-    this.#socket?.resume()
+    if (typeof this.#socket !== 'string') this.#socket.resume()
   }
 
   /** Ends the request of this listener, if it has not ended; it gets nothing more. */
@@ -92,14 +92,14 @@ export class EngineConnection {
     if (listener !== this.#listener) return
     this.#leave()
     // One that connects may serve the next request.
-    if (this.#state === 'connected') this.#close()
+    if (typeof this.#socket !== 'string') this.#close()
   }
 
   /** Closes it for good. A running request fails with this error. */
   destroy(error: Error = closedError()): void {
     const request = this.#request
     this.#close()
-    this.#state = 'destroyed'
+    this.#socket = 'destroyed'
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#progressTimer)
     if (request) this.#fail(request, error)
@@ -113,20 +113,19 @@ export class EngineConnection {
   }
 
   async #connect(): Promise<void> {
-    this.#state = 'connecting'
+    this.#socket = 'connecting'
     const { endpoint, connectMs } = this.#options
     const read = (bytes: Buffer) => this.#read(bytes)
     try {
       this.#connected(await connectEngine(endpoint, { connectMs, session: this.#session, read }))
     } catch (thrown) {
-      if (this.#state === 'connecting') this.#state = 'closed'
+      if (this.#socket === 'connecting') this.#socket = 'closed'
       if (this.#request) this.#fail(this.#request, thrown as Error)
     }
   }
 
   #connected(socket: Socket): void {
-    if (this.#state !== 'connecting') return void socket.destroy()
-    this.#state = 'connected'
+    if (this.#socket !== 'connecting') return void socket.destroy()
     this.#socket = socket
     let error: Error | undefined
     socket
@@ -140,8 +139,7 @@ export class EngineConnection {
   }
 
   #closed(error: Error | undefined): void {
-    this.#socket = undefined
-    this.#state = 'closed'
+    this.#socket = 'closed'
     const request = this.#request
     if (!request) return
     if (!error && this.#answer.endsWithConnection) this.#end()
@@ -151,9 +149,8 @@ export class EngineConnection {
   /** Closes the socket without a word to a listener. */
   #close(): void {
     const socket = this.#socket
-    this.#socket = undefined
-    this.#state = 'closed'
-    socket?.destroy()
+    this.#socket = 'closed'
+    if (typeof socket !== 'string') socket.destroy()
   }
 
   #write(socket: Socket, request: HttpRequest): void {
@@ -269,7 +266,7 @@ export class EngineConnection {
   #checkProgress(): void {
     this.#progressTimer = undefined
     const request = this.#request
-    if (!request || this.#state !== 'connected') return
+    if (!request || typeof this.#socket === 'string') return
     const now = performance.now()
     // A client that reads nothing does not make the engine slow.
     if (this.#isPaused) this.#progressAt = now

@@ -53,7 +53,7 @@ async function attempt(tool: SandboxTool, path: string): Promise<string | null> 
   try {
     const { ownProc } = tool
     const nothing = { secret: [], homes: [], read: [], write: [] }
-    const mounts = viewOf({ ownProc, system: readSystem(), ...nothing })
+    const mounts = viewOf({ ownProc, system: await readSystem(), ...nothing })
     const wrapper = sandboxWrapper(tool, mounts, { network: !tool.network, root: realpathSync(tmpdir()) })
     return await tryShell(wrapper, check, path)
   } catch (cause) {

@@ -1,9 +1,11 @@
-import { accessSync, closeSync, constants, existsSync, opendirSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
+import { access, constants, opendir, readFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
-import { optionalJson, optionalNames, optionalText } from '../../core/optional-file.ts'
+import { jsonOf } from '../../core/json.ts'
+import { optionalNames, optionalText } from '../../core/optional-file.ts'
 import { isInFolder, type ResolvedPath } from './mount.ts'
 import { findProgram } from './program.ts'
-import { resolvedPathsOf } from './resolved-paths.ts'
+import { resolvedPathsOf, resolvedPathsOfAll } from './resolved-paths.ts'
 import { sharedLibraries } from './shared-libraries.ts'
 
 /** A script's interpreter may itself be a script. */
@@ -15,32 +17,35 @@ const maxInterpreters = 4
  * beside it; its shared libraries; and the same for its interpreter. For a symbolic link, both the link and its target
  * are included. `program` is a name or a path.
  */
-export function programPaths(program: string, path: string, guarded: Guarded): ResolvedPath[] {
+export async function programPaths(program: string, path: string, guarded: Guarded): Promise<ResolvedPath[]> {
   const found: ResolvedPath[] = []
   let next = findProgram(program, path)
   for (let count = 0; next !== undefined && count < maxInterpreters; count++) {
-    const names = resolvedPathsOf(next)
-    found.push(...names)
-    const folders = names.flatMap(({ path: name, real }) => [name, real].flatMap(one => environmentOf(one, guarded)))
+    const names = await resolvedPathsOf(next)
     const libraries = sharedLibraries(next)
-    folders.push(...libraries.flatMap(library => foldersOf(library, guarded)))
-    for (const one of new Set([...libraries, ...folders])) found.push(...resolvedPathsOf(one))
+    const programs = names.flatMap(({ path: name, real }) => [name, real])
+    const folders = [
+      ...(await Array.fromAsync(programs, one => environmentOf(one, guarded))).flat(),
+      ...foldersOf(await resolvedPathsOfAll(libraries), guarded),
+    ]
+    found.push(...names, ...(await resolvedPathsOfAll(new Set([...libraries, ...folders]))))
     next = interpreterOf(next, path)
   }
   return found
 }
 
 /** The folders that belong to a program at this path. */
-function environmentOf(program: string, guarded: Guarded): string[] {
+async function environmentOf(program: string, guarded: Guarded): Promise<string[]> {
   const folder = dirname(program)
   const above = dirname(folder)
   // Of an environment that is a home, only its programs and libraries are shown.
   const tree = isSafeFolder(above, guarded) ? [above] : [...beside(folder), join(above, 'pyvenv.cfg')]
   // Shims of pyenv, asdf and mise find the real program in the tree above.
   if (basename(folder) === 'shims') return tree
-  if (existsSync(join(above, 'conda-meta'))) return [...tree, ...sourceFolders(above, guarded)]
+  if (existsSync(join(above, 'conda-meta'))) return [...tree, ...(await sourceFolders(above, guarded))]
   const pythonFolders = virtualEnvironment(join(above, 'pyvenv.cfg'))
-  if (pythonFolders) return [...tree, ...pythonFolders.flatMap(home => beside(home)), ...sourceFolders(above, guarded)]
+  if (pythonFolders)
+    return [...tree, ...pythonFolders.flatMap(home => beside(home)), ...(await sourceFolders(above, guarded))]
   // Release archives and build folders contain the libraries beside the program; llama.cpp loads its backends there.
   return isFolderOfPrograms(folder) ? beside(folder) : [folder].filter(one => isSafeFolder(one, guarded))
 }
@@ -53,11 +58,9 @@ const beside = (folder: string): string[] =>
     ? [folder, ...['lib', 'lib64', 'libexec', 'include'].map(name => join(dirname(folder), name))]
     : []
 
-/** The folders of a library's names: libraries that it loads at run time are usually there too. */
-const foldersOf = (library: string, guarded: Guarded): string[] =>
-  resolvedPathsOf(library)
-    .flatMap(({ path, real }) => [dirname(path), dirname(real)])
-    .filter(folder => isSafeFolder(folder, guarded))
+/** The folders of libraries: those that they load at run time are usually there too. */
+const foldersOf = (libraries: readonly ResolvedPath[], guarded: Guarded): string[] =>
+  libraries.flatMap(({ path, real }) => [dirname(path), dirname(real)]).filter(folder => isSafeFolder(folder, guarded))
 
 /** The folder of the base Python in a `pyvenv.cfg`; undefined if there is no such file. */
 function virtualEnvironment(file: string): string[] | undefined {
@@ -66,14 +69,16 @@ function virtualEnvironment(file: string): string[] | undefined {
 }
 
 /** The folders of sources that an environment imports packages from: what `pip install --editable` writes down. */
-function sourceFolders(environment: string, guarded: Guarded): string[] {
+async function sourceFolders(environment: string, guarded: Guarded): Promise<string[]> {
   const packages = optionalNames(join(environment, 'lib'))
     .filter(name => name.startsWith('python'))
     .map(name => join(environment, 'lib', name, 'site-packages'))
-  return packages
-    .filter(
-      folder => !resolvedPathsOf(folder).some(({ path, real }) => mayWrite(path, guarded) || mayWrite(real, guarded)),
-    )
+  const own = await Array.fromAsync(packages, async folder => {
+    const names = await resolvedPathsOf(folder)
+    return names.some(({ path, real }) => mayWrite(path, guarded) || mayWrite(real, guarded)) ? [] : [folder]
+  })
+  return own
+    .flat()
     .flatMap(folder => optionalNames(folder).map(name => join(folder, name)))
     .flatMap(file => {
       if (file.endsWith('.pth')) return optionalText(file)?.match(/^\/.*\S/gm) ?? []
@@ -112,8 +117,8 @@ const pathVariables =
   /^(LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|ROCM_PATH|SSL_CERT_FILE|SSL_CERT_DIR|VK_\w*(FILES|FILENAMES|PATH))$/
 
 /** A path, and for the manifest of a Vulkan driver or layer the library that it names. */
-function withLibrary(path: string): string[] {
-  const manifest = path.endsWith('.json') ? optionalJson(path) : undefined
+async function withLibrary(path: string): Promise<string[]> {
+  const manifest = path.endsWith('.json') ? jsonOf(await readFile(path, 'utf8').catch(() => '')) : undefined
   const { ICD, layer } = (manifest ?? {}) as { ICD?: Partial<Library>; layer?: Partial<Library> }
   const library = ICD?.library_path ?? layer?.library_path
   // A mere name is looked for in the folders of the system.
@@ -128,35 +133,36 @@ interface Library {
  * For a script its folder is included. Paths in the data directory, and parents of the data directory or of a home, are
  * left out: they need an entry in `sandbox_read`.
  */
-export function commandPaths(
+export async function commandPaths(
   argv: readonly string[],
   env: Readonly<Record<string, string>>,
   { configuredVariables, ...guarded }: { configuredVariables: readonly string[] } & Guarded,
-): ResolvedPath[] {
+): Promise<ResolvedPath[]> {
   const words = argv.slice(1).flatMap(word => [word, word.slice(word.indexOf('=') + 1)])
-  const values = Object.entries(env).flatMap(([name, value]) =>
-    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':').flatMap(withLibrary) : [],
+  const variables = Object.entries(env).flatMap(([name, value]) =>
+    pathVariables.test(name) || configuredVariables.includes(name) ? value.split(':') : [],
   )
-  return [...new Set([...words, ...values])].flatMap(word => {
-    const found = ownPathsOf(word, guarded).filter(
+  const values = (await Array.fromAsync(variables, withLibrary)).flat()
+  const found = await Array.fromAsync(new Set([...words, ...values]), async word => {
+    const shown = (await ownPathsOf(word, guarded)).filter(
       ({ path, real }) => isSafeToShow(path, guarded) && isSafeToShow(real, guarded),
     )
-    const [first] = found
-    if (!first?.file || !isScript(first.real)) return found
+    const [first] = shown
+    if (!first?.file || !(await isScript(first.real))) return shown
     const folders = [first.path, first.real].map(path => dirname(path)).filter(folder => isSafeFolder(folder, guarded))
-    return [...found, ...folders.flatMap(folder => resolvedPathsOf(folder))]
+    return [...shown, ...(await resolvedPathsOfAll(folders))]
   })
+  return found.flat()
 }
 
 /** Whether a file is a script, which may load other files of its folder. */
-function isScript(file: string): boolean {
+async function isScript(file: string): Promise<boolean> {
   if (/\.(py|sh|[cm]?[jt]s|rb|pl|lua)$/.test(file)) return true
-  try {
-    accessSync(file, constants.X_OK)
-    return !/\.(gguf|bin|safetensors|ya?ml|json|txt)$/.test(file)
-  } catch {
-    return false
-  }
+  if (/\.(gguf|bin|safetensors|ya?ml|json|txt)$/.test(file)) return false
+  return await access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Folders that no engine may see merely because its command refers to them. */
@@ -174,8 +180,8 @@ export interface Guarded {
 const mayWrite = (path: string, { writable }: Guarded): boolean => writable.some(one => isInFolder(path, one))
 
 /** Resolves a path; empty if a link that the engine may have made leads elsewhere. */
-export function ownPathsOf(path: string, guarded: Guarded): ResolvedPath[] {
-  const found = resolvedPathsOf(path)
+export async function ownPathsOf(path: string, guarded: Guarded): Promise<ResolvedPath[]> {
+  const found = await resolvedPathsOf(path)
   return found.some(one => mayWrite(one.path, guarded) && !mayWrite(one.real, guarded)) ? [] : found
 }
 
@@ -186,21 +192,25 @@ const sharedFolders = ['/', '/tmp', '/var', '/var/tmp', '/var/lib', '/etc', '/ho
  * Where links in these folders lead, as far as engines may see it: models are often kept on another disk, such as
  * `ComfyUI/models/checkpoints -> /data/checkpoints`. Links in folders below them are not followed.
  */
-export const linkedPaths = (folders: readonly string[], guarded: Guarded): string[] =>
-  folders.flatMap(linksIn).filter(path => resolvedPathsOf(path).every(({ real }) => isSafeFolder(real, guarded)))
+export async function linkedPaths(folders: readonly string[], guarded: Guarded): Promise<string[]> {
+  const links = (await Array.fromAsync(folders, linksIn)).flat()
+  const safe = await Array.fromAsync(links, async path => {
+    const names = await resolvedPathsOf(path)
+    return names.every(({ real }) => isSafeFolder(real, guarded)) ? [path] : []
+  })
+  return safe.flat()
+}
 
 /** Further entries of a folder are not looked at: a folder in `sandbox_read` may have millions. */
 const maxEntries = 2_000
 
-function linksIn(folder: string): string[] {
+async function linksIn(folder: string): Promise<string[]> {
   const links: string[] = []
   try {
-    const entries = opendirSync(folder)
-    try {
-      for (let count = 0, entry = entries.readSync(); entry && count < maxEntries; count++, entry = entries.readSync())
-        if (entry.isSymbolicLink()) links.push(join(folder, entry.name))
-    } finally {
-      entries.closeSync()
+    let count = 0
+    for await (const entry of await opendir(folder, { bufferSize: maxEntries })) {
+      if (entry.isSymbolicLink()) links.push(join(folder, entry.name))
+      if (++count === maxEntries) break
     }
   } catch {
     // It is a file, or it cannot be read.

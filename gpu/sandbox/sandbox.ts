@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { mkdirSync, realpathSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { homeDirectory } from '../../core/base-directory.ts'
 import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
-import { coverOf, type ResolvedPath } from './mount.ts'
+import { coverOf } from './mount.ts'
 import { commandPaths, linkedPaths, ownPathsOf, programPaths } from './program-paths.ts'
-import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
+import { resolvedPathAt, resolvedPathsOfAll } from './resolved-paths.ts'
 import { sandboxWrapper } from './sandbox-wrapper.ts'
 import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
@@ -39,35 +40,35 @@ interface Sandboxed {
   isVisible: (path: string) => boolean
 }
 
-export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
+export async function openSandbox({ dataDir, support, secrets = [], host }: SandboxOptions) {
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
-  const homes = [host.HOME, homeDirectory({})].flatMap(home => {
-    const real = home ? resolvedPathAt(home)?.real : undefined
-    return real === undefined || real === '/' ? [] : [real]
-  })
+  const homes = (await Array.fromAsync([host.HOME, homeDirectory({})], realHome)).flat()
 
   /** Returns the command that starts the engine in its sandbox; undefined if it runs without one. */
-  function wrapperFor(launch: SandboxedLaunch): Sandboxed | undefined {
+  async function wrapperFor(launch: SandboxedLaunch): Promise<Sandboxed | undefined> {
     const { requirements, argv, env, configuredVariables, write, read } = launch
     const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
-    const writable = [...write, ...codeCaches.flatMap(name => createdCache(env[name])), ...requirements.write].flatMap(
-      resolvedPathsOf,
-    )
+    const caches = await Array.fromAsync(codeCaches, name => createdCache(env[name]))
+    const writable = await resolvedPathsOfAll([...write, ...caches.flat(), ...requirements.write])
     const guarded = { dataDir, homes, writable: writable.flatMap(({ path, real }) => [path, real]) }
-    const shown: ResolvedPath[] = [
-      ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '', guarded)),
-      ...commandPaths(argv, env, { configuredVariables, ...guarded }),
-      ...[...read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
-      ...[...requirements.read, ...linkedPaths(requirements.read, guarded)].flatMap(path => ownPathsOf(path, guarded)),
-    ]
+    const programs = await Array.fromAsync([argv[0]!, ...requirements.programs], program =>
+      programPaths(program, env.PATH ?? '', guarded),
+    )
+    const named = await commandPaths(argv, env, { configuredVariables, ...guarded })
+    const folders = await resolvedPathsOfAll([...read, ...(level === 'files' ? [hubCache(env)] : [])])
+    const required = await Array.fromAsync(
+      [...requirements.read, ...(await linkedPaths(requirements.read, guarded))],
+      path => ownPathsOf(path, guarded),
+    )
+    const secret = await Array.fromAsync([dataDir, ...secrets], path => resolvedPathAt(path))
     const mounts = viewOf({
       ownProc: support.tool.ownProc,
-      system: readSystem({ devices: requirements.devices }),
-      secret: [dataDir, ...secrets].flatMap(path => resolvedPathAt(path) ?? []),
+      system: await readSystem({ devices: requirements.devices }),
+      secret: secret.filter(found => found !== undefined),
       homes,
-      read: shown,
+      read: [...programs.flat(), ...named, ...folders, ...required.flat()],
       write: writable,
     })
     const wrapper = sandboxWrapper(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
@@ -77,14 +78,20 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   return { support, wrapperFor }
 }
 
+/** The real path of a home, which engines do not see; none where it is the root of the machine. */
+async function realHome(home: string | undefined): Promise<string[]> {
+  const real = home ? (await resolvedPathAt(home))?.real : undefined
+  return real === undefined || real === '/' ? [] : [real]
+}
+
 /** Variables that name the drivers' caches of compiled code. */
 const codeCaches = ['CUDA_CACHE_PATH', 'MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH']
 
 /** Creates a driver's cache of compiled kernels. Without it engines work too, after a longer start. */
-function createdCache(folder: string | undefined): string[] {
+async function createdCache(folder: string | undefined): Promise<string[]> {
   if (!folder) return []
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    await mkdir(folder, { recursive: true, mode: 0o700 })
     return [folder]
   } catch {
     return []
@@ -123,8 +130,13 @@ export function sandboxHint(
 }
 
 /** The first path in an engine's error that exists on this machine, but not in the engine's sandbox. */
-export const absentPath = (lastError: string, { isVisible }: Pick<Sandboxed, 'isVisible'>): string | undefined =>
-  lastError
-    .match(/\/[^\s'"`:;,()[\]{}<>]+/g)
-    ?.map(path => path.replace(/[.?!]+$/, ''))
-    .find(path => existsSync(path) && !isVisible(path))
+export async function absentPath(
+  lastError: string,
+  { isVisible }: Pick<Sandboxed, 'isVisible'>,
+): Promise<string | undefined> {
+  for (const words of lastError.match(/\/[^\s'"`:;,()[\]{}<>]+/g) ?? []) {
+    const path = words.replace(/[.?!]+$/, '')
+    if (!isVisible(path) && (await resolvedPathAt(path))) return path
+  }
+  return undefined
+}

@@ -1,5 +1,6 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { optionalNames, optionalText } from '../../core/optional-file.ts'
+import type { ResolvedPath } from './mount.ts'
 import { resolvedPathAt } from './resolved-paths.ts'
 
 /**
@@ -45,29 +46,37 @@ const otherDevice = /^(mali\d*|accel|davinci.*|infiniband)$/
 const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
 
 /**
- * Finds the paths of this machine that an engine may need, at each launch. Takes less than a millisecond. `devices`: the
+ * Finds the paths of this machine that an engine may need, at each launch. Takes a few milliseconds. `devices`: the
  * device files that it needs for its cards. `dev` is the folder of devices.
  */
-export function readSystem({ devices = [], dev = '/dev' }: { devices?: readonly DeviceFiles[]; dev?: string } = {}) {
-  const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
+export async function readSystem({ devices = [], dev = '/dev' }: SystemOptions = {}) {
+  const present = async (paths: string[]): Promise<ResolvedPath[]> =>
+    (await Array.fromAsync(paths, path => resolvedPathAt(path))).filter(found => found !== undefined)
+  const cardFiles = optionalNames(dev).filter(name =>
+    [otherDevice, ...devices.map(group => deviceFiles[group])].some(pattern => pattern.test(name)),
+  )
+  const libraries = await present(libraryFolders())
   return {
-    roots: present(roots).filter(({ file }) => !file),
+    roots: (await present(roots)).filter(({ file }) => !file),
     /** Files of /etc that programs need. */
-    configuration: present(configuration.map(name => join('/etc', name))),
+    configuration: await present(configuration.map(name => join('/etc', name))),
     /** Needed paths in folders that are otherwise hidden. */
     runtime: [
-      ...present(runtime),
-      ...present(libraryFolders()).flatMap(resolved => [resolved, { ...resolved, path: resolved.real }]),
+      ...(await present(runtime)),
+      ...libraries.flatMap(resolved => [resolved, { ...resolved, path: resolved.real }]),
     ],
-    devices: optionalNames(dev)
-      .filter(name => [otherDevice, ...devices.map(group => deviceFiles[group])].some(pattern => pattern.test(name)))
-      .flatMap(name => {
-        const resolved = resolvedPathAt(join(dev, name))
-        return resolved ? [{ ...resolved, path: join('/dev', name) }] : []
-      }),
+    devices: (await present(cardFiles.map(name => join(dev, name)))).map(resolved => ({
+      ...resolved,
+      path: join('/dev', basename(resolved.path)),
+    })),
     /** Parts of /proc that control the machine. */
-    controls: present(controls),
+    controls: await present(controls),
   }
 }
 
-export type SandboxSystem = ReturnType<typeof readSystem>
+interface SystemOptions {
+  devices?: readonly DeviceFiles[]
+  dev?: string
+}
+
+export type SandboxSystem = Awaited<ReturnType<typeof readSystem>>

@@ -25,7 +25,7 @@ export async function runInProcess(
     stdin: stdin as unknown as NodeJS.ReadStream,
     stdout: Object.assign(stdout, isTerminal ? { isTTY: true, columns: 80 } : {}) as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
-    env: display === undefined ? {} : { DISPLAY: display },
+    env: { ...env, ...(display === undefined ? {} : { DISPLAY: display }) },
   })
   const failure = await withEnvironment(env, () => runCommand(args, terminal))
   stdout.end()

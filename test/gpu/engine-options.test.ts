@@ -6,7 +6,7 @@ import { startHash } from '../../gpu/engine-options.ts'
 import { fake } from './_fleet.ts'
 import { temporary } from './launcher/_launch.ts'
 
-test('a replaced file of the folder of a model, behind a link too, or of its command makes another start', () => {
+test('a replaced file of the folder of a model, behind a link too, or of its command makes another start', async () => {
   const folder = temporary()
   const source = join(folder, 'model')
   mkdirSync(source)
@@ -16,11 +16,11 @@ test('a replaced file of the folder of a model, behind a link too, or of its com
   symlinkSync('/nowhere', join(source, 'c'))
   const options = { argv: ['true', '--template', template, '/nowhere'], env: {} } as unknown as EngineOptions
   const hash = () => startHash({ ...fake('a'), source }, options, { dataDir: folder, environment: process.env })
-  let before = hash()
-  expect(hash()).toBe(before)
+  let before = await hash()
+  expect(await hash()).toBe(before)
   for (const file of [weights, linked, template]) {
     appendFileSync(file, '2')
-    expect(hash()).not.toBe(before)
-    before = hash()
+    expect(await hash()).not.toBe(before)
+    before = await hash()
   }
 })

@@ -78,3 +78,40 @@ test('gateway processes learn that an engine has ended whose slots the server be
   process.kill(pid!, 'SIGKILL')
   expect(await failed.promise).toBe(engineId)
 })
+
+const changes: [what: string, change: object, stillCounts: boolean][] = [
+  ['its settings', { env: { REGION: 'eu' } }, true],
+  ['one of its addresses', { url: undefined, urls: [`${address}/v1`, 'http://127.0.0.1:8/v1'] }, true],
+  ['its address', { url: 'http://127.0.0.1:8/v1' }, false],
+]
+test.each(changes)('after a change of %s a remote model has its slots once: %j, %j', async (_what, change, counts) => {
+  const models = [remote()]
+  const { fleet } = await fleetOf(models)
+  const lease = () => fleet.lease(models[0]!, { waitMs: 60_000 })
+  const before = [await lease(), await lease()]
+  // Changed twice: its first engine counts on the second, and that on the third.
+  for (const load_timeout of ['50s', '60s']) {
+    models[0] = remote({ ...change, load_timeout })
+    await fleet.reconfigured()
+  }
+  await until(() => {
+    const ready = fleet.snapshot().residents.filter(({ state }) => state === 'ready')
+    return ready.length === (counts ? 3 : 2)
+  })
+  const leased = lease()
+  if (counts) {
+    await until(() => fleet.waiting('far') === 1)
+    const used = [...fleet.usedSlots().values()]
+    expect(used.map(({ slots }) => slots)).toEqual([2])
+    before[0]!.release()
+  }
+  const after = await leased
+  const next = lease()
+  if (counts) {
+    expect(fleet.waiting('far')).toBe(1)
+    before[1]!.release()
+  }
+  for (const one of [after, await next]) one.release()
+  if (!counts) for (const one of before) one.release()
+  expect(fleet.usedSlots()).toEqual(new Map())
+})

@@ -45,7 +45,7 @@ interface TrialOptions {
 type CommandOf = (
   args: readonly string[],
   read?: readonly string[],
-) => ReturnType<ReturnType<typeof openTrialConfinement>>
+) => ReturnType<Awaited<ReturnType<typeof openTrialConfinement>>>
 
 /** What a trial has shown. */
 export interface Trial {
@@ -64,13 +64,13 @@ export async function tryRelease(options: TrialOptions): Promise<Trial> {
   const { kind, build, bin, home, host, signal, times = trialTimes } = options
   const program = join(realpathSync(bin), kind.name)
   const env = engineEnvironment({ host, home, bootId: 'trial', launchId: 'trial', visibleDevices: {}, more: {} })
-  const confine = openTrialConfinement({ ...options, env, devices: devicesOf[build.backend] })
+  const confine = await openTrialConfinement({ ...options, env, devices: devicesOf[build.backend] })
   const commandOf: CommandOf = (args, read) => confine([program, ...args], read)
   const foreign = foreignFault(await readStart(program))
   if (foreign !== null) throw unusable(kind, foreign)
   const run = async (argument: string, isGood: (words: string) => boolean = () => false): Promise<string> => {
     signal.throwIfAborted()
-    const { file, args, wrapper } = commandOf([argument])
+    const { file, args, wrapper } = await commandOf([argument])
     const ended = withSignal(await runProgram(file, args, env, times.start), wrapper)
     const words = `${ended.stdout}\n${ended.stderr}`
     const fault = ended.exitCode !== undefined && isGood(words) ? null : startFault(ended)
@@ -161,7 +161,7 @@ function libraryAdvice(library: string): string {
 }
 
 /** Starts llama-server with the tiny chat model as the server would, and resolves with its answer to one request. */
-function answerOf(
+async function answerOf(
   commandOf: CommandOf,
   env: Record<string, string>,
   { kind, build, home, signal, times = trialTimes }: TrialOptions,
@@ -172,7 +172,7 @@ function answerOf(
   const gpus = build.backend === 'cpu' ? 0 : 1
   const facts = { slots: 1, threads: 1, gpus, memoryShare: 1, freeShare: 1, bytes: 0, backend: null }
   const [, ...given] = preset.command(model, facts)
-  const { file, args, wrapper } = commandOf(given, [source])
+  const { file, args, wrapper } = await commandOf(given, [source])
   const key = 'trial'
   return askTrialServer({
     command: [file, ...args],

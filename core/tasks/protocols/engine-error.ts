@@ -142,9 +142,12 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
   )
 }
 
+/** How OpenAI begins to say that a prompt is too long, by which programs recognize it and shorten the conversation. */
+const saysLimit = /^This model's maximum context length is \d/
+
 /**
- * The failure of a prompt that is too long. It begins with the words of OpenAI, by which programs recognize it and shorten
- * the conversation. The built-in engine names the part that is too long, with both numbers.
+ * The failure of a prompt that is too long, in the words of OpenAI. An engine that uses them, as vLLM and those of infer, has
+ * said everything.
  */
 function tooLongPrompt({ tokens, context, param }: EngineError, text: string): Failure {
   const limit =
@@ -154,10 +157,10 @@ function tooLongPrompt({ tokens, context, param }: EngineError, text: string): F
   // vLLM stops counting at the first token too many.
   const least = text.includes(`at least ${tokens} `) ? 'at least ' : ''
   const count = tokens === null ? '' : ` The request has ${least}${tokens} tokens.`
-  const own = text.includes('the context length of this model')
+  const said = /shorten|reduce/i.test(text) ? text : `${text} Shorten it.`
   return new Failure(
     'context_length_exceeded',
-    own ? `${limit} ${text}` : `${limit}${count} Shorten it. The engine says: ${text}`,
+    saysLimit.test(text) ? said : `${limit}${count} Shorten it. The engine says: ${text}`,
     {
       ...(param === null ? {} : { param }),
       ...(tokens === null || context === null ? {} : { facts: { prompt_tokens: tokens, context_length: context } }),

@@ -34,10 +34,7 @@ export function openChat(parts: ChatParts): Handler {
   function tokensFor(stretches: readonly PromptPart[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
     if (characters > context * maxCharactersPerToken)
-      throw tooLong(
-        'messages',
-        `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,
-      )
+      throw tooLong('messages', context, `The messages have ${characters} characters, which is far more. Shorten them.`)
     const prompt = tokensOf(model, stretches)
     if (prompt.length === 0)
       throw invalid('messages', 'The messages are empty after the chat template. Send a message with text.')

@@ -68,10 +68,7 @@ export function openEmbedder(
     const allowed = limit === null ? context : Math.min(limit, context)
     if (whole <= allowed) return known
     if (limit !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
-    throw tooLong(
-      param,
-      `'${param}' has ${whole} tokens, but the context length of this model is ${context}. Shorten it or send it in parts.`,
-    )
+    throw tooLong(param, context, `'${param}' has ${whole} tokens. Shorten it or send it in parts.`)
   }
 
   return {
@@ -97,10 +94,7 @@ export const maxCharactersPerToken = 64
 /** Refuses texts far over the limit by their characters. */
 export function boundedText(text: string, context: number, param: string): string {
   if (text.length > context * maxCharactersPerToken)
-    throw tooLong(
-      param,
-      `'${param}' has ${text.length} characters, far more than the context length of this model, ${context} tokens. Send it in parts.`,
-    )
+    throw tooLong(param, context, `'${param}' has ${text.length} characters, which is far more. Send it in parts.`)
   return text
 }
 

@@ -123,10 +123,7 @@ export function openRanker(model: LlamaModel, ranking: LlamaRankingContext, cont
       if (promptTokens <= allowed) return { query, document, promptTokens }
       const room = document.length - (promptTokens - allowed)
       if (limit !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
-      throw tooLong(
-        param,
-        `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,
-      )
+      throw tooLong(param, context, `The query and '${param}' together have ${promptTokens} tokens. Shorten them.`)
     },
     score,
     /** Scores pairs one after the other and counts their tokens. */

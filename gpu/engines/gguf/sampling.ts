@@ -92,13 +92,15 @@ export function answerLimit(
   if (room < 1)
     throw tooLong(
       param,
-      `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
+      context,
+      `'${param}' has ${promptTokens} tokens, and the answer needs at least one. Shorten it.`,
     )
   return Math.min(requested ?? room, room)
 }
 
-/** The Failure of a request that does not fit in the context. */
-export const tooLong = (param: string, message: string) => invalid(param, message, 'context_length_exceeded')
+/** The Failure of a request that does not fit in the context. It begins as OpenAI does: programs look for these words. */
+export const tooLong = (param: string, context: number, message: string) =>
+  invalid(param, `This model's maximum context length is ${context} tokens. ${message}`, 'context_length_exceeded')
 
 /** Throws Failure `unsupported_parameter` for parameters that the engine does not support, instead of ignoring them. */
 export function checkSupported(request: ChatRequest): void {

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readFileSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import type { LaunchOptions } from '../launcher.ts'
 import type { OwnProgram } from './portable-launch.ts'
@@ -80,15 +80,15 @@ export async function copyFiles(
       start(script, { command: ['tar', '-C', dirname(files.path), '-cf', '-', basename(files.path)] }),
       files,
     )
-  const input = openSync(files.path, 'r')
+  const input = await open(files.path)
   try {
-    const child = start(script, input)
+    const child = start(script, input.fd)
     // The child reads through the same open file, so its position is how far it has come.
-    progress(() => Number(/^pos:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${input}`, 'utf8'))?.[1] ?? 0))
+    progress(() => Number(/^pos:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${input.fd}`, 'utf8'))?.[1] ?? 0))
     await finished(child, files)
   } finally {
     progress(() => files.bytes)
-    closeSync(input)
+    await input.close()
   }
 }
 

@@ -81,10 +81,7 @@ class Embedder:
         if not tokens:
             raise invalid(f"'{param}' has no tokens.")
         if self.context is not None and len(tokens) > self.context:
-            raise too_long(
-                f"'{param}' has {len(tokens)} tokens, but the context length of this model is {self.context}. "
-                'Shorten it or send it in parts.'
-            )
+            raise too_long(self.context, f"'{param}' has {len(tokens)} tokens. Shorten it or send it in parts.")
         return tokens
 
     def embed(self, texts: list[list[int]]) -> list[list[float]]:

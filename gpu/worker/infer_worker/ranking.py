@@ -100,10 +100,7 @@ class Ranker:
         # Only the second text is cut; it must keep at least one token.
         if limit is not None and len(self.tokenizer(pair[0], '')['input_ids']) < limit:
             return dict(self.tokenizer(*pair, truncation='only_second', max_length=limit))
-        raise too_long(
-            f"'{names[0]}' and '{names[1]}' together have {length} tokens, "
-            f'but the context length of this model is {most}. Shorten them.'
-        )
+        raise too_long(most, f"'{names[0]}' and '{names[1]}' together have {length} tokens. Shorten them.")
 
     def compute(self, texts: list[dict[str, list[int]]]) -> list[float]:
         batch = self.tokenizer.pad(texts, padding_side='right', return_tensors='pt').to(self.model.device)

@@ -47,7 +47,7 @@ class TextGenerator:
         room = None if self.context is None else self.context - length
         if room is not None and room < 1:
             raise too_long(
-                f'The prompt has {length} tokens, but the context length of this model is {self.context}. Shorten it.'
+                self.context, f'The prompt has {length} tokens, and the answer needs at least one. Shorten it.'
             )
         most = min(limit for limit in (sampling.most, room, 1 << 20) if limit is not None)
         with self.device.computing(cancelled):

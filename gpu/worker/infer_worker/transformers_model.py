@@ -45,14 +45,14 @@ def context_length(config: Any, tokenizer: Any, *others: int | None) -> int | No
 def check_characters(text: str, context: int | None, param: str) -> str:
     """Refuses texts far over the limit by their characters, because counting tokens is slow."""
     if context is not None and len(text) > context * LONGEST_TOKEN:
-        raise too_long(
-            f"'{param}' has {len(text)} characters, far more than the context length of this model, {context} tokens."
-        )
+        raise too_long(context, f"'{param}' has {len(text)} characters, which is far more. Send it in parts.")
     return text
 
 
-def too_long(message: str) -> EngineError:
-    return EngineError(400, message, 'context_length_exceeded')
+def too_long(context: int, message: str) -> EngineError:
+    """Begins as OpenAI does: programs look for these words."""
+    said = f"This model's maximum context length is {context} tokens. {message}"
+    return EngineError(400, said, 'context_length_exceeded')
 
 
 def truncation(requested: object, context: int | None) -> int | None:

@@ -81,7 +81,7 @@ test('in many swaps no slot is saved for or restored to another organization, an
 
   /** One engine from its start to its end. */
   async function swap(at: number): Promise<void> {
-    const folder = caches.folderFor(models[random(2)]!)!
+    const folder = (await caches.folderFor(models[random(2)]!))!
     const exchange = join(folder, `wkr_${at}`)
     mkdirSync(exchange)
     const engine = openLlamaSlots({ count: 2, folder: exchange })

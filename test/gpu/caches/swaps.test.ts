@@ -66,7 +66,7 @@ test('in many swaps no conversation is wrong, the budget holds, and nothing is l
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.state'))
 
   for (let swap = 0; swap < swaps; swap++) {
-    const folder = caches.folderFor(models[random(2)]!)!
+    const folder = (await caches.folderFor(models[random(2)]!))!
     const context = fakeContext()
     const options = { folder, context, contextSize: 4_096, settings: ['build'], tokenBytes, exclusive: noMutex, log }
     const states = openSavedStates(options)

@@ -39,29 +39,29 @@ interface Options {
 
 describe.each(toolsHere)('with $name', tool => {
   /** The output of a command in the sandbox of a model, at the level `files` by default. */
-  function printed(
+  async function printed(
     { home, dataDir }: { home: string; dataDir: string },
     argv: readonly string[],
     { env = {}, level = 'files', configuredVariables = [], read = [], write = [], programs = [] }: Options = {},
-  ): string {
-    const sandbox = openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
+  ): Promise<string> {
+    const sandbox = await openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
     const all = { PATH: '/usr/bin:/bin', HOME: join(dataDir, 'home', 'm'), ...env }
     const requirements = { ...unconfined, level, read, write, programs }
-    const { wrapper } = sandbox.wrapperFor({
+    const { wrapper } = (await sandbox.wrapperFor({
       requirements,
       argv,
       env: all,
       configuredVariables,
       write: [all.HOME],
       read: [],
-    })!
+    }))!
     const [file, ...args] = [...wrapper.prefix, ...argv]
     const { stdout, stderr } = spawnSync(file!, args, { env: all, encoding: 'utf8' })
     return `${stdout}${stderr}`.trim()
   }
   const show = (...paths: string[]) => ['/bin/sh', '-c', paths.map(path => `cat '${path}' 2>&1`).join('; '), 'sh']
 
-  test('a virtual environment is visible, with the Python that it is based on, and nothing beside them', () => {
+  test('a virtual environment is visible, with the Python that it is based on, and nothing beside them', async () => {
     const { home, ...rest } = operator()
     // The program is a script whose interpreter is a link to an interpreter elsewhere in the home.
     const base = join(home, '.local/share/uv/python/cpython-3.12')
@@ -75,13 +75,13 @@ describe.each(toolsHere)('with $name', tool => {
     symlinkSync('../bin-python', join(environment, 'bin', 'python'))
     put(join(environment, 'bin', 'vllm'), `#!${join(environment, 'bin', 'python')}\nprogram`, 0o755)
     const program = join(environment, 'bin', 'vllm')
-    expect(printed({ home, ...rest }, [program])).toContain('library')
-    expect(printed({ home, ...rest }, [program])).toContain('program')
+    expect(await printed({ home, ...rest }, [program])).toContain('library')
+    expect(await printed({ home, ...rest }, [program])).toContain('program')
     // By its name on the PATH, and through a link, as pipx and uv create it.
     symlinkSync(program, put(join(home, '.local', 'bin', 'x'), '').replace(/x$/, 'vllm'))
     const env = { PATH: `${join(home, '.local', 'bin')}:/usr/bin:/bin` }
-    expect(printed({ home, ...rest }, ['vllm'], { env })).toContain('program')
-    const seen = printed(
+    expect(await printed({ home, ...rest }, ['vllm'], { env })).toContain('program')
+    const seen = await printed(
       { home, ...rest },
       ['/bin/sh', '-c', `"$1"; cat ${home}/.ssh/id_ed25519; ls -A ${home}`, 'sh', program],
       {
@@ -96,12 +96,12 @@ describe.each(toolsHere)('with $name', tool => {
     ['shims/engine', 'shims/x'],
     ['bin/engine', 'pyvenv.cfg'],
     ['bin/engine', 'conda-meta/x'],
-  ])('an environment that is a home itself (%s, %s) does not show the files of the home', (path, mark) => {
+  ])('an environment that is a home itself (%s, %s) does not show the files of the home', async (path, mark) => {
     const facts = operator()
     put(join(facts.home, mark), 'home = /usr/bin\n')
     put(join(facts.home, 'lib', 'vllm.py'), 'library')
     const text = `#!/bin/sh\ncat '${facts.home}/.ssh/id_ed25519' '${facts.home}/lib/vllm.py'; echo ended\n`
-    const seen = printed(facts, [put(join(facts.home, path), text, 0o755)])
+    const seen = await printed(facts, [put(join(facts.home, path), text, 0o755)])
     expect(seen).not.toContain('private')
     expect(seen).toContain('ended')
     if (path.startsWith('bin/')) expect(seen).toContain('library')
@@ -109,7 +109,7 @@ describe.each(toolsHere)('with $name', tool => {
 
   test.skipIf(!hasCompiler)(
     'a program with its shared libraries, by its own name and through a link in another folder',
-    () => {
+    async () => {
       const facts = operator()
       const program = buildProgram(join(facts.home, 'llama'))
       const link = join(facts.home, 'tools', 'server')
@@ -120,19 +120,19 @@ describe.each(toolsHere)('with $name', tool => {
       copyFileSync(program, inHome)
       symlinkSync(join(facts.home, 'llama', 'build', 'libone.so'), join(facts.home, 'libone.so'))
       for (const level of ['files', 'strict'] as const)
-        for (const path of [program, link, inHome]) expect(printed(facts, [path], { level }), path).toBe('linked')
+        for (const path of [program, link, inHome]) expect(await printed(facts, [path], { level }), path).toBe('linked')
       const env = { PATH: `${dirname(link)}:/usr/bin:/bin` }
-      expect(printed(facts, ['server'], { env })).toBe('linked')
+      expect(await printed(facts, ['server'], { env })).toBe('linked')
       // An absolute link in a visible folder, as in /usr/local/bin.
       for (const level of ['files', 'strict'] as const)
-        expect(printed(facts, [link], { level, read: [dirname(link)] })).toBe('linked')
-      expect(printed(facts, show(join(facts.home, '.ssh', 'id_ed25519')), { programs: [inHome] })).not.toContain(
+        expect(await printed(facts, [link], { level, read: [dirname(link)] })).toBe('linked')
+      expect(await printed(facts, show(join(facts.home, '.ssh', 'id_ed25519')), { programs: [inHome] })).not.toContain(
         'private',
       )
     },
   )
 
-  test('sources that an environment imports packages from are visible', () => {
+  test('sources that an environment imports packages from are visible', async () => {
     const facts = operator()
     const [named, mapped, other] = ['named', 'mapped', 'other'].map(name =>
       put(join(facts.folder, 'source', name, 'x.py'), `${name} `),
@@ -143,47 +143,47 @@ describe.each(toolsHere)('with $name', tool => {
     put(join(packages, '__editable___two_1_0_finder.py'), `MAPPING = {'two': '${dirname(mapped)}'}\n`)
     put(join(packages, 'three.py'), `'${dirname(other)}'`)
     const text = `#!/bin/sh\ncat ${named} ${mapped} ${other} ${facts.home}/.ssh/id_ed25519\n`
-    const seen = printed(facts, [put(join(facts.home, 'venv', 'bin', 'engine'), text, 0o755)])
+    const seen = await printed(facts, [put(join(facts.home, 'venv', 'bin', 'engine'), text, 0o755)])
     expect(seen).toContain('named mapped')
     expect(seen).not.toMatch(/other |private/)
     // What the engine itself may have written down shows it nothing.
     const write = [join(facts.home, 'venv')]
-    expect(printed(facts, [join(write[0]!, 'bin', 'engine')], { write })).not.toMatch(/named |mapped /)
+    expect(await printed(facts, [join(write[0]!, 'bin', 'engine')], { write })).not.toMatch(/named |mapped /)
   })
 
-  test('links of a model folder lead to other disks, and not into homes', () => {
+  test('links of a model folder lead to other disks, and not into homes', async () => {
     const facts = operator()
     const models = join(facts.folder, 'models')
     const weights = put(join(facts.folder, 'disk', 'x.safetensors'), 'weights')
     mkdirSync(models)
     symlinkSync(weights, join(models, 'x.safetensors'))
     symlinkSync(facts.home, join(models, 'home'))
-    const seen = printed(facts, show(join(models, 'x.safetensors'), join(models, 'home/.ssh/id_ed25519')), {
+    const seen = await printed(facts, show(join(models, 'x.safetensors'), join(models, 'home/.ssh/id_ed25519')), {
       read: [models],
     })
     expect(seen).toMatch(/^weights/)
     expect(seen).not.toContain('private')
     // A link that the engine itself may have made leads nowhere.
-    const own = printed(facts, show(join(models, 'x.safetensors')), { read: [models], write: [models] })
+    const own = await printed(facts, show(join(models, 'x.safetensors')), { read: [models], write: [models] })
     expect(own).not.toContain('weights')
-    const named = printed(facts, show(join(models, 'x.safetensors')), { write: [models] })
+    const named = await printed(facts, show(join(models, 'x.safetensors')), { write: [models] })
     expect(named).not.toContain('weights')
     const listed = { read: [join(models, 'x.safetensors')], write: [models] }
-    expect(printed(facts, show(join(models, 'x.safetensors')), listed)).not.toContain('weights')
+    expect(await printed(facts, show(join(models, 'x.safetensors')), listed)).not.toContain('weights')
   })
 
-  test('a script that the command names is visible, with the files beside it', () => {
+  test('a script that the command names is visible, with the files beside it', async () => {
     const facts = operator()
     const script = put(join(facts.home, 'engine', 'serve.sh'), '. "$(dirname "$0")/beside.sh"\n')
     put(join(facts.home, 'engine', 'beside.sh'), 'echo both\n')
-    expect(printed(facts, ['/bin/sh', script])).toBe('both')
+    expect(await printed(facts, ['/bin/sh', script])).toBe('both')
     const config = put(join(facts.home, 'engine.conf'), 'configured')
     expect(
-      printed(facts, ['/bin/sh', '-c', 'cat "${1#*=}"; ls -A "$2"', 'sh', `--config=${config}`, facts.home]),
+      await printed(facts, ['/bin/sh', '-c', 'cat "${1#*=}"; ls -A "$2"', 'sh', `--config=${config}`, facts.home]),
     ).toMatch(/^configured/)
   })
 
-  test('the cache of models is visible, without the token of the hub', () => {
+  test('the cache of models is visible, without the token of the hub', async () => {
     const facts = operator()
     const hub = join(facts.home, '.cache', 'huggingface')
     put(join(hub, 'hub', 'models--a--b', 'blobs', 'x'), 'weights')
@@ -191,49 +191,51 @@ describe.each(toolsHere)('with $name', tool => {
     const model = join(hub, 'hub', 'models--a--b', 'snapshots', 'r', 'model.safetensors')
     symlinkSync('../../blobs/x', model)
     put(join(hub, 'token'), 'private')
-    const seen = printed(facts, [...show(model, join(hub, 'token')), 'x'], { env: { HF_HOME: hub } })
+    const seen = await printed(facts, [...show(model, join(hub, 'token')), 'x'], { env: { HF_HOME: hub } })
     expect(seen).toMatch(/^weights/)
     expect(seen).not.toContain('private')
   })
 
-  test('CUDA and other libraries that the environment names are visible', () => {
+  test('CUDA and other libraries that the environment names are visible', async () => {
     const facts = operator()
     const library = put(join(facts.home, 'cuda', 'lib64', 'libcudart.so'), 'library')
     const shown = show(library)
-    expect(printed(facts, shown)).not.toMatch(/^library/)
+    expect(await printed(facts, shown)).not.toMatch(/^library/)
     for (const level of ['strict', 'files'] as const) {
       const env = { LD_LIBRARY_PATH: `/nowhere:${dirname(library)}` }
-      expect(printed(facts, shown, { level, env })).toBe('library')
-      expect(printed(facts, shown, { level, env: { CUDA_HOME: join(facts.home, 'cuda') } })).toBe('library')
+      expect(await printed(facts, shown, { level, env })).toBe('library')
+      expect(await printed(facts, shown, { level, env: { CUDA_HOME: join(facts.home, 'cuda') } })).toBe('library')
     }
     const caches = { CUDA_CACHE_PATH: join(facts.dataDir, 'cuda'), MESA_SHADER_CACHE_DIR: join(facts.dataDir, 'mesa') }
     const env = { MINE: dirname(library), ...caches }
-    expect(printed(facts, shown, { env })).not.toMatch(/^library/)
-    expect(printed(facts, shown, { env, configuredVariables: ['MINE'] })).toBe('library')
+    expect(await printed(facts, shown, { env })).not.toMatch(/^library/)
+    expect(await printed(facts, shown, { env, configuredVariables: ['MINE'] })).toBe('library')
     for (const cache of Object.values(caches)) {
       const kept = join(cache, 'kernel')
-      expect(printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
-      expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
+      expect(await printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
+      expect(await printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
     }
   })
 
-  test('a model behind links, in several files, in the data directory is visible', () => {
+  test('a model behind links, in several files, in the data directory is visible', async () => {
     const facts = operator()
     const first = put(join(facts.folder, 'disk', 'big-00001-of-00002.gguf'), 'one')
     put(join(facts.folder, 'disk', 'big-00002-of-00002.gguf'), 'two')
     symlinkSync(join(facts.folder, 'disk'), join(facts.folder, 'models'))
     const name = join(facts.folder, 'models', 'big-00001-of-00002.gguf')
     const both = show(name, name.replace('00001-', '00002-'))
-    expect(printed(facts, both, { level: 'strict', read: [name, name.replace('00001-', '00002-')] })).toBe('onetwo')
-    expect(printed(facts, show(first), { level: 'strict', read: [name] })).toBe('one')
+    expect(await printed(facts, both, { level: 'strict', read: [name, name.replace('00001-', '00002-')] })).toBe(
+      'onetwo',
+    )
+    expect(await printed(facts, show(first), { level: 'strict', read: [name] })).toBe('one')
     const own = put(join(facts.dataDir, 'models', 'own.gguf'), 'own')
     put(join(facts.dataDir, 'infer.db'), 'private')
-    const seen = printed(facts, show(own, join(facts.dataDir, 'infer.db')), { level: 'strict', read: [own] })
+    const seen = await printed(facts, show(own, join(facts.dataDir, 'infer.db')), { level: 'strict', read: [own] })
     expect(seen).toMatch(/^own/)
     expect(seen).not.toContain('private')
   })
 
-  test('a configured folder is writable through a link in a visible folder', () => {
+  test('a configured folder is writable through a link in a visible folder', async () => {
     const facts = operator()
     const disk = join(facts.folder, 'disk', 'cache')
     mkdirSync(disk, { recursive: true })
@@ -241,18 +243,18 @@ describe.each(toolsHere)('with $name', tool => {
     const link = join(facts.home, 'engine', 'cache')
     symlinkSync(disk, link)
     const write = ['/bin/sh', '-c', `echo kept >'${link}/x'; echo no >'${facts.home}/engine/y'`]
-    expect(printed(facts, write, { read: [join(facts.home, 'engine')], write: [link] })).toMatch(
+    expect(await printed(facts, write, { read: [join(facts.home, 'engine')], write: [link] })).toMatch(
       /Read-only file system/,
     )
     expect(readFileSync(join(disk, 'x'), 'utf8')).toBe('kept\n')
   })
 
-  test('GPUs: files in /dev are devices there', () => {
+  test('GPUs: files in /dev are devices there', async () => {
     const dev = temporary()
     mkdirSync(join(dev, 'dri'))
     for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'dri/renderD128', 'kfd', 'sda'])
       symlinkSync(name === 'sda' ? '/dev/null' : '/dev/zero', join(dev, name))
-    const system = readSystem({ dev, devices: ['nvidia', 'kfd', 'dri'] })
+    const system = await readSystem({ dev, devices: ['nvidia', 'kfd', 'dri'] })
     const mounts = viewOf({
       ownProc: tool.ownProc,
       system,

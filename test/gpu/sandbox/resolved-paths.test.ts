@@ -30,72 +30,74 @@ test.each([
   expect(modelPaths(source)).toEqual(paths)
 })
 
-test('a path is known by every name that links on the way give it', () => {
+test('a path is known by every name that links on the way give it', async () => {
   const folder = realpathSync(temporary())
   const file = put(join(folder, 'disk', 'models', 'x.gguf'))
   symlinkSync(join(folder, 'disk'), join(folder, 'mnt'))
   symlinkSync('../mnt/models', put(join(folder, 'home', 'x'), '').replace(/x$/, 'models'))
   const name = join(folder, 'home', 'models', 'x.gguf')
-  expect(resolvedPathsOf(name)).toEqual(
+  expect(await resolvedPathsOf(name)).toEqual(
     [name, join(folder, 'mnt', 'models', 'x.gguf'), file].map(path => ({ path, real: file, file: true })),
   )
 })
 
-test.each([['relative/path'], ['/nowhere/at/all'], ['/tmp\n/x'], ['']])('%j has no path', path => {
-  expect(resolvedPathsOf(path)).toEqual([])
+test.each([['relative/path'], ['/nowhere/at/all'], ['/tmp\n/x'], ['']])('%j has no path', async path => {
+  expect(await resolvedPathsOf(path)).toEqual([])
 })
 
-test('links that form a cycle have no path', () => {
+test('links that form a cycle have no path', async () => {
   const folder = temporary()
   symlinkSync(join(folder, 'b'), join(folder, 'a'))
   symlinkSync(join(folder, 'a'), join(folder, 'b'))
-  expect(resolvedPathsOf(join(folder, 'a'))).toEqual([])
+  expect(await resolvedPathsOf(join(folder, 'a'))).toEqual([])
 })
 
-test('a program comes with its environment, and never with a whole home', () => {
+test('a program comes with its environment, and never with a whole home', async () => {
   const home = realpathSync(temporary())
   const guarded = { dataDir: join(home, '.local', 'share', 'infer'), homes: [home], writable: [] }
-  const seen = (program: string, path = '/usr/bin:/bin') =>
-    programPaths(program, path, guarded).map(({ path: at }) => at)
+  const seen = async (program: string, path = '/usr/bin:/bin') =>
+    (await programPaths(program, path, guarded)).map(({ path: at }) => at)
 
   const conda = put(join(home, 'miniconda3', 'envs', 'vllm', 'bin', 'vllm'), '', 0o755)
   mkdirSync(join(home, 'miniconda3', 'envs', 'vllm', 'conda-meta'))
-  expect(seen(conda)).toContain(join(home, 'miniconda3', 'envs', 'vllm'))
+  expect(await seen(conda)).toContain(join(home, 'miniconda3', 'envs', 'vllm'))
 
   const shim = put(join(home, '.pyenv', 'shims', 'vllm'), '#!/usr/bin/env bash\n', 0o755)
-  expect(seen(shim)).toContain(join(home, '.pyenv'))
+  expect(await seen(shim)).toContain(join(home, '.pyenv'))
 
   const local = put(join(home, '.local', 'bin', 'server'), '', 0o755)
   put(join(home, '.local', 'lib', 'x.so'))
   put(join(home, '.local', 'share', 'keyrings', 'x'))
-  expect(seen(local)).toEqual([local, join(home, '.local', 'bin'), join(home, '.local', 'lib')])
+  expect(await seen(local)).toEqual([local, join(home, '.local', 'bin'), join(home, '.local', 'lib')])
 
   const alone = put(join(home, 'server'), '', 0o755)
-  expect(seen(alone)).toEqual([alone])
-  expect(seen('server', `${home}:/usr/bin`)).toEqual([alone])
-  expect(seen('/nowhere/server')).toEqual([])
+  expect(await seen(alone)).toEqual([alone])
+  expect(await seen('server', `${home}:/usr/bin`)).toEqual([alone])
+  expect(await seen('/nowhere/server')).toEqual([])
 
   const script = put(join(home, 'serve'), '#!/usr/bin/env -S server --x\n', 0o755)
-  expect(seen(script, `${home}:/usr/bin`)).toEqual([script, alone])
+  expect(await seen(script, `${home}:/usr/bin`)).toEqual([script, alone])
   const loop = put(join(home, 'loop'), `#!${join(home, 'loop')}\n`, 0o755)
-  expect(new Set(seen(loop))).toEqual(new Set([loop]))
+  expect(new Set(await seen(loop))).toEqual(new Set([loop]))
 })
 
-test('a program in a folder with another name comes with that folder, and behind a link with both', () => {
+test('a program in a folder with another name comes with that folder, and behind a link with both', async () => {
   const home = realpathSync(temporary())
   const dataDir = join(home, '.local', 'share', 'infer')
-  const seen = (program: string) =>
-    new Set(programPaths(program, '/usr/bin:/bin', { dataDir, homes: [home], writable: [] }).map(({ path }) => path))
+  const seen = async (program: string) => {
+    const found = await programPaths(program, '/usr/bin:/bin', { dataDir, homes: [home], writable: [] })
+    return new Set(found.map(({ path }) => path))
+  }
   const real = put(join(home, 'llama-b1', 'llama-server'), '', 0o755)
   put(join(home, 'llama-b1', 'libllama.so'))
-  expect(seen(real)).toEqual(new Set([real, dirname(real)]))
+  expect(await seen(real)).toEqual(new Set([real, dirname(real)]))
   const link = put(join(home, 'tools', 'x')).replace(/x$/, 'llama-server')
   symlinkSync('../llama-b1/llama-server', link)
-  expect(seen(link)).toEqual(new Set([link, real, dirname(link), dirname(real)]))
+  expect(await seen(link)).toEqual(new Set([link, real, dirname(link), dirname(real)]))
   // Not the data directory, nor a folder that contains it.
   for (const folder of [dataDir, join(dataDir, 'engines'), dirname(dataDir), home]) {
     const program = put(join(folder, 'server'), '', 0o755)
-    expect(seen(program), program).toEqual(new Set([program]))
+    expect(await seen(program), program).toEqual(new Set([program]))
   }
 })
 
@@ -116,30 +118,25 @@ test.skipIf(!hasCompiler)('shared libraries are found by the RPATH of the progra
   expect(sharedLibraries(join(folder, 'broken'))).toEqual([])
 })
 
-test('paths in the command are visible, except the data directory and a home', () => {
+test('paths in the command are visible, except the data directory and a home', async () => {
   const home = realpathSync(temporary())
   const dataDir = join(home, 'data')
   const secret = put(join(dataDir, 'infer.db'))
   const config = put(join(home, 'engine', 'config.yaml'))
   const script = put(join(home, 'engine', 'serve.py'))
   symlinkSync(secret, join(home, 'engine', 'link'))
-  const seen = (...args: string[]) =>
-    commandPaths(['python', ...args], {}, { configuredVariables: [], dataDir, homes: [home], writable: [] }).map(
-      ({ path }) => path,
-    )
-  expect(seen('--config', config)).toEqual([config])
-  expect(seen(`--config=${config}`)).toEqual([config])
-  expect(seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])
+  const guarded = { configuredVariables: [], dataDir, homes: [home], writable: [] }
+  const seen = async (...args: string[]) =>
+    (await commandPaths(['python', ...args], {}, guarded)).map(({ path }) => path)
+  expect(await seen('--config', config)).toEqual([config])
+  expect(await seen(`--config=${config}`)).toEqual([config])
+  expect(await seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])
   // The manifest of a Vulkan driver, and the driver.
   const driver = put(join(home, 'driver', 'lib.so'))
   const manifest = put(join(home, 'driver', 'icd.json'))
   writeFileSync(manifest, JSON.stringify({ ICD: { library_path: './lib.so' } }))
   const variables = { VK_DRIVER_FILES: `${manifest}:/nowhere.json` }
-  expect(
-    commandPaths(['x'], variables, { configuredVariables: [], dataDir, homes: [home], writable: [] }).map(
-      ({ path }) => path,
-    ),
-  ).toEqual([manifest, driver])
+  expect((await commandPaths(['x'], variables, guarded)).map(({ path }) => path)).toEqual([manifest, driver])
   for (const path of [
     secret,
     dataDir,
@@ -151,22 +148,23 @@ test('paths in the command are visible, except the data directory and a home', (
     '/dev/null',
     join(home, 'engine', 'link'),
   ])
-    expect(seen(path), path).toEqual([])
+    expect(await seen(path), path).toEqual([])
   // A script directly in a home does not make the home visible.
-  expect(seen(put(join(home, 'serve.sh')))).toEqual([join(home, 'serve.sh')])
+  expect(await seen(put(join(home, 'serve.sh')))).toEqual([join(home, 'serve.sh')])
 })
 
-test('in /dev only the files of the GPUs of an engine are included', () => {
+test('in /dev only the files of the GPUs of an engine are included', async () => {
   const dev = temporary()
   for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'nvidia-caps', 'dri', 'kfd', 'dxg', 'infiniband'])
     mkdirSync(join(dev, name))
   for (const name of ['sda', 'vda1', 'mem', 'kvm', 'null', 'fuse', 'loop0', 'input', 'tty1']) mkdirSync(join(dev, name))
-  const seen = (...devices: DeviceFiles[]) => readSystem({ dev, devices }).devices.map(({ path }) => basename(path))
-  expect(seen()).toEqual(['infiniband'])
-  expect(seen('nvidia')).toEqual(['dxg', 'infiniband', 'nvidia-caps', 'nvidia-uvm', 'nvidia0', 'nvidiactl'])
-  expect(seen('kfd', 'dri')).toEqual(['dri', 'infiniband', 'kfd'])
-  expect(seen('dri')).toEqual(['dri', 'infiniband'])
-  expect(readSystem({ dev: '/nowhere' }).devices).toEqual([])
+  const seen = async (...devices: DeviceFiles[]) =>
+    (await readSystem({ dev, devices })).devices.map(({ path }) => basename(path))
+  expect(await seen()).toEqual(['infiniband'])
+  expect(await seen('nvidia')).toEqual(['dxg', 'infiniband', 'nvidia-caps', 'nvidia-uvm', 'nvidia0', 'nvidiactl'])
+  expect(await seen('kfd', 'dri')).toEqual(['dri', 'infiniband', 'kfd'])
+  expect(await seen('dri')).toEqual(['dri', 'infiniband'])
+  expect((await readSystem({ dev: '/nowhere' })).devices).toEqual([])
 })
 
 test('the mount of a path, and the flags that it must keep', () => {
@@ -224,13 +222,13 @@ test.each([
   expect(sandboxHint(level, status, words) !== '').toBe(expected)
 })
 
-test('the hint for an engine that was loading names the path of the machine that its sandbox lacks', () => {
+test('the hint for an engine that was loading names the path of the machine that its sandbox lacks', async () => {
   const here = import.meta.filename
   const words = `FileNotFoundError: [Errno 2] No such file or directory: '${here}'.`
   const isVisible = (path: string): boolean => path === '/usr'
-  expect(absentPath(words, { isVisible })).toBe(here)
-  expect(absentPath(words, { isVisible: () => true })).toBeUndefined()
-  expect(absentPath("cannot open '/no/such/file' or /usr", { isVisible })).toBeUndefined()
+  expect(await absentPath(words, { isVisible })).toBe(here)
+  expect(await absentPath(words, { isVisible: () => true })).toBeUndefined()
+  expect(await absentPath("cannot open '/no/such/file' or /usr", { isVisible })).toBeUndefined()
   expect(sandboxHint('files', '1', words, here)).toBe(
     `It ran in the sandbox 'files', in which ${here} is absent: add it to 'sandbox_read' or 'sandbox_write', or choose another 'sandbox'.`,
   )

@@ -6,8 +6,13 @@ const words = (message: string) => ({ message, code: null, type: '', param: null
 test.each([
   [
     'in the words of the engine where it speaks as we do',
-    "'messages' has 400 tokens, but the context length of this model is 256, the answer included. Shorten it.",
-    "This model's maximum context length is 256 tokens. 'messages' has 400 tokens, but the context length of this model is 256, the answer included. Shorten it.",
+    "This model's maximum context length is 256 tokens. 'messages' has 400 tokens. Shorten it.",
+    "This model's maximum context length is 256 tokens. 'messages' has 400 tokens. Shorten it.",
+  ],
+  [
+    'in the words of vLLM, with what to do',
+    "This model's maximum context length is 256 tokens. However, your prompt contains at least 400 input tokens.",
+    "This model's maximum context length is 256 tokens. However, your prompt contains at least 400 input tokens. Shorten it.",
   ],
   [
     'in ours where the engine is short of words',
@@ -26,12 +31,12 @@ test.each([
   })
 })
 
-test.each([
-  ["'messages' has 9000 characters, far more than the context length of this model, 64 tokens. Shorten them.", ''],
-  ['too large to process. increase the physical batch size', 'Shorten it. The engine says: '],
-])('a prompt that is too long without both numbers has the words that programs look for: %s', (message, between) => {
+test('a prompt that is too long without both numbers has the words that programs look for', () => {
+  const message = 'too large to process. increase the physical batch size'
   const failure = failureOfEngine(400, { ...words(message), tokens: null, context: null }, 'context_length_exceeded')
-  expect(failure.message).toBe(`The prompt exceeds this model's maximum context length. ${between}${message}`)
+  expect(failure.message).toBe(
+    `The prompt exceeds this model's maximum context length. Shorten it. The engine says: ${message}`,
+  )
   expect(failure.facts).toBeUndefined()
 })
 
