@@ -5,8 +5,12 @@ import { Failure } from '../../../core/failure.ts'
 import { keptLog, openTestStore, organizationId } from '../store/_store.ts'
 
 export const day = 86_400_000
-/** 30 November 2026, 12:00 UTC. */
-export const start = Date.UTC(2026, 10, 30, 12)
+const today = new Date()
+const firstOfMonth = (later: number) => Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + later)
+/** When the current month, the next one and the one after it begin: a store that starts books what was left by its own clock. */
+export const [month, nextMonth, monthAfter] = [firstOfMonth(0), firstOfMonth(1), firstOfMonth(2)]
+/** The last day of this month, 12:00 UTC. */
+export const start = nextMonth - day / 2
 
 /** A store, and the spending of its organizations by a clock that the test sets. `open`: reads the store again. */
 export async function opened(storeOptions: Parameters<typeof openTestStore>[0] = {}) {

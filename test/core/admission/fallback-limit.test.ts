@@ -10,7 +10,7 @@ import { openDatabase } from '../../../core/store/sqlite/database.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { traitsOf } from '../../../gpu/presets/presets.ts'
 import { claimWaiting, finishedCall, newJob, organizationId, temporaryDirectory } from '../store/_store.ts'
-import { bill, day, opened, refusal, start, who } from './_spend.ts'
+import { bill, day, month, opened, refusal, start, who } from './_spend.ts'
 
 /** The end of an attempt after which a fallback does the job. */
 function movedTo(fallback: { modelId: string; reason: 'failed'; held: number }) {
@@ -123,7 +123,7 @@ test('the monthly limit of a fallback is never exceeded by 16 clients whose serv
   expect(billed).toBeLessThan(billedThere)
   expect(refused).toBeGreaterThan(0)
   await using last = await opened({ dataDir })
-  const rows = await last.store.spend.read(Date.UTC(2026, 10))
+  const rows = await last.store.spend.read(month)
   expect(rows).toContainEqual(expect.objectContaining({ originId: 'fallback:hosted', spent: billedThere }))
   expect(rows).toContainEqual(expect.objectContaining({ originId: null, spent: billed }))
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SpendChange } from '../../../core/admission/handed-spend.ts'
 import type { TokenLimits } from '../../../core/store/store.ts'
 import { claimWaiting, completed, finishedCall, newJob, newToken, organizationId } from '../store/_store.ts'
-import { bill, day, opened, refusal, start, who } from './_spend.ts'
+import { bill, day, monthAfter, nextMonth, opened, refusal, start, who } from './_spend.ts'
 
 const token = (originId: string, monthlySpendLimit: number | null) => ({
   originId,
@@ -10,6 +10,8 @@ const token = (originId: string, monthlySpendLimit: number | null) => ({
   parentLimits: [],
 })
 const limited = who({ organizationLimit: 100 })
+
+const reset = new Date(nextMonth).toISOString().replace('.000', '')
 
 test('work begins while anything is left, and not once what is spent and held reaches the limit', async () => {
   await using one = await opened()
@@ -32,17 +34,17 @@ test('the refusal names the limit and its reset, in words that clients do not re
   const whole = who({ organizationLimit: 100_000_000 })
   const { message, facts, type, retryable } = refusal(() => spend.hold('job_2', whole, 1))!
   expect(message).toBe(
-    'You exceeded the current monthly quota of this organization (spend limit 100.00 EUR); it will reset at 2026-12-01T00:00:00Z.',
+    `You exceeded the current monthly quota of this organization (spend limit 100.00 EUR); it will reset at ${reset}.`,
   )
   expect({ facts, type, retryable }).toEqual({
-    facts: { reset_at: Date.UTC(2026, 11, 1) / 1000, quota: 'organization' },
+    facts: { reset_at: nextMonth / 1000, quota: 'organization' },
     type: 'insufficient_quota',
     retryable: false,
   })
   const token = who({ originId: 'tok_other', tokenLimit: 150_000_000 })
   spend.hold('job_3', token, 150_000_000)
   expect(refusal(() => spend.hold('job_4', token, 1))!.message).toBe(
-    "You exceeded the current monthly quota of the token 'laptop' (spend limit 150.00 EUR); it will reset at 2026-12-01T00:00:00Z. Running work holds 150.00 EUR of it until it ends.",
+    `You exceeded the current monthly quota of the token 'laptop' (spend limit 150.00 EUR); it will reset at ${reset}. Running work holds 150.00 EUR of it until it ends.`,
   )
 })
 
@@ -81,7 +83,7 @@ test('each month has its own budget, and a clock that jumps finds the month that
   expect(spend.ofOrganization(organizationId, 100)).toMatchObject({
     spent: 0,
     held: 1,
-    period: { start: Date.UTC(2026, 11, 1), end: Date.UTC(2027, 0, 1) },
+    period: { start: nextMonth, end: monthAfter },
   })
   clock.at = start
   expect(refusal(() => spend.hold('job_3', limited, 1))?.code).toBe('quota_exceeded')
