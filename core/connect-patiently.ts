@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect, type IpcNetConnectOpts, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** Milliseconds until the first and the later attempts. */
@@ -21,3 +23,11 @@ export async function connectPatiently<Connected>(
     }
   }
 }
+
+/** The same with a plain socket. */
+export const connectSocket = (options: IpcNetConnectOpts, withinMs: number): Promise<Socket> =>
+  connectPatiently(async () => {
+    const socket = connect(options)
+    await once(socket, 'connect')
+    return socket
+  }, withinMs)

@@ -228,13 +228,10 @@ function sandboxedModels(config: Config): SandboxedModel[] {
   })
 }
 
-const missingPaths = async ({ models }: Config): Promise<string[]> =>
-  (
-    await Array.fromAsync(
-      models.filter(({ enabled }) => enabled),
-      missingSandboxPaths,
-    )
-  ).flat()
+async function missingPaths({ models }: Config): Promise<string[]> {
+  const enabled = models.filter(model => model.enabled)
+  return (await Array.fromAsync(enabled, missingSandboxPaths)).flat()
+}
 
 async function checkDatabaseReport(dataDir: string): Promise<Finding> {
   if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'is created at the first start')

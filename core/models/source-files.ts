@@ -21,13 +21,9 @@ const maxIndex = 64 << 20
  * that does not answer then holds one of the few threads that read files for the whole server.
  */
 export async function absent(files: readonly string[]): Promise<string[]> {
-  const found = await Array.fromAsync(files, file =>
-    access(file).then(
-      () => [],
-      () => [file],
-    ),
-  )
-  return found.flat()
+  const missing: string[] = []
+  for (const file of files) await access(file).catch(() => missing.push(file))
+  return missing
 }
 
 /**

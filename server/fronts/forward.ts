@@ -1,8 +1,6 @@
-import { once } from 'node:events'
 import { Agent, type ClientRequest, type IncomingMessage, request, ServerResponse } from 'node:http'
-import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connectPatiently } from '../../core/connect-patiently.ts'
+import { connectSocket } from '../../core/connect-patiently.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import { askForBody, discardRest } from '../http/body/unread-body.ts'
@@ -37,13 +35,8 @@ const failureOf = (error: NodeJS.ErrnoException): Failure => (error.code === 'EA
 /** Connections to a Unix socket. Thousands that are opened at once do not all fit into its queue. */
 function openAgent(path: string): Agent {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, scheduling: 'lifo' })
-  const attempt = async (): Promise<Socket> => {
-    const socket = connect({ path })
-    await once(socket, 'connect')
-    return socket
-  }
   agent.createConnection = (_, created) => {
-    connectPatiently(attempt, acceptMs).then(
+    connectSocket({ path }, acceptMs).then(
       socket => created?.(null, socket),
       (failure: Error) => created?.(failure, undefined as never),
     )

@@ -128,36 +128,23 @@ function openJobInsert(connection: Connection, columns: string) {
     VALUES ('pending', 0, 0, 0, ${values.join(', ')})`
 }
 
-/** Whether only the columns that every job has are set. */
-const isPlain = (job: NewJob): boolean =>
-  job.slug === null &&
-  job.startBy === null &&
-  job.timeoutMs === null &&
-  job.retentionMs === null &&
-  job.metadata === null &&
-  !job.region &&
-  !job.webhook &&
-  !job.held &&
-  !job.requestedModel &&
-  !job.traceparent &&
-  !job.relayed
-
 /** Inserts the rows of pending jobs, in the caller's transaction. */
 export function openJobRows(
   connection: Connection,
   { jobCounts, events, outbox }: Pick<WriteContext, 'jobCounts' | 'events' | 'outbox'>,
 ) {
-  const always =
-    'organization_id, id, token_id, task, model_id, class, priority, rank, max_attempts, not_before, created_at, updated_at'
-  const more = `slug, start_by, timeout_ms, retention_ms, metadata, region, webhook, held, batch, batch_line, requested_model,
-    traceparent, relayed`
-  const insertPlain = openJobInsert(connection, always)
-  const insertWhole = openJobInsert(connection, `${always}, ${more}`)
+  const usual = `organization_id, id, token_id, task, model_id, class, priority, rank, max_attempts, not_before, held, relayed,
+    created_at, updated_at`
+  const optional = `slug, start_by, timeout_ms, retention_ms, metadata, region, webhook, batch, batch_line, requested_model,
+    traceparent`
+  // Most jobs have no optional values, and binding nulls costs more than SQLite's work with them.
+  const insertUsual = openJobInsert(connection, usual)
+  const insertWhole = openJobInsert(connection, `${usual}, ${optional}`)
   const insertInputs = connection.statement`INSERT INTO job_inputs (number, inputs) VALUES (?, ?)`
 
   function insert(job: NewJob, batch: number | null): number {
     const { createdAt, notBefore } = job
-    const always = [
+    const values = [
       job.organizationId,
       job.id,
       job.tokenId,
@@ -168,27 +155,27 @@ export function openJobRows(
       job.rank,
       job.maxAttempts,
       notBefore <= createdAt ? 0 : notBefore,
+      job.held ?? 0,
+      job.relayed ? 1 : 0,
       createdAt,
       createdAt,
     ]
-    const { lastInsertRowid } =
-      batch === null && isPlain(job)
-        ? insertPlain.run(always)
-        : insertWhole.run(always, [
-            job.slug,
-            job.startBy,
-            job.timeoutMs,
-            job.retentionMs,
-            job.metadata,
-            job.region ?? null,
-            job.webhook ? JSON.stringify(job.webhook) : null,
-            job.held ?? 0,
-            batch,
-            batch === null ? null : job.batch!.line,
-            job.requestedModel ?? null,
-            job.traceparent ?? null,
-            job.relayed ? 1 : 0,
-          ])
+    const more = [
+      job.slug,
+      job.startBy,
+      job.timeoutMs,
+      job.retentionMs,
+      job.metadata,
+      job.region ?? null,
+      job.webhook ? JSON.stringify(job.webhook) : null,
+      batch,
+      batch === null ? null : job.batch!.line,
+      job.requestedModel ?? null,
+      job.traceparent ?? null,
+    ]
+    const { lastInsertRowid } = more.every(value => value === null)
+      ? insertUsual.run(values)
+      : insertWhole.run(values, more)
     return Number(lastInsertRowid)
   }
 

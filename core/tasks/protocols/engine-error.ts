@@ -146,8 +146,8 @@ export function failureOfEngine(status: number, words: EngineError, code = codeO
 const saysLimit = /^This model's maximum context length is \d/
 
 /**
- * The failure of a prompt that is too long, in the words of OpenAI. An engine that uses them, as vLLM and those of infer, has
- * said everything.
+ * The failure of a prompt that is too long. Its message begins with OpenAI's sentence about the limit. vLLM and the engines of
+ * infer send that sentence themselves, so their message is passed on.
  */
 function tooLongPrompt({ tokens, context, param }: EngineError, text: string): Failure {
   const limit =

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { createConnection, createServer, type Socket } from 'node:net'
-import { connectPatiently } from '../../../core/connect-patiently.ts'
+import { createServer, type Socket } from 'node:net'
+import { connectSocket } from '../../../core/connect-patiently.ts'
 
 /** Milliseconds for which a connection waits. */
 const waitMs = 30_000
@@ -24,15 +23,9 @@ export function holdConnections(path: string) {
   })
   server.on('error', () => {})
 
-  async function connect(): Promise<Socket> {
-    const to = createConnection({ path, allowHalfOpen: true })
-    await once(to, 'connect')
-    return to
-  }
-
   async function pass(socket: Socket): Promise<void> {
     try {
-      const to = await connectPatiently(connect, waitMs)
+      const to = await connectSocket({ path, allowHalfOpen: true }, waitMs)
       to.on('error', () => socket.destroy())
       socket.on('close', () => to.destroy())
       if (socket.destroyed) to.destroy()

@@ -10,7 +10,7 @@ test.each([
     "This model's maximum context length is 256 tokens. 'messages' has 400 tokens. Shorten it.",
   ],
   [
-    'in the words of vLLM, with what to do',
+    'in the words of vLLM, to which the remedy is added',
     "This model's maximum context length is 256 tokens. However, your prompt contains at least 400 input tokens.",
     "This model's maximum context length is 256 tokens. However, your prompt contains at least 400 input tokens. Shorten it.",
   ],
